@@ -74,3 +74,24 @@ package struct StoredSnapshot: Sendable {
     }
   }
 }
+
+extension PendingState {
+  /// Inserts or replaces a value of a repository.
+  ///
+  /// - Throws: as a save of it.
+  package mutating func save<Item>(_ item: Item, in repository: LocalRepository<Item>) throws(RepositoryError) {
+    try put(repository.coder.encode(item, decoding: false), in: repository.collection)
+  }
+
+  /// Returns a value of a repository; `nil` when there is none.
+  ///
+  /// - Throws: `.invalidKey`; `.decodingFailed`, `.migrationFailed`, `.newerSchema` for a stored value that cannot be read.
+  package func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
+    try collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
+  }
+
+  /// Deletes a value of a repository, if there is one.
+  package mutating func delete<Item>(_ id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) {
+    erase(try repository.coder.keys.key(for: id), in: repository.collection)
+  }
+}

@@ -206,3 +206,24 @@ public struct Transaction: ~Copyable {
     }
   }
 }
+
+extension StoreCore {
+  /// Runs the closure of a transaction as one write.
+  /// - Returns: What the closure returned, once its changes are committed, or threw; and then nothing was written.
+  /// - Throws: as ``submit(_:_:)``.
+  func transaction<Output: Sendable, Failure: Error>(
+    _ durability: Durability?, _ body: @escaping @Sendable (inout Transaction) throws(Failure) -> Output
+  ) async throws(RepositoryError) -> Result<Output, Failure> {
+    try await result(durability, .unknown) { [unowned self] pending throws(Failure) in
+      var transaction = Transaction(pending.moveOut(), of: self)
+      do throws(Failure) {
+        let output = try body(&transaction)
+        pending = transaction.finish()
+        return output
+      } catch {
+        pending = transaction.finish()
+        throw error
+      }
+    }
+  }
+}

@@ -176,10 +176,6 @@ public struct UndecodableRecord: Sendable {
 }
 
 extension UndecodableRecord {
-  init(_ slot: RecordSlot, in collection: String, _ error: RepositoryError) {
-    self.init(collection: collection, key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, error: error)
-  }
-
   /// Returns the same record under the name to which a commit has moved it.
   func moved(to collection: String, at commit: Revision) -> Self {
     Self(collection: collection, key: key, revision: commit, schemaVersion: schemaVersion, error: error)

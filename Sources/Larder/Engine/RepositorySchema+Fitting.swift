@@ -1,4 +1,10 @@
 extension RepositorySchema {
+  /// Trigger that runs beside each change, as LarderSync declares it; `nil` for most collections.
+  package var trigger: (any RecordTrigger)? {
+    get { attachment as? any RecordTrigger }
+    set { attachment = newValue }
+  }
+
   /// Refuses records that a newer version has written.
   /// - Throws: `.newerSchema`.
   func checkVersion(of state: StoreState) throws(RepositoryError) {

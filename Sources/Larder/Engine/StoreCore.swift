@@ -92,27 +92,8 @@ final class StoreCore: Sendable {
     try await result(durability, size, body).get()
   }
 
-  /// Runs the closure of a transaction as one write.
-  /// - Returns: What the closure returned, once its changes are committed, or threw; and then nothing was written.
-  /// - Throws: as ``submit(_:_:)``.
-  func transaction<Output: Sendable, Failure: Error>(
-    _ durability: Durability?, _ body: @escaping @Sendable (inout Transaction) throws(Failure) -> Output
-  ) async throws(RepositoryError) -> Result<Output, Failure> {
-    try await result(durability, .unknown) { [unowned self] pending throws(Failure) in
-      var transaction = Transaction(pending.moveOut(), of: self)
-      do throws(Failure) {
-        let output = try body(&transaction)
-        pending = transaction.finish()
-        return output
-      } catch {
-        pending = transaction.finish()
-        throw error
-      }
-    }
-  }
-
   /// Runs a closure as one write, with the result that the closure had.
-  private func result<Output: Sendable, Failure: Error>(
+  func result<Output: Sendable, Failure: Error>(
     _ durability: Durability?, _ size: WriteSize, _ body: @escaping @Sendable (inout PendingState) throws(Failure) -> Output
   ) async throws(RepositoryError) -> Result<Output, Failure> {
     // Beside the outcome of the write: the closure has types of its own, which a write has not.

@@ -100,3 +100,6 @@ extension AnyKeyPath {
   /// Whether both lead to the same property; those of one place in the code are often one object.
   func isSame(as other: AnyKeyPath) -> Bool { self === other || self == other }
 }
+
+/// A key path from the item; equal to the key path that an index declares.
+typealias ItemPath = any AnyKeyPath & Sendable

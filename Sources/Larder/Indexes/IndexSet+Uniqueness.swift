@@ -59,3 +59,13 @@ extension IndexSet {
     return duplicates
   }
 }
+
+/// What a unique index says of a record.
+package enum KnownDuplicate: Sendable, Hashable {
+  /// No repository with the index is open.
+  case unknown
+  /// No other record has its values.
+  case none
+  /// Another record has its values.
+  case of(RecordKey)
+}

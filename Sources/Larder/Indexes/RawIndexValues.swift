@@ -42,3 +42,11 @@ extension IndexableValue {
   /// Whether an index value of the type stands for one value, as the type says and its values confirm.
   static var standsForOneValue: Bool { hasExactIndexValues && RawIndexValues.of(Self.self)?.areExact ?? true }
 }
+
+/// An optional, whatever it wraps.
+protocol OptionalType {
+  static var wrapped: Any.Type { get }
+}
+extension Optional: OptionalType {
+  static var wrapped: Any.Type { Wrapped.self }
+}

@@ -222,3 +222,9 @@ final class RecordSlot: Sendable {
     }
   }
 }
+
+extension UndecodableRecord {
+  init(_ slot: RecordSlot, in collection: String, _ error: RepositoryError) {
+    self.init(collection: collection, key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, error: error)
+  }
+}

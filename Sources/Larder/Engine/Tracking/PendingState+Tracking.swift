@@ -18,25 +18,6 @@ extension PendingState {
     triggers[collection].map { ($0.trigger, $0.coder) }
   }
 
-  /// Inserts or replaces a value of a repository.
-  ///
-  /// - Throws: as a save of it.
-  package mutating func save<Item>(_ item: Item, in repository: LocalRepository<Item>) throws(RepositoryError) {
-    try put(repository.coder.encode(item, decoding: false), in: repository.collection)
-  }
-
-  /// Returns a value of a repository; `nil` when there is none.
-  ///
-  /// - Throws: `.invalidKey`; `.decodingFailed`, `.migrationFailed`, `.newerSchema` for a stored value that cannot be read.
-  package func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
-    try collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
-  }
-
-  /// Deletes a value of a repository, if there is one.
-  package mutating func delete<Item>(_ id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) {
-    erase(try repository.coder.keys.key(for: id), in: repository.collection)
-  }
-
   /// Visits the records of a collection as they are stored, in the order of their keys.
   package func visit(_ collection: Int, _ body: (RecordKey, StoredValue) throws(RepositoryError) -> Void) throws(RepositoryError) {
     for slot in collections[collection].records.ordered() {
@@ -102,16 +83,6 @@ extension PendingState {
   package mutating func erase(_ key: RecordKey, in collection: Int) {
     remove(key, in: collection, schemaVersion: 1)
   }
-}
-
-/// What a unique index says of a record.
-package enum KnownDuplicate: Sendable, Hashable {
-  /// No repository with the index is open.
-  case unknown
-  /// No other record has its values.
-  case none
-  /// Another record has its values.
-  case of(RecordKey)
 }
 
 /// Two records with the same values in a unique index.

@@ -14,7 +14,7 @@ struct IndexWalk {
   ///
   /// - Parameter start: Where to begin, when what comes before was visited earlier; what comes just before may be visited again.
   /// - Returns: Whether the body wants more.
-  func visit(_ ranks: Range<Int>, _ use: AccessPath.OrderUse, from start: Start?, _ body: (RecordSlot) -> Bool) -> Bool {
+  func visit(_ ranks: Range<Int>, _ use: IndexOrderUse, from start: Start?, _ body: (RecordSlot) -> Bool) -> Bool {
     guard case .groups(let grouped, let isReversed) = use else { return forward(ranks, body) }
     if grouped == columns, let start, start.values.count == columns { return entries(ranks, from: start, isReversed, body) }
     let ranks = start.map { self.ranks(ranks, from: $0.values, isReversed) } ?? ranks
@@ -117,9 +117,9 @@ extension IndexWalk {
   /// A piece of a walk: some ranks, and the order in which their entries come.
   struct Stretch: Sendable {
     let ranks: Range<Int>
-    let use: AccessPath.OrderUse
+    let use: IndexOrderUse
 
-    init(_ ranks: Range<Int>, _ use: AccessPath.OrderUse) { (self.ranks, self.use) = (ranks, use) }
+    init(_ ranks: Range<Int>, _ use: IndexOrderUse) { (self.ranks, self.use) = (ranks, use) }
   }
 
   /// Returns what is left of a part behind its first records in the order of a query, without a visit to them, and how many of the rest are
@@ -127,7 +127,7 @@ extension IndexWalk {
   ///
   /// None are where the index has just the columns of the query's groups: then a group lies in the order of the ids, and what is left of
   /// one is walked from its rank. Of wider indexes only the walk knows the order within a group. Cost: some searches.
-  func skipping(_ count: Int, of ranks: Range<Int>, _ use: AccessPath.OrderUse) -> (rest: [Stretch], inside: Int) {
+  func skipping(_ count: Int, of ranks: Range<Int>, _ use: IndexOrderUse) -> (rest: [Stretch], inside: Int) {
     guard case .groups(let grouped, let isReversed) = use, count > 0 else { return ([Stretch(ranks, use)], count) }
     guard count < ranks.count else { return ([], 0) }
     if !isReversed, grouped == columns { return ([Stretch(ranks.lowerBound + count..<ranks.upperBound, use)], 0) }
@@ -140,4 +140,11 @@ extension IndexWalk {
     guard grouped == columns else { return ([Stretch(ranks.lowerBound..<end, use)], inside) }
     return ([Stretch(start + inside..<end, .none), Stretch(ranks.lowerBound..<start, use)], 0)
   }
+}
+
+/// The use of an ordered index for the order of the results.
+enum IndexOrderUse: Equatable, Sendable {
+  case none
+  /// Entries whose first so many columns are equal belong together; the groups come in the query's order, or in reverse.
+  case groups(columns: Int, isReversed: Bool)
 }

@@ -64,8 +64,8 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// Limit: where more records moved than ``StoreOptions/Limits-swift.struct/tombstones`` allows, an older version that opens the file
   /// under an old name other than "records" finds an empty collection.
   public let renamedFrom: String?
-  /// The trigger that runs beside each change, as LarderSync declares it; `nil` for most collections.
-  package var trigger: (any RecordTrigger)?
+  /// Declaration that a higher floor attaches to the collection: `trigger` of the engine. `nil` for most collections.
+  var attachment: (any Sendable)?
 
   /// Declares a collection.
   ///

@@ -10,20 +10,13 @@ enum AccessPath: Sendable {
   /// All records, in the order of their keys' bytes.
   case scan
   /// Parts of an ordered index.
-  case ordered(index: Int, spans: [IndexSpan], OrderUse)
+  case ordered(index: Int, spans: [IndexSpan], IndexOrderUse)
   /// Nearest first.
   case near(index: Int)
   /// In one of the query's boxes.
   case box(index: Int, BoundingBox)
   /// Best match first.
   case words(index: Int)
-
-  /// The use of an ordered index for the order of the results.
-  enum OrderUse: Equatable, Sendable {
-    case none
-    /// Entries whose first so many columns are equal belong together; the groups come in the query's order, or in reverse.
-    case groups(columns: Int, isReversed: Bool)
-  }
 }
 
 /// A part of an ordered index: entries that begin with some values, and whose next column lies between bounds.

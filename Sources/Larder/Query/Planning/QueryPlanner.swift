@@ -195,7 +195,7 @@ struct QueryPlanner {
   }
 
   /// Whether the columns after the equal ones are in the query's order, or the reverse of it.
-  private func orderUse(_ columns: [IndexDefinition.Column], equal: Int) -> AccessPath.OrderUse {
+  private func orderUse(_ columns: [IndexDefinition.Column], equal: Int) -> IndexOrderUse {
     if query.order.isEmpty {
       // By id, then: an index orders equal values by it.
       let isFree = query.near == nil && query.words == nil

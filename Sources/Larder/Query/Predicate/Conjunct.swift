@@ -45,9 +45,6 @@ struct Conjunct<Item>: Sendable {
   }
 }
 
-/// A key path from the item; equal to the key path that an index declares.
-typealias ItemPath = any AnyKeyPath & Sendable
-
 /// A condition on the index value at one key path.
 enum Constraint: Sendable {
   /// One value; `nil` is ``IndexValue/null``.

@@ -144,14 +144,6 @@ extension Scope {
   }
 }
 
-/// An optional, whatever it wraps.
-protocol OptionalType {
-  static var wrapped: Any.Type { get }
-}
-extension Optional: OptionalType {
-  static var wrapped: Any.Type { Wrapped.self }
-}
-
 extension IndexableValue {
   /// Returns the index value of a value that generic code does not know to be of this type.
   fileprivate static func indexValue<Value>(of value: Value) -> IndexValue? { recast(value, to: Self.self)?.indexValue }

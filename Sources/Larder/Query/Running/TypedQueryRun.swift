@@ -118,33 +118,6 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   }
 }
 
-// MARK: - Waiting for indexes
-
-extension TypedQueryRun {
-  /// Builds the indexes that a query can use, where they are missing, and plans the query.
-  ///
-  /// - Parameters:
-  ///   - keyPath: A property whose index is wanted beside the query's own.
-  ///   - state: Reads the newest state of the collection; called again after each build.
-  /// - Throws: as ``init(_:_:_:)``, and what `state` throws.
-  nonisolated(nonsending) static func ready(
-    _ query: Query<Item>, _ coder: RecordCoder<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, of collection: Int,
-    in core: StoreCore, _ state: () throws(RepositoryError) -> CollectionState
-  ) async throws(RepositoryError) -> Self {
-    try query.shape.check()
-    while true {
-      let state = try state()
-      let missing = state.indexes.missing(for: query.shape, alsoUsing: keyPath)
-      if missing.isEmpty {
-        // A strict query decodes every record: away from the caller's actor where they are many.
-        if query.shape.isStrict { _ = await state.records.undecodableCount(coder) }
-        return try Self(query, coder, state)
-      }
-      await core.buildIndexes(missing, of: collection)
-    }
-  }
-}
-
 extension IndexSet {
   /// Returns the indexes that a query can use and that were not built.
   func missing(for shape: QueryShape, alsoUsing keyPath: AnyKeyPath? = nil) -> [Int] {
