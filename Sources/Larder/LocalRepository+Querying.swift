@@ -1,4 +1,4 @@
-internal import Foundation
+public import Foundation
 
 extension LocalRepository {
   /// Returns the records that meet the query, in its order.
@@ -135,5 +135,104 @@ extension LocalRepository {
   ) async throws(RepositoryError) -> Output {
     if case .scan = run.run.choice.access, !run.run.endsEarly { await run.run.records.decode(run.coder) }
     return try body(run)
+  }
+}
+
+extension Repository {
+  /// Returns whether there is a record with this id that can be read.
+  ///
+  /// - Throws: as ``find(by:)``.
+  public func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool { try await find(by: id) != nil }
+
+  /// Returns whether any record meets the query.
+  ///
+  /// - Throws: as ``first(_:)``.
+  public func exists(where query: Query<Item>) async throws(RepositoryError) -> Bool { try await first(query) != nil }
+
+  /// Returns whether the predicate holds for any record.
+  ///
+  /// - Throws: as ``first(_:)``.
+  @_disfavoredOverload
+  public func exists(where predicate: Predicate<Item>) async throws(RepositoryError) -> Bool {
+    try await exists(where: Query().where(predicate))
+  }
+
+  /// Returns the first record by id whose property has this value, or `nil` when none has.
+  ///
+  /// ```swift
+  /// let beach = try await beaches.find(by: \.slug, "jogashima")
+  /// ```
+  ///
+  /// Cost: one search in an index that begins with the property, such as `.unique(\.slug)`; otherwise a look at each record until one is
+  /// found, after a decode of all that were not touched yet, on every core.
+  /// - Throws: as ``first(_:)``.
+  public func find<Value: Equatable & Sendable>(
+    by keyPath: any KeyPath<Item, Value> & Sendable, _ value: Value
+  ) async throws(RepositoryError) -> Item? {
+    try await first(Query().where(keyPath, .equal, value))
+  }
+}
+
+extension LocalRepository {
+  /// Returns whether a record with this id is stored, one that does not decode included.
+  ///
+  /// Never leaves the caller's actor, never waits and decodes nothing. Cost: about a dictionary's.
+  /// - Throws: `.invalidKey` for an id that cannot be a key, `.closed`.
+  public nonisolated(nonsending) func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool {
+    try core.records(of: collection)[coder.keys.key(for: id)] != nil
+  }
+}
+
+// Disfavored, so that references without arguments, such as `let read = repository.loadAll`, mean the calls without `strict:`, which are
+// those of the protocol.
+extension LocalRepository {
+  /// Returns all records, in the order of their keys' bytes; with `strict`, only if all of them decode.
+  ///
+  /// For moving or replacing a store: ``loadAll()`` leaves out records that do not decode.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode; `.closed`.
+  @_disfavoredOverload
+  public nonisolated(nonsending) func loadAll(strict: Bool) async throws(RepositoryError) -> [Item] {
+    guard strict else { return try await loadAll() }
+    let records = try core.records(of: collection)
+    let items = await records.items(coder)
+    if items.count < records.count { try records.checkDecodable(coder) }
+    return items
+  }
+
+  /// Returns the records that meet the query, in its order; with `strict`, only if every record of the collection decodes.
+  ///
+  /// Short for ``fetch(_:)`` of ``Query/strict()``.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode; otherwise as ``fetch(_:)``.
+  @_disfavoredOverload
+  public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init(), strict: Bool) async throws(RepositoryError) -> [Item] {
+    try await fetch(strict ? query.strict() : query)
+  }
+}
+
+extension RepositorySnapshot {
+  /// Returns all records, in the order of their keys' bytes; with `strict`, only if all of them decode.
+  ///
+  /// - Throws: `.decodingFailed` with the number of records that do not decode, which ``undecodable`` lists.
+  @_disfavoredOverload
+  public func loadAll(strict: Bool) throws(RepositoryError) -> [Item] {
+    let items = loadAll()
+    if strict, items.count < count { try records.checkDecodable(coder) }
+    return items
+  }
+}
+
+extension Transaction {
+  /// Returns all records as the transaction sees them, in the order of their keys' bytes; with `strict`, only if all of them decode.
+  ///
+  /// - Throws: `.decodingFailed` with the number of records that do not decode; otherwise as ``loadAll(in:)``.
+  public func loadAll<Item>(in repository: LocalRepository<Item>, strict: Bool) throws(RepositoryError) -> [Item] {
+    try snapshot(of: repository).loadAll(strict: strict)
+  }
+}
+
+extension QueryShape {
+  /// Whether every record meets the query, so that only its offset and limit bound the result.
+  var asksForAll: Bool {
+    conditions.isEmpty && failure == nil && filterCount == 0 && areas.isEmpty && boxes.isEmpty && words == nil && !isStrict
   }
 }

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// A collection of values that can be read, queried, saved and deleted: as much of a repository as a view model needs.
 ///
 /// ``LocalRepository`` conforms, and so can a double of a test:
@@ -68,3 +70,89 @@ extension LocalRepository: Repository {
     try await delete(id, ifRevision: nil, durability: nil)
   }
 }
+
+// References without arguments, such as `let read = repository.fetch`, mean the calls that take a query.
+extension Repository {
+  /// Returns the records for which the predicate holds, by id.
+  @_disfavoredOverload
+  public func fetch(where predicate: Predicate<Item>) async throws(RepositoryError) -> [Item] {
+    try await fetch(Query().where(predicate))
+  }
+
+  /// Returns the first record by id for which the predicate holds, or `nil` when it holds for none.
+  @_disfavoredOverload
+  public func first(where predicate: Predicate<Item>) async throws(RepositoryError) -> Item? {
+    try await first(Query().where(predicate))
+  }
+
+  /// Returns how many records the predicate holds for.
+  @_disfavoredOverload
+  public func count(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
+    try await count(Query().where(predicate))
+  }
+}
+
+extension LocalRepository {
+  /// Returns the records for which the predicate holds, by id.
+  ///
+  /// - Throws: as ``fetch(_:)``.
+  @_disfavoredOverload
+  public nonisolated(nonsending) func fetch(where predicate: Predicate<Item>) async throws(RepositoryError) -> [Item] {
+    try await fetch(Query().where(predicate))
+  }
+
+  /// Returns the first record by id for which the predicate holds, or `nil` when it holds for none.
+  ///
+  /// - Throws: as ``fetch(_:)``.
+  @_disfavoredOverload
+  public nonisolated(nonsending) func first(where predicate: Predicate<Item>) async throws(RepositoryError) -> Item? {
+    try await first(Query().where(predicate))
+  }
+
+  /// Returns how many records the predicate holds for.
+  ///
+  /// Cost: as ``count(_:)``.
+  /// - Throws: as ``fetch(_:)``.
+  @_disfavoredOverload
+  public nonisolated(nonsending) func count(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
+    try await count(Query().where(predicate))
+  }
+
+  /// Deletes all records for which the predicate holds, in one commit.
+  ///
+  /// - Returns: How many there were.
+  /// - Throws: as ``delete(where:)-(Query<Item>)``.
+  @concurrent @discardableResult
+  public nonisolated func delete(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
+    try await delete(where: Query().where(predicate))
+  }
+}
+
+/// A repository whose contents can also be followed: what a view model with live results needs.
+///
+/// `LocalRepository` conforms, and so can a test's own. ``LiveQuery`` follows any of them:
+///
+/// ```swift
+/// @MainActor final class BestSpots {
+///   let best: LiveQuery<Spot>
+///   init(_ spots: some ObservableRepository<Spot>) {
+///     best = LiveQuery(spots, Query().sorted(by: \.rating, .reverse).limit(20))
+///   }
+/// }
+/// ```
+///
+/// `LarderTesting` has `ScriptedSequence`, which gives the results that a test tells it to.
+public protocol ObservableRepository<Item>: Repository {
+  /// The results of a query over time; its iterators throw `.unsupported` for a query that cannot be answered.
+  associatedtype Results: AsyncSequence<[Item], RepositoryError> & Sendable
+  /// The committed changes over time.
+  associatedtype Changes: AsyncSequence<ChangeSet<Item>, RepositoryError> & Sendable
+
+  /// Returns the results of a query: the current ones first, then the newest ones whenever they differ.
+  func results(of query: Query<Item>) -> Results
+
+  /// Returns what is committed from now on, or after a revision, in the order of commits.
+  func changes(since revision: Revision?) -> Changes
+}
+
+extension LocalRepository: ObservableRepository {}

@@ -95,3 +95,82 @@ extension PendingState {
     erase(try repository.coder.keys.key(for: id), in: repository.collection)
   }
 }
+
+extension Store {
+  /// Returns the records of a collection that are changed from now on, whoever changes them.
+  package func changes(of collection: Int) -> StoredChanges {
+    let changes = StoredChanges()
+    core.hub.register(changes, for: collection)
+    return changes
+  }
+
+  /// The newest commit that ``StoredChanges`` were told of; zero before the first.
+  ///
+  /// On the store's executor it is the newest one, as in a closure of ``writeStored(durability:_:)``; elsewhere it may be behind.
+  package var announced: Revision { core.hub.progress.revision }
+}
+
+/// The records of a collection that have changed and that its one reader has not asked for yet, each once.
+package final class StoredChanges: ChangeObserver {
+  private let keys = Mutex<Set<RecordKey>>([])
+
+  func receive(_ changes: [RecordChange], commit: Revision) {
+    if !changes.isEmpty { keys.withLock { $0.formUnion(changes.lazy.map(\.key)) } }
+  }
+
+  func finish() {}
+
+  /// Returns the keys of all that have changed since the last call.
+  package func take() -> Set<RecordKey> {
+    keys.withLock { keys in
+      defer { keys = [] }
+      return keys
+    }
+  }
+}
+
+extension PendingState {
+  /// Returns the records of a collection that are changed by writes that are committed together with this one, and come before it.
+  package func staged(in collection: Int) -> [RecordKey] { changes.lazy.filter { $0.collection == collection }.map(\.key) }
+}
+
+extension Store {
+  /// Returns the records of a collection that are changed from now on by writes of this device, of this process or of another one.
+  package func edits(of collection: Int) -> StoredEdits {
+    let edits = StoredEdits()
+    core.hub.register(edits, for: collection)
+    return edits
+  }
+}
+
+/// The records of a collection that writes of this device have changed and that its one reader has not taken yet, each once.
+package final class StoredEdits: ChangeObserver {
+  private let keys = Mutex<Set<RecordKey>>([])
+  private let signal = Signal()
+
+  func receive(_ changes: [RecordChange], commit: Revision) {
+    let edited = changes.lazy.filter { $0.origin != .remote && $0.origin != .migration }.map(\.key)
+    let isEmpty = keys.withLock { keys in
+      keys.formUnion(edited)
+      return keys.isEmpty
+    }
+    if !isEmpty { signal.raise() }
+  }
+
+  func finish() { signal.finish() }
+
+  /// Returns the keys of all that have changed, as soon as there are some; `nil` once the store is closed, and when the task is cancelled.
+  package nonisolated(nonsending) func next() async -> Set<RecordKey>? {
+    while !Task.isCancelled {
+      let (moment, isFinished) = (signal.moment, signal.isFinished)
+      let taken = keys.withLock { keys in
+        defer { keys = [] }
+        return keys
+      }
+      if !taken.isEmpty { return taken }
+      if isFinished { return nil }
+      await signal.wait(after: moment)
+    }
+    return nil
+  }
+}

@@ -1,4 +1,6 @@
 public import Foundation
+internal import Larder
+internal import Synchronization
 
 /// The state of a store's sync, as an app shows it.
 public struct SyncStatus: Sendable {
@@ -89,5 +91,58 @@ public struct SyncStatuses: AsyncSequence, Sendable {
       seen = number
       return status
     }
+  }
+}
+
+// Running/ holds what lets an engine run by itself: when a scope is due, how long to wait after a failure, what the app is told.
+// Invariant: a reason for an exchange that comes during one leads to another one. Called by SyncEngine.
+
+/// The newest status, and those who wait for another one.
+final class StatusBoard: Sendable {
+  private let state = Mutex((status: SyncStatus(), number: 0))
+  private let signal = Signal()
+
+  var status: SyncStatus { state.withLock { $0.status } }
+
+  func update(_ change: (inout SyncStatus) -> Void) {
+    state.withLock { state in
+      change(&state.status)
+      state.number += 1
+    }
+    signal.raise()
+  }
+
+  /// Ends the sequences.
+  func finish() { signal.finish() }
+
+  /// Returns the newest status with its number, as soon as that is another one; `nil` at the end, and when the task is cancelled.
+  nonisolated(nonsending) func status(after seen: Int?) async -> (SyncStatus, Int)? {
+    while !Task.isCancelled {
+      let (moment, isFinished) = (signal.moment, signal.isFinished)
+      let (status, number) = state.withLock { ($0.status, $0.number) }
+      if number != seen { return (status, number) }
+      if isFinished { return nil }
+      await signal.wait(after: moment)
+    }
+    return nil
+  }
+}
+
+/// The numbers of a status that follow from what is stored.
+struct StatusCounts: Sendable {
+  let dirty: DirtyEntries
+  let conflicts: LocalRepository<SyncConflict>
+  let rejected: LocalRepository<SyncRejection>
+  /// The scopes of the engine.
+  let scopes: Set<String>
+
+  /// Puts the numbers into a status.
+  ///
+  /// - Parameter isExact: Whether a write counts that has returned and was not announced yet.
+  func count(into status: inout SyncStatus, isExact: Bool) {
+    let unsent = dirty.counts(isExact: isExact)
+    status.pending = unsent.filter { scopes.contains($0.key) }.values.reduce(0, +)
+    status.otherScopes = unsent.filter { !scopes.contains($0.key) }
+    (status.rejected, status.conflicts) = (rejected.snapshot.count, conflicts.snapshot.count)
   }
 }

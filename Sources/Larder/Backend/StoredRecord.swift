@@ -82,3 +82,40 @@ public struct RecordAddress: Hashable, Comparable, Sendable {
     left.collection == right.collection ? left.key < right.key : RecordKey(left.collection) < RecordKey(right.collection)
   }
 }
+
+/// Records to be made durable together, by one call of ``StorageBackend/commit(_:)``.
+public struct WriteBatch: Sendable {
+  /// The records and tombstones in the order of their commits; an address may occur more than once, and the last one holds.
+  public let records: [StoredRecord]
+  /// The numbers of the commits in this batch: it starts one above the store's newest commit, and ends at its new newest.
+  public let commits: ClosedRange<UInt64>
+  /// The kind of failure that the batch must survive.
+  public let durability: Durability
+
+  /// Makes a batch.
+  public init(records: [StoredRecord], commits: ClosedRange<UInt64>, durability: Durability = .durable) {
+    self.records = records
+    self.commits = commits
+    self.durability = durability
+  }
+}
+
+/// The commits of other processes to a store since a revision: all that it takes to catch up with them.
+public struct ForeignCommits: Sendable {
+  /// The store's newest commit, which what is here leads to.
+  public let commit: Revision
+  /// The records and tombstones of later revisions than the one asked about: each address once, as it is now, in any order.
+  public let records: [StoredRecord]
+  /// The addresses of all records, if tombstones after the revision asked about may have been forgotten: a record that is not among them
+  /// was deleted.
+  ///
+  /// `nil` when ``records`` has a tombstone for every deletion.
+  public let addresses: Set<RecordAddress>?
+
+  /// Describes what was committed.
+  public init(commit: Revision, records: [StoredRecord], addresses: Set<RecordAddress>? = nil) {
+    self.commit = commit
+    self.records = records
+    self.addresses = addresses
+  }
+}

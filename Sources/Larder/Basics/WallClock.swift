@@ -44,3 +44,8 @@ public struct SystemClock: WallClock {
     try await ContinuousClock().sleep(for: duration.bounded)
   }
 }
+
+extension Duration {
+  /// The duration in seconds, rounded to what a `Double` holds.
+  package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+}

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 /// A position in a text of fixed grammar.
 ///
@@ -107,5 +107,15 @@ struct ByteCursor {
       }
     }
     throw endsEarly
+  }
+}
+
+extension ContiguousBytes {
+  /// Lends the bytes to a closure with a typed error, which `withUnsafeBytes` cannot pass on.
+  package func lending<R>(_ body: (UnsafeRawBufferPointer) throws(RepositoryError) -> R) throws(RepositoryError) -> R {
+    let result: Result<R, RepositoryError> = withUnsafeBytes { bytes in
+      do throws(RepositoryError) { return .success(try body(bytes)) } catch { return .failure(error) }
+    }
+    return try result.get()
   }
 }

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// A JSON value that a migration step reads and writes.
 ///
 /// Literals stand for it: `"UTC"`, `3`, `0.5`, `true`, `[1, 2]`, `["latitude": 35.1]`; ``null`` is the JSON null. The `…Value` properties
@@ -87,4 +89,52 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Ex
   public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
   /// Makes an object; of two members with one name the last one holds.
   public init(dictionaryLiteral members: (String, JSONValue)...) { self = .object(JSONObject(members)) }
+}
+
+/// The text of a value, for tools that look into stores.
+@_spi(Inspection)
+extension JSONValue {
+  /// Reads a text, numbers digit by digit.
+  /// - Throws: `.decodingFailed` for a text that is not one JSON value, that nests deeper than a record may, or that has an object with two
+  ///   members of one name.
+  public init(json: Data) throws(RepositoryError) { self = try JSONReader.value(of: json) }
+
+  /// The value as one line of JSON, names sorted.
+  public var json: Data { JSONWriter.json(of: self) }
+}
+
+/// A JSON number as it is written, so that no digit is lost however large or precise it is.
+///
+/// Equal only if the text is: `1` is not `1.0`.
+public struct JSONNumber: Hashable, Sendable, CustomStringConvertible {
+  /// The number as JSON writes it.
+  public let text: String
+
+  /// Makes an integer, of any width.
+  public init(_ value: some BinaryInteger) { text = String(value) }
+
+  /// Makes a number with the fewest digits that read back as the same `Double`; `nil` when it is not finite.
+  public init?(_ value: Double) {
+    guard value.isFinite else { return nil }
+    text = value.description
+  }
+
+  /// Takes a number as JSON writes it; `nil` when it is not one.
+  public init?(text: String) {
+    guard case .valid = JSONSyntax.verdict(on: Data(text.utf8), depthLimit: 0), let first = text.utf8.first,
+      first == UInt8(ascii: "-") || (0x30...0x39).contains(first)
+    else { return nil }
+    self.text = String(text.prefix { !$0.isWhitespace })
+  }
+
+  init(checked text: String) { self.text = text }
+
+  /// Returns the number as an integer; `nil` when it is not written as one, or does not fit.
+  public func exactly<Integer: FixedWidthInteger>(_ type: Integer.Type) -> Integer? { Integer(text, radix: 10) }
+
+  /// The nearest `Double`; infinite for a number that is too large for one.
+  public var doubleValue: Double { Double(text) ?? .nan }
+
+  /// The text.
+  public var description: String { text }
 }

@@ -1,3 +1,5 @@
+public import Foundation
+
 // Query/ holds queries: the public values here, Predicate/ (a #Predicate as closures and constraints), Planning/ (the choice of an index),
 // Running/ (the run of the plan). Invariant: a query sees the records and the indexes of exactly one commit, and gives the same on every
 // backend, whatever is indexed. Called by LocalRepository, RepositorySnapshot, Transaction and LiveResults.
@@ -145,4 +147,65 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     return adding(
       Conjunct(constraint: constraint, isExact: true) { (item) throws(RepositoryError) -> Bool in item[keyPath: keyPath] != nil })
   }
+}
+
+extension Query {
+  /// Returns the query in an order; the next call orders what is equal in this one, and at last the id decides.
+  ///
+  /// Texts order as Swift's `String` does, a NaN comes last; for a type that is ``IndexableValue`` too, its index value decides.
+  public func sorted<Value: Comparable & Sendable>(
+    by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
+  ) -> Self {
+    changed { $0.order.append(SortColumn(keyPath, order)) }
+  }
+
+  /// Returns the query in the order of an optional property, in which `nil` is less than everything.
+  public func sorted<Value: Comparable & Sendable>(
+    by keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder = .forward
+  ) -> Self {
+    changed { $0.order.append(SortColumn(keyPath, order)) }
+  }
+
+  /// Returns the query in the order that an index of the property has: of truth values, where `false` comes first, of enumerations by
+  /// their raw value, and of optionals of them, where `nil` comes first.
+  public func sorted<Value: IndexableValue>(
+    by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
+  ) -> Self {
+    changed { $0.order.append(SortColumn(indexed: keyPath, order)) }
+  }
+
+  /// Returns the query in the order that an index of the property has; the same as that of its values.
+  public func sorted<Value: Comparable & IndexableValue>(
+    by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
+  ) -> Self {
+    changed { $0.order.append(SortColumn(indexed: keyPath, order)) }
+  }
+
+  /// Returns the query in the order that an index of the optional property has, in which `nil` is less than everything.
+  public func sorted<Value: Comparable & IndexableValue>(
+    by keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder = .forward
+  ) -> Self {
+    changed { $0.order.append(SortColumn(indexed: keyPath, order)) }
+  }
+}
+
+// Overloads that no program can call: the compiler chooses them where no other one fits, and then shows their message.
+extension Query {
+  /// Refuses to compile a trailing closure in the place of a predicate, and names the call that takes one.
+  ///
+  /// The first parameter keeps it from the calls that pass a predicate: the compiler would explain a typing error in one by this overload.
+  @available(
+    *, unavailable,
+    message: "a condition is a predicate, which can use an index: write where(#Predicate { … }); for a closure, write filter { … }"
+  )
+  @_disfavoredOverload
+  public func `where`(_ unused: Void = (), _ isIncluded: @escaping @Sendable (Item) -> Bool) -> Self { filter(isIncluded) }
+
+  /// Refuses to compile an order by a property whose type has none, and names the conformances that give it one.
+  @available(
+    *, unavailable,
+    message: "an order needs a property whose type is Comparable or IndexableValue; add one: 'enum Kind: String, Codable, IndexableValue'"
+  )
+  @_disfavoredOverload
+  public func sorted(by keyPath: any PartialKeyPath<Item> & Sendable, _ order: SortOrder = .forward) -> Self { self }
 }

@@ -1,46 +1,48 @@
 // Connection/ is the only room that calls SQLite's C functions: connections, statements, result codes.
-// Invariant: every failure is a RepositoryError that names the file, and nothing in a file can make SQLite do more than read and write
-// rows. Called by every other room of LarderSQLite.
+// Invariant: every failure is a RepositoryError that names the file, and no content of a file can make SQLite do more than read and write
+// rows.
+// Called by every other room of LarderSQLite.
 
 internal import CSQLite
 internal import Foundation
 internal import Larder
+internal import Synchronization
 
-/// A connection to one database file.
+/// A connection to one SQLite database file, with its settings, its lock waits, and the state of its write-ahead log.
 final class SQLiteConnection {
   enum Mode {
     /// Reads and writes, with SQLite's own locks.
     case readWrite
     /// Reads while other connections may write.
     case readOnly
-    /// Reads a file that is not written meanwhile; takes no lock and makes no file.
+    /// Reads a file that nothing writes meanwhile, without taking a lock or making a file.
     case immutable
-    /// Reads a file and its log under an exclusive lock; `.locked` when there is another connection.
+    /// Reads a file and its write-ahead log under an exclusive lock, or fails with `.locked` beside another connection.
     ///
-    /// SQLite keeps the index of the log in memory then, so that no file is made or changed.
+    /// In this mode SQLite keeps the index of the log in memory, so that no file is made or changed.
     case exclusive
-    /// Reads a file and its log with an index of the log in this connection's memory; makes no file.
+    /// Reads a file and its write-ahead log without making a file, with an index of the log in this connection's memory.
     ///
-    /// Takes no part in the locks of the log's index, so the caller must make sure that nothing was written meanwhile.
+    /// The connection takes no part in the locks of the log's index, so the caller must make sure that nothing was written meanwhile.
     case privateIndex
   }
 
   let path: String
   private(set) var handle: OpaquePointer?
-  /// The length of the write-ahead log in pages after the last commit; SQLite fills it in.
+  /// Length of the write-ahead log in pages after the last commit, written by SQLite's log hook.
   let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
-  /// The current wait for a lock; SQLite's busy handler reads it.
+  /// Deadline of the current wait for a lock, read by SQLite's busy handler.
   var wait = SQLiteWait()
-  /// The functions by which SQLite reaches the file, where they are not its own.
+  /// Replaced file functions of SQLite in the mode `.privateIndex`, or `nil` where SQLite uses its own.
   private var methods: UnsafeMutablePointer<sqlite3_io_methods>?
-  /// The database, the log and its index as they were when the store was opened.
+  /// Identities of the database, the write-ahead log and the log's index when the store was opened.
   var openFiles: [(path: String, identity: FileIdentity)] = []
-  /// The log through a descriptor of this program; `nil` where a sync of SQLite reaches the medium.
+  /// A descriptor of this module's own for syncing the write-ahead log, or `nil` where SQLite's sync reaches the medium.
   var ownLog = (any OpenFile)?.none
-  /// The state of the directory in which all files were last found unchanged.
+  /// State of the directory when all files were last found unchanged, which spares the next check.
   var checkedDirectory: SQLiteDirectoryState?
 
-  /// Opens the file, without reading it; `nil` when there is none.
+  /// Opens the file without reading it, or returns `nil` when there is none.
   init?(path: String, _ mode: Mode) throws(RepositoryError) {
     self.path = path
     logPages.initialize(to: 0)
@@ -53,7 +55,7 @@ final class SQLiteConnection {
       throw error(result, while: .opening)
     }
     if flags & SQLITE_OPEN_READWRITE != 0 && sqlite3_db_readonly(handle, "main") == 1 {
-      // SQLite opens for reading whatever it could not open for writing, also for lack of descriptors.
+      // SQLite opens a file for reading if it could not open it for writing, also for lack of descriptors.
       let isAllowed = access(path, W_OK) == 0
       throw RepositoryError(
         isAllowed ? .inputOutput : .protectedDataUnavailable,
@@ -61,6 +63,7 @@ final class SQLiteConnection {
           ? "SQLite could open the file for reading only, though its permissions allow writing: try again"
           : "expected permission to write the file, found none: change its permissions, or open it for reading only", file: path)
     }
+    // Before the first statement: it reads the schema, which a hostile file may have prepared.
     try harden()
     if mode == .privateIndex { try hideLogIndex() }
     if mode == .exclusive { try execute("PRAGMA locking_mode = EXCLUSIVE", while: .opening) }
@@ -68,24 +71,28 @@ final class SQLiteConnection {
   }
 
   deinit {
-    // Without close(): as after a crash. No checkpoint here, because it blocks and its failure could not be reported.
+    // A connection that is dropped without close() leaves its files as a crash does. No checkpoint here, because it blocks and its failure
+    // could not be reported.
     keepLogOnClose()
     sqlite3_close_v2(handle)
     logPages.deallocate()
     methods?.deallocate()
   }
 
+  // Replaces the file functions with which SQLite would make the file `-shm`.
   private func hideLogIndex() throws(RepositoryError) {
     let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     self.methods = methods
     let result = larder_sqlite3_hide_log_index(handle, methods)
     if result != SQLITE_OK { throw error(result, while: .opening) }
+    // A look at a store must leave its log as it is, also when this connection is the last one.
     keepLogOnClose()
   }
 
   private static func uri(_ path: String, immutable: Bool) -> String {
     var uri = "file:"
     for byte in path.utf8 {
+      // A path may hold "?", "#" or "%", which a URI would read as its own syntax.
       switch byte {
       case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D...0x2F, 0x5F: uri.unicodeScalars.append(Unicode.Scalar(byte))
       default: uri += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
@@ -96,41 +103,43 @@ final class SQLiteConnection {
 
   // MARK: Statements
 
-  /// Runs a statement of this module's own text once.
+  /// Runs an SQL text of this module once, without parameters.
   func execute(_ sql: String, while activity: SQLiteResult.Activity = .writing) throws(RepositoryError) {
     let statement = try prepare(sql)
     try statement.run(while: activity)
   }
 
-  /// Prepares a statement that is kept for reuse.
+  /// Prepares a statement that the caller keeps for reuse.
   func prepare(_ sql: String) throws(RepositoryError) -> SQLiteStatement {
     try SQLiteStatement(sql, on: self)
   }
 
-  /// Returns the text of the first row that a statement gives; `nil` when there is no row.
+  /// Returns the text in the first column of a query's first row, or `nil` when there is no row.
   func text(_ sql: String, while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> String? {
     let statement = try prepare(sql)
     let text = try statement.step(while: activity) ? try statement.text(0) : nil
+    // A statement that stands on a row keeps its read transaction open.
     try statement.reset(while: activity)
     return text
   }
 
-  /// Returns the integer of the first row that a statement gives; `nil` when there is no row.
+  /// Returns the integer in the first column of a query's first row, or `nil` when there is no row.
   func number(_ sql: String) throws(RepositoryError) -> Int64? { try prepare(sql).number() }
 
-  /// Whether a transaction is open; SQLite ends one by itself after some failures.
+  /// Whether a transaction is open, which SQLite rolls back by itself after some failures.
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-  /// Returns the first hundred bytes of the file and its size, read below the page cache.
+  /// Returns the 100 bytes of the file's header and the file's size, read below the page cache.
   func header() throws(RepositoryError) -> (bytes: [UInt8], size: Int64) { try read(at: 0, count: 100) }
 
-  /// Returns bytes of the file, zeros behind its end, and its size, read below the page cache.
+  /// Returns bytes of the file and the file's size, read below the page cache, with zeros past the end of the file.
   func read(at offset: Int64, count: Int) throws(RepositoryError) -> (bytes: [UInt8], size: Int64) {
     var bytes = [UInt8](repeating: 0, count: count)
     var size: Int64 = 0
     let result = larder_sqlite3_read_file(handle, &bytes, Int32(count), offset, &size)
     let isShort = result == SQLITE_IOERR | 2 << 8  // _SHORT_READ
     if result != SQLITE_OK && !isShort { throw error(result, while: .opening) }
+    // A disk that returns fewer bytes than there are would otherwise make a page look like zeros.
     guard !isShort || offset + Int64(count) > size else {
       throw RepositoryError(
         .inputOutput, "expected \(count) bytes of a file of \(size), got fewer: try again, or check the disk", file: path,
@@ -139,17 +148,121 @@ final class SQLiteConnection {
     return (bytes, size)
   }
 
-  /// Runs a body while the one attached database that `VACUUM` needs is allowed.
+  /// Runs a body while SQLite may attach one database, as `VACUUM` does internally.
   func withAttachment(_ body: () throws(RepositoryError) -> Void) throws(RepositoryError) {
     sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 1)
     defer { sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0) }
     try body()
   }
 
-  /// Ends the connection; every statement must be finalized.
+  /// Closes the connection, whose statements must be finalized before.
   func close() throws(RepositoryError) {
     let result = sqlite3_close(handle)
     if result != SQLITE_OK { throw error(result, while: .writing) }
     handle = nil
+  }
+}
+
+extension SQLiteConnection {
+  /// Milliseconds that a statement waits for a lock outside ``waiting(_:_:)``.
+  ///
+  /// Exclusive stores exclude each other with their lock file, so only a program without Larder can hold a lock for long.
+  static let busyTimeout: Int32 = 2_000
+
+  /// Switches off the features of SQLite that a hostile or damaged file could use, before the file is read.
+  func harden() throws(RepositoryError) {
+    let flags: [(Int32, Int32)] = [
+      (SQLITE_DBCONFIG_DEFENSIVE, 1), (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), (SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
+      (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0), (SQLITE_DBCONFIG_ENABLE_VIEW, 0), (SQLITE_DBCONFIG_DQS_DML, 0),
+      // A copy repeats the statements of other programs, which may have texts in double quotation marks.
+      (SQLITE_DBCONFIG_DQS_DDL, 1), (SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0),
+    ]
+    for (flag, value) in flags {
+      let result = larder_sqlite3_db_config_flag(handle, flag, value, nil)
+      if result != SQLITE_OK { throw error(result, while: .opening) }
+    }
+    // Virtual tables of other programs stay closed: a module could read other files, or parse hostile contents.
+    sqlite3_drop_modules(handle, nil)
+    // The length of a value keeps SQLite's own limit: a store must return records that were saved under a wider one. So do columns, depth,
+    // terms and arguments: SQLite parses the tables, views and triggers of other programs with the schema, and refuses the whole schema for
+    // one statement over a limit.
+    let limits: [(Int32, Int32)] = [
+      (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
+      (SQLITE_LIMIT_VARIABLE_NUMBER, 16), (SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+    ]
+    for (limit, value) in limits { sqlite3_limit(handle, limit, value) }
+    sqlite3_busy_timeout(handle, Self.busyTimeout)
+    let pragmas = [
+      "cell_size_check = ON", "mmap_size = 0", "trusted_schema = OFF", "temp_store = MEMORY",
+      // Constraints of other programs' tables are for those programs to check. No table of the format has a foreign key or a CHECK.
+      "foreign_keys = OFF", "ignore_check_constraints = ON",
+    ]
+    for pragma in pragmas {
+      try execute("PRAGMA \(pragma)", while: .opening)
+    }
+  }
+
+  /// Applies the settings of a connection that writes, none of which is stored in the file.
+  func prepareForWriting() throws(RepositoryError) {
+    // A batch stays in memory until COMMIT, so that a batch that fails leaves nothing in the log.
+    var pragmas = ["cache_spill = OFF", "cache_size = -8000", "secure_delete = FAST"]
+    #if canImport(Darwin)
+      pragmas += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
+    #endif
+    // SQLite shortens a log that begins anew to this many bytes. Some builds have a limit of their own, within a frame.
+    let frameSize = SQLiteLogInspection.frameHeaderSize + Int(clamping: try number("PRAGMA page_size") ?? 4_096)
+    pragmas.append("journal_size_limit = \(SQLiteLogInspection.headerSize + Self.checkpointPages * frameSize)")
+    for pragma in pragmas { try execute("PRAGMA \(pragma)") }
+  }
+}
+
+extension SQLiteConnection {
+  /// Runs a body whose lock waits last at most `timeout`, in short sleeps on the calling thread.
+  ///
+  /// SQLite's own busy handler sleeps longer the longer it has waited, so that a new arrival overtakes it again and again. A commit takes
+  /// some hundred microseconds, so that is the length of one sleep here. The length is random, so that several waiters do not move in step.
+  func waiting<Result>(_ timeout: Duration, _ body: () throws(RepositoryError) -> Result) throws(RepositoryError) -> Result {
+    let (seconds, attoseconds) = timeout.components
+    let nanoseconds = min(max(seconds, 0), 1_000_000) * 1_000_000_000 + max(attoseconds, 0) / 1_000_000_000  // kept within Int64
+    wait.deadline.store(SQLiteConnection.uptime + nanoseconds, ordering: .relaxed)
+    let wait = wait
+    sqlite3_busy_handler(
+      handle,
+      { context, count in
+        guard let context else { return 0 }
+        let wait = Unmanaged<SQLiteWait>.fromOpaque(context).takeUnretainedValue()
+        guard !wait.isOver else { return 0 }
+        // After about a second the holder is slow, and longer sleeps lose little.
+        usleep(.random(in: 100...(count < 2_000 ? 1_000 : 5_000)))
+        return 1
+      }, Unmanaged.passUnretained(wait).toOpaque())
+    defer {
+      sqlite3_busy_timeout(handle, wait.isEnded.load(ordering: .relaxed) ? 0 : Self.busyTimeout)
+      // SQLite holds the pointer without a retain.
+      withExtendedLifetime(wait) {}
+    }
+    return try body()
+  }
+
+  /// Makes every later statement fail at once where it would wait for a lock.
+  func stopWaiting() { sqlite3_busy_timeout(handle, 0) }
+
+  /// Nanoseconds of the monotonic clock, which a change of the system's time does not move.
+  fileprivate static var uptime: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+}
+
+/// The deadline of a wait for SQLite's write lock, which another thread may end early.
+final class SQLiteWait: Sendable {
+  /// End of the wait, in nanoseconds of the monotonic clock.
+  let deadline = Atomic<Int64>(0)
+  /// True while no wait is allowed, because the store is about to be suspended.
+  let isEnded = Atomic(false)
+
+  var isOver: Bool {
+    isEnded.load(ordering: .relaxed) || SQLiteConnection.uptime >= deadline.load(ordering: .relaxed)
   }
 }

@@ -1,18 +1,21 @@
 internal import Foundation
-internal import Larder
+@_spi(Inspection) internal import Larder
 
 extension Ledger {
-  /// Takes a page that was asked for at some state of the scope.
-  /// - Returns: The state afterwards; `nil` for a page that is too old, of which nothing was taken.
+  /// Applies a page that was requested at some state of the scope.
+  ///
+  /// - Returns: The new state, or `nil` for an outdated page, of which nothing was applied.
   func take(_ page: SyncChanges, askedAt asked: ScopeState, in pending: inout PendingState) throws(RepositoryError) -> ScopeState? {
+    // A page that was requested before another outcome or page was applied could put older records over newer ones.
     guard var state = try state(in: pending), state.turn == asked.turn, page.since == state.position else { return nil }
     if let flight = state.flight, let last = page.last, last.seq >= flight.seq {
-      // Another push under the same number, or behind it: that of a store that was the same file.
+      // A push with another name has this number or a later one: a copy of the store uses the same device identifier.
       if let settled = try settle(last, state, in: &pending) { state = settled } else { state.becomeNewDevice() }
     } else if state.flight != nil, state.pass?.isNewHistory == true {
-      // The server that came back has never had it: the edits are sent anew.
+      // A restored server never had the push in flight, so the edits are frozen into a new one.
       state.becomeNewDevice()
     }
+    // The pages from the start bring every record again, including those that were set aside.
     if page.since == 0 { try forgetUnstored(in: &pending) }
     let (pass, ledger) = (state.pass.map { _ in state.passes }, corrected(by: state))
     let isNewHistory = state.pass?.isNewHistory == true
@@ -28,16 +31,17 @@ extension Ledger {
       state.pass = current
       if !page.more { try endPass(&state, at: page.until, in: &pending) }
     } else {
+      // In the commit of the records: after a crash, the device has both or neither.
       state.checkpoint = max(page.until, state.checkpoint)
     }
     try store(state, in: &pending)
     try noteDuplicates(in: &pending)
-    // A page has the newest state of a record, beside others of which a later page tells.
+    // Two records may be equal between two pages alone, so that duplicates are judged after the last page.
     if !page.more, !records.isEmpty || pass != nil { try judgeDuplicates(in: &pending) }
     return state
   }
 
-  /// Takes one record as the server has it.
+  /// Applies one record of the server.
   func take(_ remote: SyncRecord, pass: Int?, isNewHistory: Bool, in pending: inout PendingState) throws(RepositoryError) {
     guard let collection = pending.collection(named: remote.collection) else { return }
     let key = RecordKey(remote.id)
@@ -46,7 +50,7 @@ extension Ledger {
     let value = remote.value.map { StoredValue(schemaVersion: remote.version, json: $0) }
     if value == nil { try noteTombstone(remote, entryKey, in: &pending) }
     guard var entry = try entry(entryKey, in: pending) else {
-      // One that was here before the collection was synced, and is not noted yet, is as one that was inserted.
+      // A record that existed before its collection was synced is merged as an insertion of both sides.
       if pending.hasRecord(key, in: collection) {
         guard isInScope(key, in: collection, of: pending) else { return }
         let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
@@ -60,11 +64,11 @@ extension Ledger {
         SyncEntry(scope: scope, revision: remote.revision, pass: pass ?? 0), for: entryKey, hasRecord: true, in: &pending)
     }
     guard entry.scope == scope else { return }
-    // Until the pass has come to it, the entry has the revision of a history that is gone.
+    // Until the pass has reached the record, its entry has a revision of the lost history.
     let isOfOldHistory = isNewHistory && entry.pass != pass
     if let pass { entry.pass = pass }
     if isOfOldHistory, entry.revision > remote.revision, entry.edits?.held == nil {
-      // The server came back without what this device has: that is given back, on top of what the server has.
+      // The restored server has lost this version of the record. It is sent again as an edit of the server's older value.
       entry.edits = entry.edits ?? .init(groups: [UInt64(remote.revision)], stamp: clock.now.milliseconds)
       entry.edits?.base = value
       entry.revision = value == nil ? 0 : remote.revision
@@ -86,7 +90,7 @@ extension Ledger {
     try store(entry, for: entryKey, hasRecord: value != nil, in: &pending)
   }
 
-  /// Tells the user of a record of another device that is over a limit of the store, and cannot be read here.
+  /// Stores a rejection for a received record that is over a limit of the store, and cannot be read here.
   func tellOfLimits(
     _ remote: SyncRecord, _ entryKey: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
@@ -95,9 +99,9 @@ extension Ledger {
     try reject(entryKey, of: key, in: remote.collection, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
   }
 
-  /// Returns whether the schema puts a record, which has no entry, into this scope.
+  /// Returns true if the schema puts a record without an entry into this scope.
   ///
-  /// A server must not get a record by naming it that belongs to another scope, or to none.
+  /// Otherwise a server could obtain a record of another scope by naming it.
   func isInScope(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
     guard let tracking = pending.tracking(of: collection), let synced = tracking.trigger as? any SyncedCollection,
       let stored = pending.stored(key, in: collection)
@@ -105,7 +109,7 @@ extension Ledger {
     do throws(RepositoryError) { return try synced.scopeName(of: stored, key: key, coder: tracking.coder) == scope } catch { return false }
   }
 
-  /// Ends a full pass: what it has not seen was deleted at the server, or the server has lost it.
+  /// Ends a full pass, which treats records that it has not seen as deleted or lost at the server.
   private func endPass(_ state: inout ScopeState, at head: Int, in pending: inout PendingState) throws(RepositoryError) {
     guard let pass = state.pass else { return }
     var unseen: [(RecordKey, SyncEntry)] = []
@@ -116,13 +120,15 @@ extension Ledger {
     for (entryKey, found) in unseen {
       var entry = found
       guard let address = SyncEntry.address(entryKey), let collection = pending.collection(named: address.collection) else { continue }
-      // Whatever the horizon: the server that came back may have purged under numbers that it had given before.
+      // After a restore, missing records are always sent again. The server may have purged tombstones under numbers that the lost history
+      // used, so that the horizon proves nothing.
       if pass.isNewHistory, entry.revision > 0, entry.edits?.held == nil {
         entry.edits = entry.edits ?? .init(groups: [UInt64(entry.revision)], stamp: clock.now.milliseconds)
         entry.edits?.base = nil
         entry.revision = 0
         try store(entry, for: entryKey, hasRecord: pending.hasRecord(address.key, in: collection), in: &pending)
       } else if entry.isDirty {
+        // An edited record is merged with a deletion, so that the policy decides.
         let tombstone = SyncRecord(collection: address.collection, id: address.key.text, revision: head)
         try merge(entry, entryKey, with: tombstone, in: collection, pass: state.passes, of: &pending)
       } else {
@@ -137,6 +143,111 @@ extension Ledger {
 }
 
 extension ScopeState {
-  /// The commit behind which the next page begins.
+  /// Commit after which the next page begins.
   var position: Int { pass?.position ?? checkpoint }
+}
+
+/// The records that an answer may contain: those that the device has asked about.
+enum AnswerSubject {
+  /// For a page: the records of the requested collections.
+  case collections([String])
+  /// For an outcome: the records that were sent.
+  case records(Set<RecordAddress>)
+
+  fileprivate func covers(_ record: SyncRecord) -> Bool {
+    switch self {
+    case .collections(let names): names.contains(record.collection)
+    case .records(let sent): sent.contains(RecordAddress(collection: record.collection, key: RecordKey(record.id)))
+    }
+  }
+}
+
+extension Ledger {
+  /// Returns the records of an answer that the device has asked about and can store.
+  ///
+  /// Every record of a server passes here, from pages and from outcomes. A record that the device has not asked about is dropped, since it
+  /// could belong to a collection that is not synced. A record out of bounds is set aside alone, so that it blocks no other.
+  func admitted(
+    _ records: [SyncRecord], about subject: AnswerSubject, pass: Int? = nil, isNewHistory: Bool = false, in pending: inout PendingState
+  ) throws(RepositoryError) -> [SyncRecord] {
+    var admitted: [SyncRecord] = []
+    for record in records where subject.covers(record) {
+      var record = record
+      // A line feed between tokens would break the one-line form of stored JSON.
+      record.value = record.value.map { StoredValue(schemaVersion: 1, json: $0).onOneLine.json }
+      do throws(SyncProblem) { try record.check() } catch {
+        try setAsideRemote(record, error.description, subject, pass: pass, isNewHistory: isNewHistory, in: &pending)
+        continue
+      }
+      admitted.append(record)
+    }
+    return admitted
+  }
+
+  /// Code of a received record that breaks a bound of the wire.
+  static let malformed = "malformed"
+
+  /// Sets a record of the server aside: the value is not stored, and a rejection tells the user.
+  private func setAsideRemote(
+    _ remote: SyncRecord, _ detail: String, _ subject: AnswerSubject, pass: Int?, isNewHistory: Bool, in pending: inout PendingState
+  ) throws(RepositoryError) {
+    guard let collection = pending.collection(named: remote.collection) else { return }
+    var key = RecordKey(remote.id)
+    do throws(SyncProblem) { try WireField.id.check(remote.id) } catch {
+      // An id over the bound is named by its beginning and its hash.
+      key = RecordKey("\(WireField.code.cut(remote.id))#\(key.hash)")
+    }
+    let entryKey = SyncEntry.key(remote.collection, key)
+    let hasRecord = pending.hasRecord(key, in: collection)
+    if var entry = try entry(entryKey, in: pending) {
+      guard entry.scope == scope else { return }
+      // The pass has seen the record, so it is not deleted at its end. The known revision is one of the lost history.
+      if let pass { entry.pass = pass }
+      if isNewHistory { entry.revision = 0 }
+      // Sent again, the edits would meet the same conflict.
+      if case .records = subject { entry.edits?.isParked = true }
+      try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
+    } else if hasRecord, !isInScope(key, in: collection, of: pending) {
+      return
+    }
+    try reject(entryKey, of: key, in: remote.collection, code: Self.malformed, detail: detail, in: &pending)
+  }
+
+  /// Removes rejections of records that were set aside and never stored.
+  ///
+  /// The pages from the first one on bring those that are still out of bounds again.
+  func forgetUnstored(in pending: inout PendingState) throws(RepositoryError) {
+    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope && rejection.code == Self.malformed {
+      guard !pending.hasRecord(RecordKey(rejection.id), in: records) else { continue }
+      try pending.delete(rejection.id, in: rejected)
+    }
+  }
+
+  /// True if a rejection is of a record over a limit of this store, and not of the server.
+  private func isOfLimits(_ rejection: SyncRejection) -> Bool {
+    rejection.code == Self.beyondLimits && rejection.detail == WireField.detail.cut(Self.beyondLimitsDetail)
+  }
+
+  /// Removes rejections of records that were over a limit of the store, if they can be read now or no longer exist.
+  func forgetLimits(in pending: inout PendingState) throws(RepositoryError) {
+    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope && isOfLimits(rejection) {
+      guard try entry(RecordKey(rejection.id), in: pending)?.isDirty != true,
+        let collection = pending.collection(named: rejection.collection),
+        !isBeyondLimits(RecordKey(rejection.recordID), in: collection, of: pending)
+      else { continue }
+      try pending.delete(rejection.id, in: rejected)
+    }
+  }
+
+  /// Releases a record that was set aside, since the server has sent another version of it.
+  func readmit(_ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
+    guard let rejection = try pending.find(by: entryKey.text, in: rejected) else { return }
+    let found = try entry(entryKey, in: pending)
+    guard rejection.code == Self.malformed || isOfLimits(rejection) && found?.isDirty != true else { return }
+    guard found.map({ $0.scope == scope }) != false else { return }
+    try pending.delete(entryKey.text, in: rejected)
+    guard var entry = found, entry.edits?.isParked == true else { return }
+    entry.edits?.isParked = false
+    try pending.keep(entry.stored, for: entryKey, in: records)
+  }
 }

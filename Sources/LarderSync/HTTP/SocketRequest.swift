@@ -9,10 +9,10 @@
     internal import Musl
   #endif
 
-  /// A request over http, on a thread of its own.
+  /// A request over plain http on Linux, on a thread of its own.
   ///
-  /// Not by URLSession, which on Linux ends the process when a connection ends in the middle of the header of an answer (seen with Swift
-  /// 6.3.1: "Transfer completed, but there's no response"). Over TLS that end is an error there, and URLSession is what speaks TLS.
+  /// URLSession on Linux ends the process if a connection ends in the middle of a response's header (Swift 6.3.1: "Transfer completed, but
+  /// there's no response"). Over TLS that is an error, so https stays with URLSession.
   final class SocketRequest: Sendable {
     private struct State: Sendable {
       var socket: Int32?
@@ -21,25 +21,28 @@
 
     private let request: URLRequest
     private let call: HTTPCall
-    /// The connections that wait for a request; `nil` for a request with a connection of its own.
+    /// Pool of idle connections, or `nil` for a request with a connection of its own.
     private let pool: SocketPool?
     private let state = Mutex(State())
 
     init(_ request: URLRequest, _ call: HTTPCall, _ pool: SocketPool?) { (self.request, self.call, self.pool) = (request, call, pool) }
 
-    /// Begins the request, whose answer or failure goes to the call.
+    /// Starts the request, which reports to `call`.
+    // A thread, since the blocking calls would take threads of Swift's cooperative pool.
     func start() { Thread.detachNewThread { [self] in run() } }
 
-    /// Ends the request at once.
+    /// Stops the request at once.
     func cancel() {
       state.withLock { state in
         state.isCancelled = true
+        // Not `close`: the thread may be reading, and the number could be reused for another file meanwhile.
         if let socket = state.socket { _ = shutdown(socket, Int32(SHUT_RDWR)) }
       }
     }
 
     private func run() {
       do throws(SyncProblem) {
+        // A reused connection may be dead without a sign. The request is then repeated once, on a new one.
         if let socket = pool?.take(), adopt(socket), try exchange(over: socket, isReused: true) { return }
         closeSocket()
         _ = try exchange(over: try connect(), isReused: false)
@@ -49,9 +52,9 @@
       }
     }
 
-    /// Gives the request a socket.
+    /// Stores the socket of the request.
     ///
-    /// Closes the socket and returns `false` when the request was cancelled.
+    /// Closes it and returns `false` if the request was cancelled.
     private func adopt(_ socket: Int32) -> Bool {
       state.withLock { state in
         if state.isCancelled { _ = close(socket) } else { state.socket = socket }
@@ -66,9 +69,10 @@
       }
     }
 
-    /// Gives the socket to the pool for a later request, or closes it when this one was cancelled.
+    /// Returns the socket to the pool, or closes it if the request was cancelled.
     private func keepSocket(in pool: SocketPool) {
       let kept = state.withLock { state in
+        // In the lock, or a cancellation could shut down a socket that the pool has given to another request.
         guard !state.isCancelled, let socket = state.socket else { return Int32?.none }
         state.socket = nil
         return socket
@@ -76,24 +80,24 @@
       if let kept { pool.keep(kept) } else { closeSocket() }
     }
 
-    /// Sends the request, and gives its answer to the call.
+    /// Sends the request and passes the response to `call`.
     ///
     /// - Parameter isReused: Whether the socket had an earlier request. The server may close it while this one is on its way.
-    /// - Returns: `false` when the server has closed a reused socket without an answer. The request must be sent on another socket then,
-    ///   which is safe where the server has taken it all the same: every request of a transport may come twice.
+    /// - Returns: `false` if the server has closed a reused socket without a response. Then send the request on another socket. That is
+    ///   safe even if the server has processed it, since every request of a transport may arrive twice.
     private func exchange(over socket: Int32, isReused: Bool) throws(SyncProblem) -> Bool {
       if isReused { limitSilence(of: socket) }
       let isSent = send(head + (request.httpBody ?? Data()), over: socket)
       guard let parser = try receive(from: socket, isReused: isReused) else { return false }
-      // First, or the request that comes next would make a connection.
+      // Before the call ends, or the next request would find no idle connection.
       if isSent, parser.isPersistent, let pool { keepSocket(in: pool) } else { closeSocket() }
       if parser.isComplete, let status = parser.status { call.complete(status: status, retryAfter: parser.retryAfter) }
       return true
     }
 
-    /// Ends a connection over which nothing is taken for ten seconds, as after a change of the network.
+    /// Makes a connection fail if the server acknowledges nothing for ten seconds, such as after a change of the network.
     ///
-    /// The request is then sent on another one, before its time is up. A server that is too busy to read counts as well.
+    /// The request then goes over another one, before its time is up. A server that is too busy to read counts as well.
     private func limitSilence(of socket: Int32) {
       var milliseconds: UInt32 = 10_000
       setsockopt(socket, Int32(IPPROTO_TCP), Int32(TCP_USER_TIMEOUT), &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
@@ -106,7 +110,9 @@
       if let query = path?.percentEncodedQuery { target += "?\(query)" }
       var text = "\(request.httpMethod ?? "GET") \(target) HTTP/1.1\r\nHost: \(host.contains(":") ? "[\(host)]" : host)"
       if let port = url?.port { text += ":\(port)" }
+      // Without a pool, the connection serves this request only.
       text += pool == nil ? "\r\nConnection: close\r\n" : "\r\n"
+      // A line end in a value would let it add headers of its own.
       for (name, value) in request.allHTTPHeaderFields ?? [:] where !value.contains(where: \.isNewline) { text += "\(name): \(value)\r\n" }
       if let body = request.httpBody { text += "Content-Length: \(body.count)\r\n" }
       return Data((text + "\r\n").utf8)
@@ -127,9 +133,10 @@
         next = address.ai_next
         let socket = socket(address.ai_family, address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), address.ai_protocol)
         guard socket >= 0 else { continue }
-        // For connecting, too: a host that does not answer would hold the thread for minutes.
+        // The send timeout also limits `connect`. A host that does not respond would hold the thread for minutes.
         var limit = timeval(tv_sec: 30, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        // Before connecting, so that a cancellation ends the attempt.
         guard adopt(socket) else { break }
         if systemConnect(socket, address.ai_addr, address.ai_addrlen) == 0 { return socket }
         closeSocket()
@@ -137,10 +144,11 @@
       throw .unreachable("the connection was refused")
     }
 
-    /// - Returns: Whether all was sent: a server that refuses a body may answer before it has read all of it.
+    /// - Returns: Whether everything was sent. A server that refuses a body may respond before it has read all of it.
     private func send(_ data: Data, over socket: Int32) -> Bool {
       var sent = 0
       while sent < data.count {
+        // `MSG_NOSIGNAL`: a closed connection would otherwise end the process by SIGPIPE.
         let count = data.withUnsafeBytes { systemSend(socket, $0.baseAddress.map { $0 + sent }, $0.count - sent, Int32(MSG_NOSIGNAL)) }
         if count < 0, errno == EINTR { continue }
         guard count > 0 else { return false }
@@ -150,7 +158,7 @@
       return true
     }
 
-    /// - Returns: The answer; `nil` when the connection was closed before the first byte of it, and was one that is reused.
+    /// - Returns: The response, or `nil` if a reused connection was closed before its first byte.
     private func receive(from socket: Int32, isReused: Bool) throws(SyncProblem) -> HTTPResponseParser? {
       var parser = HTTPResponseParser()
       var buffer = [UInt8](repeating: 0, count: 64 << 10)
@@ -166,19 +174,74 @@
           Result { () throws(SyncProblem) in try parser.take(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
         }
         let body = try result.get()
-        // What is too large is not read to its end.
+        // A body over the limit is not read to its end.
         if let status = parser.status, !call.take(body, status: status) { return parser }
       }
       return parser
     }
   }
 
-  // Members of the class have the names of these, too.
+  // The class has members of the same names, which hide the functions of the system.
   private func systemConnect(_ socket: Int32, _ address: UnsafePointer<sockaddr>?, _ length: socklen_t) -> Int32 {
     connect(socket, address, length)
   }
 
   private func systemSend(_ socket: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
     send(socket, bytes, count, flags)
+  }
+
+  /// A pool of idle connections to one server.
+  ///
+  /// Without it, an exchange of many scopes would open a connection for each request.
+  final class SocketPool: Sendable {
+    private struct Waiting: Sendable {
+      let socket: Int32
+      let since: ContinuousClock.Instant
+    }
+
+    /// Largest number of idle connections: the number of scopes that `exchange()` has under way.
+    private static let limit = 4
+
+    private let idleTime: Duration
+    private let waiting = Mutex<[Waiting]>([])
+
+    init(idleTime: Duration) { self.idleTime = idleTime }
+
+    deinit { for waiting in waiting.withLock({ $0 }) { _ = close(waiting.socket) } }
+
+    /// Returns the connection that was used last and is still open, or `nil`.
+    func take() -> Int32? {
+      endOld()
+      while let socket = waiting.withLock({ $0.popLast()?.socket }) {
+        var byte: UInt8 = 0
+        // An open, silent connection has nothing to read. Bytes on it would be taken for the response to the next request.
+        if recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) < 0, errno == EAGAIN { return socket }
+        _ = close(socket)
+      }
+      return nil
+    }
+
+    /// Keeps a connection whose response was read to the last byte.
+    func keep(_ socket: Int32) {
+      let excess = waiting.withLock { waiting in
+        waiting.append(Waiting(socket: socket, since: .now))
+        return waiting.count > Self.limit ? waiting.removeFirst() : nil
+      }
+      if let excess { _ = close(excess.socket) }
+      // Without a later request, nothing else would close the idle connections.
+      HTTPConnection.clock.asyncAfter(deadline: .now() + idleTime / .seconds(1)) { [weak self] in self?.endOld() }
+    }
+
+    /// Closes connections that were idle for too long, also while the machine slept.
+    private func endOld() {
+      let end = ContinuousClock.now - idleTime
+      let old = waiting.withLock { waiting in
+        let count = waiting.prefix { $0.since <= end }.count
+        defer { waiting.removeFirst(count) }
+        return waiting.prefix(count)
+      }
+      // Outside the lock, since `close` is a system call.
+      for old in old { _ = close(old.socket) }
+    }
   }
 #endif

@@ -1,5 +1,7 @@
 internal import Foundation
 @_spi(Inspection) internal import Larder
+internal import Larder
+internal import Synchronization
 
 /// The knowledge of a device of a scope: how far it has read, and what it has sent.
 struct ScopeState: Sendable, Hashable {
@@ -140,5 +142,28 @@ extension ScopeState {
     if let skew { json["skew"] = JSONValue(skew) }
     if let flight { json["flight"] = flight.value }
     return StoredValue(schemaVersion: 1, json: json.json)
+  }
+}
+
+/// A state of a scope with the bytes that it is stored as: those that are met again need not be read again.
+final class NewestState: Sendable {
+  private let known = Mutex<(stored: StoredValue, state: ScopeState)?>(nil)
+
+  /// Returns a state that is stored.
+  ///
+  /// Cost: comparing its bytes, where they are the newest.
+  /// - Throws: `.corrupted` for what is none.
+  func state(of stored: StoredValue) throws(RepositoryError) -> ScopeState {
+    if let known = known.withLock({ $0 }), known.stored == stored { return known.state }
+    let state = try ScopeState(stored)
+    known.withLock { $0 = (stored, state) }
+    return state
+  }
+
+  /// Returns a state as it is stored.
+  func stored(_ state: ScopeState) -> StoredValue {
+    let stored = state.stored
+    known.withLock { $0 = (stored, state) }
+    return stored
   }
 }

@@ -1,44 +1,46 @@
 internal import CLarderFiles
 internal import Foundation
 
-/// The files of the operating system, written so that what was synced is on the medium.
+/// The operating system's file system, with writes that are on the medium once they are synced.
 ///
-/// Files are 0600 and directories 0700 whatever the umask. A file's path must not end in a symbolic link: `.unsupported`. The directories
-/// on the way to it may be links, because data directories and `/tmp` often are. `rename` is the system's atomic one and nothing else:
-/// where that fails, it throws. On Darwin every sync is `F_FULLFSYNC`, or `fsync` on file systems without it.
+/// Use it unless a test needs a simulated one. Files are 0600 and directories 0700 regardless of the umask. A file's path must not end in a
+/// symbolic link: `.unsupported`. The directories on the way to it may be links, because data directories and `/tmp` often are. `rename` is
+/// the system's atomic call, and throws where that fails. On Darwin every sync is `F_FULLFSYNC`, or `fsync` on file systems without it.
 public struct POSIXFileSystem: FileSystem {
-  /// Makes the file system; it holds no state.
+  /// Creates the file system, which holds no state.
   public init() {}
 
-  /// Opens an existing file; `nil` when there is none.
+  /// Opens an existing file, or returns `nil` if there is none.
   ///
   /// - Throws: `.unsupported` for a symbolic link or anything else that is not a plain file, otherwise as ``FileSystem`` says.
   public func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? {
     guard let status = try status(of: path) else { return nil }
     if status.kind != .file { throw .notAPlainFile(status.kind, path) }
-    // O_NONBLOCK has no effect on plain files; if a named pipe has come here meanwhile, it would block for ever without it.
+    // O_NONBLOCK has no effect on plain files. Without it a named pipe that has taken the path meanwhile would block for ever.
     let flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     guard let descriptor = try Self.openExisting(path, flags) else { return nil }
     let file = POSIXFile(path: path, descriptor: descriptor, isNew: false)
+    // Another file may have taken the path since `lstat`. `fstat` sees the file that is open.
     let kind = try file.status().kind
     if kind != .file { throw .notAPlainFile(kind, path) }
     return file
   }
 
-  /// Returns what stands at a path, by `lstat`; `nil` when nothing does.
+  /// Returns the `lstat` status of a path, or `nil` if nothing is there.
   ///
-  /// On Linux without the file's times: looking at them makes the next sync of a file longer.
+  /// On Linux without the file's times: reading them makes the next sync of a file longer.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     try Self.check(path)
     var status = stat()
     return try SystemCall.perform("lstat", path, accepting: ENOENT) { larder_lstat_without_times(path, &status) } ? FileStatus(status) : nil
   }
 
-  /// Creates a file that must not exist yet, mode 0600.
+  /// Creates a file that must not exist yet, with mode 0600.
   public func create(_ path: String) throws(RepositoryError) -> any OpenFile {
     let descriptor = try Self.openDescriptor(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode: 0o600)
     let file = POSIXFile(path: path, descriptor: descriptor, isNew: true)
-    try file.setMode(0o600)  // the umask may have taken bits of the owner's away
+    // The umask may have taken bits of the owner's away.
+    try file.setMode(0o600)
     return file
   }
 
@@ -54,20 +56,21 @@ public struct POSIXFileSystem: FileSystem {
     try SystemCall.perform("rename", newPath) { renameEntry(path, newPath) }
   }
 
-  /// Removes a file; no error when there is none.
+  /// Removes a file, if there is one.
   public func remove(_ path: String) throws(RepositoryError) {
     try Self.check(path)
     try SystemCall.perform("unlink", path, accepting: ENOENT) { unlink(path) }
   }
 
-  /// Makes a directory and its missing parents, mode 0700, each synced into its parent before the next is made.
+  /// Creates a directory and its missing parents with mode 0700, and syncs each into its parent before the next is made.
   public func createDirectory(_ path: String) throws(RepositoryError) {
     try Self.check(path)
     let parent = PathText.parent(of: path)
     switch try makeDirectory(path) {
     case .done(let isNew):
-      // Of the directories on the way, only the last that is there can be one whose maker was killed before it synced it.
+      // Each directory is synced before the next is made, so only the last existing one can have a maker that was killed before its sync.
       try syncEntry(of: isNew == 1 ? parent : path)
+    // The root has no parent that could be made.
     case .failed(ENOENT) where parent != path:
       try createDirectory(parent)
       if case .failed(let number) = try makeDirectory(path) { throw .system("mkdir", number, file: path) }
@@ -80,15 +83,17 @@ public struct POSIXFileSystem: FileSystem {
   public func syncDirectory(_ path: String) throws(RepositoryError) {
     let descriptor = try Self.openDescriptor(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     let (call, outcome) = DurableSync.directory(descriptor)
+    // Closed before the error is thrown: the descriptor would leak.
     let closing = closeDescriptor(descriptor)
     if case .failed(let number) = outcome { throw .system(call, number, file: path) }
     if let closing, closing != EINTR { throw .system("close", closing, file: path) }
   }
 
-  /// Returns the names in a directory without `.` and `..`; `nil` when there is no such directory.
+  /// Returns the names in a directory without `.` and `..`, or `nil` if there is no such directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? {
     guard let descriptor = try Self.openExisting(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) else { return nil }
     guard let stream = fdopendir(descriptor) else {
+      // `fdopendir` owns the descriptor only if it succeeds.
       let number = errno
       _ = closeDescriptor(descriptor)
       throw .system("fdopendir", number, file: directory)
@@ -96,7 +101,8 @@ public struct POSIXFileSystem: FileSystem {
     defer { closedir(stream) }
     var names: [String] = []
     while true {
-      errno = 0  // the only way to tell the end from a failure
+      // `readdir` returns nil at the end and after a failure. Only `errno` distinguishes them.
+      errno = 0
       guard let entry = readdir(stream) else {
         let number = errno
         if number != 0 { throw .system("readdir", number, file: directory) }
@@ -109,27 +115,29 @@ public struct POSIXFileSystem: FileSystem {
     }
   }
 
-  /// Takes the lock with `flock`, and writes this process's id into the file for others to report.
+  /// Takes the lock with `flock`, and writes this process's id into the file for the error messages of other processes.
   public func lock(_ path: String) throws(RepositoryError) -> any HeldLock {
     try Self.check(path)
     return try POSIXLock.acquire(path)
   }
 
-  /// Takes part in the lock with `flock`; the file says what the process that is alone with it is doing.
+  /// Takes a share in the lock with `flock`. The lock file names the task of the process that is alone with it.
   public func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
     try Self.check(path)
     return try POSIXSharedLock.acquire(path, waiting: timeout)
   }
 
-  /// Makes one directory durably, or finds the one that is there: 1 or 0.
+  /// Creates one directory durably, and returns 1, or 0 if it existed.
   private func makeDirectory(_ path: String) throws(RepositoryError) -> CallOutcome {
     switch SystemCall.uninterrupted({ Int(mkdir(path, 0o700)) }) {
     case .done:
+      // The umask may have taken bits of the owner's away.
       try SystemCall.perform("chmod", path) { chmod(path, 0o700) }
       try syncDirectory(path)
       try syncDirectory(PathText.parent(of: path))
       return .done(1)
     case .failed(EEXIST):
+      // `stat` follows links: directories on the way may be links.
       var status = stat()
       try SystemCall.perform("stat", path) { stat(path, &status) }
       return status.st_mode & S_IFMT == S_IFDIR ? .done(0) : .failed(ENOTDIR)
@@ -138,12 +146,12 @@ public struct POSIXFileSystem: FileSystem {
     }
   }
 
-  /// Syncs a directory that was there into its parent, if that may be opened.
+  /// Syncs the entry of an existing directory into its parent, if this process may open the parent.
   private func syncEntry(of path: String) throws(RepositoryError) {
     do {
       try syncDirectory(PathText.parent(of: path))
     } catch {
-      // A parent that is not ours to open (a container's, the system's) is not one in which this user made the directory.
+      // This user cannot have made a directory in a parent that it may not open, such as a container's or the system's.
       if error.code != .protectedDataUnavailable { throw error }
     }
   }
@@ -153,7 +161,7 @@ public struct POSIXFileSystem: FileSystem {
     return descriptor
   }
 
-  /// Opens what stands at a path; `nil` when nothing does.
+  /// Opens the file at a path, or returns `nil` if nothing is there.
   private static func openExisting(_ path: String, _ flags: Int32, mode: mode_t = 0) throws(RepositoryError) -> Int32? {
     try check(path)
     var descriptor: Int32 = -1
@@ -164,24 +172,41 @@ public struct POSIXFileSystem: FileSystem {
     return isOpen ? descriptor : nil
   }
 
-  /// Refuses a path that the system would read as another one: it ends at the first NUL, and a relative one moves with the process.
+  /// Refuses a relative path, which changes with the working directory, and one with a NUL, at which the system would cut it.
   private static func check(_ path: String) throws(RepositoryError) {
     if !path.hasPrefix("/") || path.utf8.contains(0) { throw .system("open", EINVAL, file: path) }
   }
 }
 
-/// The text of paths.
+/// Operations on the text of paths.
 enum PathText {
-  /// Returns the directory that holds a file, by text alone; "/" for the root itself.
+  /// Returns the directory that holds a file, computed from the text alone. The root's is "/".
   static func parent(of path: String) -> String {
     let parts = path.utf8.split(separator: UInt8(ascii: "/"))
     return "/" + parts.dropLast().map { String(Substring($0)) }.joined(separator: "/")
   }
 
-  /// Returns the name of a file in its directory, byte for byte: `URL.lastPathComponent` leaves out a byte order mark.
+  /// Returns the name of a file in its directory, byte for byte. `URL.lastPathComponent` leaves out a byte order mark.
   static func name(of path: String) -> String { path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? "/" }
 }
 
-// Methods named `open` and `rename` hide the functions of that name.
+/// File names that fit every file system.
+enum FileName {
+  /// Largest number of bytes in a file name, which is NAME_MAX of every common file system.
+  static let limit = 255
+
+  /// Returns a name, shortened to its beginning and its checksum if fewer than `count` bytes would be left for a suffix.
+  static func shortened(_ name: String, leaving count: Int) -> String {
+    guard name.utf8.count + count > limit else { return name }
+    // The checksum keeps two long names with the same beginning apart.
+    let checksum = "-" + Hexadecimal.string(Array(name.utf8).withUnsafeBytes { CRC32C.checksum($0) })
+    // Whole characters, so that the name stays valid UTF-8.
+    var stem = name[...]
+    while stem.utf8.count + checksum.utf8.count + count > limit, !stem.isEmpty { stem.removeLast() }
+    return stem + checksum
+  }
+}
+
+// Methods named `open` and `rename` hide the C functions of those names.
 private func openFile(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 { open(path, flags, mode) }
 private func renameEntry(_ path: String, _ newPath: String) -> Int32 { rename(path, newPath) }

@@ -152,3 +152,24 @@ extension Optional: IndexableValue where Wrapped: IndexableValue {
   /// Whether the wrapped values are exact; `false` for an optional of an optional, whose two kinds of `nil` have one index value.
   public static var hasExactIndexValues: Bool { Wrapped.hasExactIndexValues && !(Wrapped.self is any OptionalType.Type) }
 }
+
+/// A type of property whose words a full-text index can find: `String`, an optional of it, or an array.
+public protocol SearchableText: Sendable {
+  /// The texts, each of which is a field of its own.
+  var searchableTexts: [String] { get }
+}
+
+extension String: SearchableText {
+  /// The text itself.
+  public var searchableTexts: [String] { [self] }
+}
+
+extension Optional: SearchableText where Wrapped: SearchableText {
+  /// The wrapped texts, or none.
+  public var searchableTexts: [String] { self?.searchableTexts ?? [] }
+}
+
+extension Array: SearchableText where Element: SearchableText {
+  /// The texts of all elements.
+  public var searchableTexts: [String] { flatMap(\.searchableTexts) }
+}

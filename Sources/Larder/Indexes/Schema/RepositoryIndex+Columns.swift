@@ -53,3 +53,68 @@ extension RepositoryIndex {
 
   private static func ordered(_ columns: [IndexColumn<Item>]) -> Self { Self(kind: .ordered(isUnique: false), columns: columns) }
 }
+
+// Overloads that no program can call: the compiler chooses them where no other one fits, and then shows their message. Without them it
+// says of an enumeration with a raw value only that it failed to produce a diagnostic (Swift 6.3.1).
+extension RepositoryIndex {
+  /// Refuses to compile an index of a property whose type cannot be indexed, and names the conformance that it needs.
+  @available(
+    *, unavailable,
+    message: "an index needs properties whose types are IndexableValue; add the conformance: 'enum Kind: String, Codable, IndexableValue'"
+  )
+  @_disfavoredOverload
+  public static func ordered(_ columns: any PartialKeyPath<Item> & Sendable...) -> Self {
+    Self(kind: .ordered(isUnique: false), columns: [])
+  }
+
+  /// Refuses to compile a unique index of a property whose type cannot be indexed, and names the conformance that it needs.
+  @available(
+    *, unavailable,
+    message: "an index needs properties whose types are IndexableValue; add the conformance: 'enum Kind: String, Codable, IndexableValue'"
+  )
+  @_disfavoredOverload
+  public static func unique(_ columns: any PartialKeyPath<Item> & Sendable...) -> Self {
+    Self(kind: .ordered(isUnique: true), columns: [])
+  }
+
+  /// Refuses to compile an index of words of a property that holds none, and names the types that do.
+  @available(
+    *, unavailable,
+    message: "an index of words needs properties of the types String, [String] or optionals of these, or of a type that is SearchableText"
+  )
+  @_disfavoredOverload
+  public static func fullText(_ texts: any PartialKeyPath<Item> & Sendable...) -> Self {
+    Self(kind: .fullText { _ in [] }, columns: [])
+  }
+
+  /// Refuses to compile an index of places whose properties are no numbers, and names the types that they need.
+  @available(*, unavailable, message: "an index of places needs two properties of the type Double, or two of the type Double?, in degrees")
+  @_disfavoredOverload
+  public static func geo(
+    _ latitude: any PartialKeyPath<Item> & Sendable, _ longitude: any PartialKeyPath<Item> & Sendable
+  ) -> Self {
+    Self(kind: .geo { _ in nil }, columns: [])
+  }
+}
+
+extension IndexColumn {
+  /// Refuses to compile a column of a property whose type cannot be indexed, and names the conformance that it needs.
+  @available(
+    *, unavailable,
+    message: "a column needs a property whose type is IndexableValue; add the conformance: 'enum Kind: String, Codable, IndexableValue'"
+  )
+  @_disfavoredOverload
+  public static func ascending(_ keyPath: any PartialKeyPath<Item> & Sendable) -> Self {
+    Self(keyPath: keyPath, isDescending: false) { _ in .null }
+  }
+
+  /// Refuses to compile a column of a property whose type cannot be indexed, and names the conformance that it needs.
+  @available(
+    *, unavailable,
+    message: "a column needs a property whose type is IndexableValue; add the conformance: 'enum Kind: String, Codable, IndexableValue'"
+  )
+  @_disfavoredOverload
+  public static func descending(_ keyPath: any PartialKeyPath<Item> & Sendable) -> Self {
+    Self(keyPath: keyPath, isDescending: true) { _ in .null }
+  }
+}

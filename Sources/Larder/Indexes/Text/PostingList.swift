@@ -102,3 +102,76 @@ struct PostingCursor {
     return cursor.move(to: number) ? cursor.current.frequency : 0
   }
 }
+
+/// Some records of the list that leads, with their scores so far; filled again for the next block, so that it stays in the cache.
+///
+/// Records that cannot reach the score to beat, whatever the other words add, are left out early.
+struct PostingBlock {
+  private(set) var postings: [TextPosting] = []
+  private(set) var scores: [Double] = []
+
+  /// Takes the records of a block that have at least the score `least` by what they start at and their first word.
+  mutating func load(
+    _ block: [TextPosting], weight: Double, _ ranking: BM25, startingAt whole: inout WholeWords, atLeast least: Double
+  ) {
+    postings.removeAll(keepingCapacity: true)
+    scores.removeAll(keepingCapacity: true)
+    for posting in block {
+      let score = whole.start(posting.number) + ranking.score(weight: weight, frequency: posting.frequency, length: posting.length)
+      guard score >= least else { continue }
+      postings.append(posting)
+      scores.append(score)
+    }
+  }
+
+  /// Keeps the records that another word is in, too, if they then have at least the score `least`.
+  mutating func keep(_ cursor: inout PostingCursor, weight: Double, _ ranking: BM25, atLeast least: Double) {
+    var kept = 0
+    for (index, posting) in postings.enumerated() {
+      let frequency = cursor.frequency(posting.number)
+      guard frequency > 0 else { continue }
+      let score = scores[index] + ranking.score(weight: weight, frequency: frequency, length: posting.length)
+      guard score >= least else { continue }
+      (postings[kept], scores[kept]) = (posting, score)
+      kept += 1
+    }
+    postings.removeSubrange(kept...)
+    scores.removeSubrange(kept...)
+  }
+}
+
+/// The scores that records begin with, one after the other by ascending number: a bonus where a prefix is a word of its own.
+///
+/// A value that is handed on and no closure: what closures capture is guarded at every access, which would cost more than the scores.
+struct WholeWords {
+  private var words: [Word] = []
+  private let bonus: Double
+
+  /// Takes the records that hold each prefix as a word; `numbers` is greater than any number in them.
+  init(_ words: [PersistentTree<TextPosting>], bonus: Double, numbers: Int) {
+    self.bonus = bonus
+    self.words = words.map { Word($0, numbers: numbers) }
+  }
+
+  /// Returns the score that a record begins with.
+  mutating func start(_ number: UInt32) -> Double {
+    var sum = 0.0
+    for index in words.indices where words[index].isIn(number) { sum += bonus }
+    return sum
+  }
+
+  private struct Word {
+    /// By number, for a common word: quicker than to look for each; empty for others.
+    private var isHolder: [Bool] = []
+    private var cursor: PersistentTreeCursor<TextPosting>
+
+    init(_ postings: PersistentTree<TextPosting>, numbers: Int) {
+      cursor = PersistentTreeCursor(postings)
+      guard postings.count > numbers / 32 else { return }
+      isHolder = [Bool](repeating: false, count: numbers)
+      postings.forEachLeaf { leaf in for posting in leaf { isHolder[Int(posting.number)] = true } }
+    }
+
+    mutating func isIn(_ number: UInt32) -> Bool { isHolder.isEmpty ? cursor.move(to: number) : isHolder[Int(number)] }
+  }
+}

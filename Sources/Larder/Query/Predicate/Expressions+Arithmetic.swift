@@ -51,3 +51,61 @@ extension PredicateExpressions.UnaryMinus: CompilableExpression where Wrapped: S
     return try scope.map(wrapped) { -$0 }
   }
 }
+
+/// The operations of integers of fixed width, which trap where these throw.
+enum CheckedInteger {
+  enum Operation { case add, subtract, multiply, divide, remainder }
+
+  static let overflow = RepositoryError(.unsupported, "integer arithmetic in a predicate overflows for a record")
+  static let divisionByZero = RepositoryError(.unsupported, "a predicate divides an integer by zero for a record")
+
+  /// Returns the operation for a type, if it is an integer of fixed width.
+  ///
+  /// - Throws: `.unsupported` for such integers of other libraries.
+  static func operation<T>(_ type: T.Type, _ operation: Operation) throws(RepositoryError) -> (@Sendable (T, T) throws -> T)? {
+    if let integer = T.self as? any CheckableInteger.Type, let checked = closure(integer, operation) as? @Sendable (T, T) throws -> T {
+      return checked
+    }
+    if T.self is any FixedWidthInteger.Type {
+      throw RepositoryError(.unsupported, "a predicate has arithmetic on integers that are not the standard library's")
+    }
+    return nil
+  }
+
+  private static func closure<I: CheckableInteger>(_ type: I.Type, _ operation: Operation) -> any Sendable {
+    let run: @Sendable (I, I) throws -> I =
+      switch operation {
+      case .add: { try checked($0.addingReportingOverflow($1)) }
+      case .subtract: { try checked($0.subtractingReportingOverflow($1)) }
+      case .multiply: { try checked($0.multipliedReportingOverflow(by: $1)) }
+      case .divide: { try checked($0.dividedReportingOverflow(by: divisor($1))) }
+      case .remainder: { try checked($0.remainderReportingOverflow(dividingBy: divisor($1))) }
+      }
+    return run
+  }
+
+  private static func checked<I>(_ result: (partialValue: I, overflow: Bool)) throws -> I {
+    if result.overflow { throw overflow }
+    return result.partialValue
+  }
+
+  private static func divisor<I: FixedWidthInteger>(_ value: I) throws -> I {
+    if value == 0 { throw divisionByZero }
+    return value
+  }
+}
+
+/// The integers of the standard library.
+private protocol CheckableInteger: FixedWidthInteger, Sendable {}
+extension Int: CheckableInteger {}
+extension Int8: CheckableInteger {}
+extension Int16: CheckableInteger {}
+extension Int32: CheckableInteger {}
+extension Int64: CheckableInteger {}
+extension Int128: CheckableInteger {}
+extension UInt: CheckableInteger {}
+extension UInt8: CheckableInteger {}
+extension UInt16: CheckableInteger {}
+extension UInt32: CheckableInteger {}
+extension UInt64: CheckableInteger {}
+extension UInt128: CheckableInteger {}

@@ -82,3 +82,163 @@ extension PredicateExpressions.ComparisonOperator {
     }
   }
 }
+
+/// Comparisons of a key path with a constant, for the types that are met most: as one closure, specialized for the type.
+enum FastComparison {
+  typealias Operator = PredicateExpressions.ComparisonOperator
+
+  static func equal<Environment, Value>(_ read: Compiled<Environment, Value>, _ constant: Value?) -> Compiled<Environment, Bool>? {
+    guard let path = read.path, let constant else { return nil }
+    return switch constant {
+    case let constant as Int: equal(path, constant)
+    case let constant as String: equal(path, constant)
+    case let constant as Double: equal(path, constant)
+    case let constant as Bool: equal(path, constant)
+    case let constant as UUID: equal(path, constant)
+    case let constant as Date: equal(path, constant)
+    default: nil
+    }
+  }
+
+  static func ordered<Environment, Value>(
+    _ read: Compiled<Environment, Value>, _ comparison: Operator, _ constant: Value?
+  ) -> Compiled<Environment, Bool>? {
+    guard let path = read.path, let constant else { return nil }
+    return switch constant {
+    case let constant as Int: ordered(path, comparison, constant)
+    case let constant as String: ordered(path, comparison, constant)
+    case let constant as Double: ordered(path, comparison, constant)
+    case let constant as Date: ordered(path, comparison, constant)
+    default: nil
+    }
+  }
+
+  /// Returns the comparison; `nil` where the path has another type than the constant, such as an optional one.
+  @inline(__always)
+  private static func equal<Environment, Value, T: Equatable & Sendable>(
+    _ path: ValuePath<Environment, Value>, _ constant: T
+  ) -> Compiled<Environment, Bool>? {
+    guard let keyPath = recast(path.keyPath, to: (any KeyPath<Environment, T> & Sendable).self) else { return nil }
+    let read = PropertyReader(keyPath)
+    return Compiled { read($0) == constant }
+  }
+
+  @inline(__always)
+  private static func ordered<Environment, Value, T: Comparable & Sendable>(
+    _ path: ValuePath<Environment, Value>, _ comparison: Operator, _ constant: T
+  ) -> Compiled<Environment, Bool>? {
+    guard let keyPath = recast(path.keyPath, to: (any KeyPath<Environment, T> & Sendable).self) else { return nil }
+    let read = PropertyReader(keyPath)
+    return switch comparison {
+    case .lessThan: Compiled { read($0) < constant }
+    case .lessThanOrEqual: Compiled { read($0) <= constant }
+    case .greaterThan: Compiled { read($0) > constant }
+    case .greaterThanOrEqual: Compiled { read($0) >= constant }
+    @unknown default: nil
+    }
+  }
+}
+
+extension PredicateExpressions.OptionalFlatMap: CompilableExpression
+where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    let run = try scope.compile(wrapped).run
+    let inner = try scope.nested(variable).compile(transform).run
+    // The transform gives a result or an optional one: which, the type does not tell.
+    return Compiled { environment in
+      guard let element = try run(environment) else { return nil }
+      let result = try inner(Nested(outer: environment, element: element))
+      guard let output = recast(result, to: Output.self) else { throw PredicateError.forceCastFailure }
+      return output
+    }
+  }
+}
+
+extension PredicateExpressions.NilCoalesce: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
+    return Compiled { environment in
+      if let value = try left(environment) { return value }
+      return try right(environment)
+    }
+  }
+}
+
+extension PredicateExpressions.ForcedUnwrap: CompilableExpression where Inner: StandardPredicateExpression {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    try scope.map(inner) { value in
+      guard let value else { throw PredicateError.forceUnwrapFailure }
+      return value
+    }
+  }
+}
+
+extension PredicateExpressions.ConditionalCast: CompilableExpression where Input: StandardPredicateExpression {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    try scope.map(input) { $0 as? Desired }
+  }
+}
+
+extension PredicateExpressions.ForceCast: CompilableExpression where Input: StandardPredicateExpression {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    try scope.map(input) { value in
+      guard let cast = value as? Desired else { throw PredicateError.forceCastFailure }
+      return cast
+    }
+  }
+}
+
+extension PredicateExpressions.TypeCheck: CompilableExpression where Input: StandardPredicateExpression {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
+    try scope.map(input) { $0 is Desired }
+  }
+}
+
+extension PredicateExpressions.Variable: CompilableExpression {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    Compiled(path: try scope.path(to: self))
+  }
+}
+
+extension PredicateExpressions.Value: CompilableExpression where Output: Codable {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    // The expression can be sent, not its value: of `Output` the type says no more than that it is `Codable`.
+    Compiled(reader())
+  }
+}
+
+extension PredicateExpressions.NilLiteral: CompilableExpression {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    Compiled { _ in nil }
+  }
+}
+
+extension PredicateExpressions.KeyPath: CompilableExpression where Root: StandardPredicateExpression {
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    try refuseTrap()
+    let root = try scope.compile(self.root)
+    if let path = root.path?.appending(ValuePath(keyPath: keyPath)) { return Compiled(path: path) }
+    let (run, keyPath) = (root.run, self.keyPath)
+    return Compiled { try run($0)[keyPath: keyPath as Swift.KeyPath<Root.Output, Output>] }
+  }
+}
+
+extension PredicateExpressions.KeyPath: AnalyzableExpression where Root: StandardPredicateExpression {
+  func finding<Item>(in scope: Scope<Item>) -> Finding? {
+    guard Output.self == Bool.self, let path = scope.path(of: self) else { return nil }
+    return Finding(.equal(path, IndexValue(true)))
+  }
+}
+
+extension PredicateExpressions.Value: AnalyzableExpression where Output: Codable {
+  func finding<Item>(in scope: Scope<Item>) -> Finding? {
+    (value as? Bool).map { Finding($0 ? .always : .never) }
+  }
+}
+
+extension StandardPredicateExpression {
+  /// Reads the value of an expression that has no variables.
+  fileprivate func reader<Environment>() -> @Sendable (Environment) throws -> Output {
+    { _ in try self.evaluate(PredicateBindings()) }
+  }
+}

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Synchronization
 
 /// All records of a collection as they were read: several packs as one, by position.
@@ -142,5 +143,77 @@ final class PackedRecords: Sendable {
         visit(record.isKeyedByNumber ? record.number.tableHash : pack.withKeyText(at: position) { RecordKey.tableHash(of: $0) })
       }
     }
+  }
+}
+
+// Packed/ holds the records of a collection as they were read: their values in a few large blocks of memory, and little beside them.
+// Invariant: a pack never changes, and a record in it costs no allocation of its own until it is looked up. Called by Records/,
+// Engine/StoreLoader and the backends that read whole stores.
+
+/// The description of a record in a pack, beside its value: 40 bytes.
+struct PackedRecord: Sendable {
+  /// The key of a UUID; zero for any other, whose text stands before the value.
+  let number: UUIDNumber
+  let revision: UInt64
+  /// The bytes of the value in the pack's block.
+  let start: UInt32
+  let count: UInt32
+  let schemaVersion: Int32
+  /// The length of the key's text; -1 for the key of a UUID.
+  let keyCount: Int32
+
+  var isKeyedByNumber: Bool { keyCount < 0 }
+
+  /// The range of the value in the block.
+  var value: Range<Int> { Int(start)..<Int(start) + Int(count) }
+  /// The range of the key's text in the block.
+  var keyText: Range<Int> { Int(start) - Int(keyCount)..<Int(start) }
+}
+
+/// The slots of records by position, each made when it is first asked for.
+///
+/// Unchecked, since the compiler does not see that the memory holds atomics only, which are never moved.
+final class SlotTable: @unchecked Sendable {
+  private let count: Int
+  /// The addresses of the slots, which this owns; 0 where none was made yet.
+  private let addresses: UnsafeMutablePointer<Atomic<UInt>>
+
+  init(count: Int) {
+    self.count = count
+    // Zero bytes are atomics of zero, and the system gives pages of them when they are touched.
+    let memory = calloc(max(count, 1), MemoryLayout<Atomic<UInt>>.stride) ?? Self.zeros(max(count, 1))
+    addresses = memory.bindMemory(to: Atomic<UInt>.self, capacity: max(count, 1))
+  }
+
+  /// Returns memory of zeros; as for any array, there must be some.
+  private static func zeros(_ count: Int) -> UnsafeMutableRawPointer {
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: count * MemoryLayout<Atomic<UInt>>.stride, alignment: 8)
+    memset(memory, 0, count * MemoryLayout<Atomic<UInt>>.stride)
+    return memory
+  }
+
+  deinit {
+    for position in 0..<count { Self.unmanaged(addresses[position].load(ordering: .acquiring))?.release() }
+    free(addresses)
+  }
+
+  /// The slot at a position; `nil` before it was made.
+  subscript(position: Int) -> RecordSlot? {
+    Self.unmanaged(addresses[position].load(ordering: .acquiring))?.takeUnretainedValue()
+  }
+
+  /// Sets the slot at a position unless there is one.
+  /// - Returns: The slot that is there now, and whether this call has set it.
+  func setIfNil(_ slot: RecordSlot, at position: Int) -> (slot: RecordSlot, isNew: Bool) {
+    let new = Unmanaged.passRetained(slot)
+    let (isExchanged, old) = addresses[position].compareExchange(
+      expected: 0, desired: UInt(bitPattern: new.toOpaque()), ordering: .acquiringAndReleasing)
+    guard !isExchanged, let first = Self.unmanaged(old) else { return (slot, true) }
+    new.release()
+    return (first.takeUnretainedValue(), false)
+  }
+
+  private static func unmanaged(_ address: UInt) -> Unmanaged<RecordSlot>? {
+    UnsafeRawPointer(bitPattern: address).map(Unmanaged.fromOpaque)
   }
 }

@@ -1,0 +1,115 @@
+public import Foundation
+
+extension LocalRepository {
+  /// Opens or creates a store in a JSON file, with this one repository in it.
+  ///
+  /// Missing directories are created, for their owner only. No other opening may write the store until ``close()``. A store that is refused
+  /// is left as it was. If recovering from a crash fails (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
+  /// - Throws: `.locked` or `.alreadyOpen` if the store is open elsewhere. `.protectedDataUnavailable` if the system refuses access.
+  ///   `.unsupported` for options that a file cannot serve, and as ``init(backend:schema:options:)``. See <doc:Errors>.
+  public init(
+    jsonFile: URL, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
+  ) async throws(RepositoryError) {
+    try await self.init(backend: JSONFileBackend(file: jsonFile), schema: schema, options: options)
+  }
+
+  /// Opens or creates a JSON store in the app's own directory of the platform's default place for data.
+  ///
+  /// That place is `$XDG_DATA_HOME` or `~/.local/share` on Linux, as the XDG Base Directory Specification says, and Application Support
+  /// elsewhere. The app's directory in it has the bundle's identifier, or the name of the process. Pass a file name of one path component,
+  /// such as "spots.json".
+  /// - Throws: `.unsupported` for a name that is empty, `.` or `..`, or contains a slash. Otherwise as ``init(jsonFile:schema:options:)``.
+  public init(
+    filename: String, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
+  ) async throws(RepositoryError) {
+    // A slash would lead out of the app's directory, and system calls end a path at its first NUL.
+    guard !filename.isEmpty, !filename.utf8.contains(0x2F), !filename.utf8.contains(0), filename != ".", filename != ".." else {
+      throw RepositoryError(.unsupported, "a file name is one path component")
+    }
+    let file = DataDirectory.url().appendingPathComponent(filename, isDirectory: false)
+    try await self.init(jsonFile: file, schema: schema, options: options)
+  }
+}
+
+extension LocalRepository {
+  /// Creates a repository in memory with options, whose records are gone with the process.
+  ///
+  /// ```swift
+  /// let spots = try await LocalRepository(inMemory: RepositorySchema<Spot>("spots"), options: StoreOptions(indexing: .eager))
+  /// ```
+  ///
+  /// - Throws: `.unsupported` for a schema that cannot be stored, and for access by several processes.
+  public init(inMemory schema: RepositorySchema<Item>, options: StoreOptions) async throws(RepositoryError) {
+    try await self.init(backend: InMemoryBackend(), schema: schema, options: options)
+  }
+}
+
+extension LocalRepository {
+  /// Creates a repository in memory that holds samples, for previews and for tests of views.
+  ///
+  /// ```swift
+  /// #Preview {
+  ///   SpotList(spots: LocalRepository(previewing: [Spot(id: UUID(), name: "Jogashima", country: "JP", rating: 5)]))
+  /// }
+  /// ```
+  ///
+  /// The initializer neither waits nor throws, and the repository is readable when it returns. Reads, writes, queries and live results work
+  /// as in any other repository, and the records are gone with the object. Use ``init(jsonFile:schema:options:)`` for values that are kept,
+  /// and ``init(inMemory:)`` for a repository that refuses a wrong schema.
+  ///
+  /// A sample that cannot be stored is left out, and ``OpenReport/leftOut`` says which and why. All samples are left out if the schema
+  /// itself is refused. Samples that violate a unique index are kept, and listed in ``OpenReport/duplicates``. In both cases
+  /// ``OpenReport/isClean`` is `false`. Of two samples with one id the last one is kept.
+  ///
+  /// Cost: encodes and decodes every sample, on the calling thread.
+  public init(previewing samples: [Item], schema: RepositorySchema<Item> = .init()) {
+    var (schema, samples, leftOut) = (schema, samples, [RepositoryError]())
+    do throws(RepositoryError) { try schema.validate() } catch {
+      leftOut.append(error)
+      // The declared indexes are kept, because a query for a place or for words throws without its index.
+      (schema, samples) = (RepositorySchema(indexes: schema.indexes), [])
+    }
+    let coder = RecordCoder<Item>(schemaVersion: schema.version, limits: .init(), refusal: schema.placeRefusal)
+    var records: [RecordKey: StoredRecord] = [:]
+    for (index, sample) in samples.enumerated() {
+      do throws(RepositoryError) {
+        // Decoded too, so that a sample that cannot be read back is reported here and not missing in the view.
+        let record = try coder.encode(sample, decoding: true)
+        records[record.key] = StoredRecord(
+          collection: schema.name, key: record.key, revision: Revision(1), schemaVersion: record.schemaVersion, value: record.value)
+      } catch {
+        leftOut.append(
+          RepositoryError(
+            error.code, "sample \(index + 1) of \(samples.count) was left out: \(error.message)", keyHash: error.keyHash,
+            underlying: error.underlying))
+      }
+    }
+    let core = StoreCore.previewing(records.values.sorted { $0.key < $1.key }, leftOut)
+    // The store is new, so the collection cannot be open as another type.
+    self.init(core: core, collection: core.collection(named: schema.name), schema: schema, ownsStore: true)
+    prepareNow()
+  }
+}
+
+// Access for products of this package that keep an index in a repository. LarderBlobs works on the repository's executor, between its
+// commits.
+
+extension LocalRepository {
+  /// Serial executor of the store.
+  package nonisolated var executor: StoreExecutor { core.executor }
+
+  /// Checks that the store accepts writes.
+  ///
+  /// - Throws: `.poisoned` after a failed sync, `.suspended`, `.closed`.
+  package nonisolated func checkWritable() throws(RepositoryError) { try core.state.checkWritable() }
+
+  /// Closes a repository that was just opened, without writing to its files.
+  package nonisolated func abandon() async { await core.abandon() }
+
+  /// Returns the collection and the key under which the record with this id is stored.
+  ///
+  /// - Throws: `.invalidKey`.
+  package nonisolated func address(of id: Item.ID) throws(RepositoryError) -> RecordAddress {
+    RecordAddress(collection: schema.name, key: try coder.keys.key(for: id))
+  }
+}
