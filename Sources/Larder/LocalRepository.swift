@@ -101,16 +101,16 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.ownsStore = ownsStore
     self.collection = collection
     findings = Mutex(OpeningFindings(collection: schema.name))
-    core.noteSupport(for: schema.version, of: collection)
+    core.follower.note(supportedVersion: schema.version, of: collection)
     coder = RecordCoder(
       schemaVersion: schema.version, limits: core.options.limits.holding(for: schema.name) ?? .largest, coding: core.options.coding,
       migrations: schema.migrations,
       refusal: schema.placeRefusal, keepsEncoded: schema.trigger != nil)
     if let trigger = schema.trigger {
       for name in trigger.collections { _ = core.collection(named: name) }
-      core.triggers.withLock { [collection, coder] in $0[collection] = CollectionTrigger(trigger: trigger, coder: coder) }
+      core.register.set(CollectionTrigger(trigger: trigger, coder: coder), of: collection)
     }
-    migration = core.migration(of: collection, named: schema.name, coder: coder)
+    migration = core.migrations.run(of: collection, named: schema.name, coder: coder, in: core)
   }
 
   /// Moves records of an older name here, declares the indexes, and builds those that must be there before the first call.
@@ -125,7 +125,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       migration.lookAgain()
     }
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
-    await core.buildIndexes(eagerIndexes, of: collection)
+    await core.indexBuilder.build(eagerIndexes, of: collection, in: core)
     noteDuplicates()
     await noteUndecodable()
   }
@@ -152,7 +152,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated func prepareNow() {
     var indexes = IndexSet(schema.indexes, coder)
     indexes.build(eagerIndexes, from: core.state.collections[collection].records)
-    core.published.withLock { [collection, indexes] in $0.collections[collection].indexes = indexes }
+    core.updateCollection(collection) { $0.indexes = indexes }
     noteDuplicates()
   }
 
@@ -262,7 +262,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
   ///   damaged; `.dataMissing`, or `.locked` for a journal of another process; `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported`
   ///   for a JSON file opened `.readOnly`.
-  public func checkpoint() async throws(RepositoryError) { try await core.checkpoint() }
+  public func checkpoint() async throws(RepositoryError) { try await core.checkpointer.checkpoint(core) }
 
   /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.
   ///

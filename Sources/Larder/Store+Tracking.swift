@@ -6,7 +6,7 @@ extension Store {
 
   /// The newest commit, as values that are stored.
   package var stored: StoredSnapshot {
-    StoredSnapshot(state: core.state, versions: core.triggers.withLock { $0.mapValues(\.coder.schemaVersion) })
+    StoredSnapshot(state: core.state, versions: core.register.triggers.mapValues(\.coder.schemaVersion))
   }
 
   /// Whether other processes may write the store.
@@ -19,7 +19,7 @@ extension Store {
   package var recordTriggers: [String: any RecordTrigger] {
     let names = core.state.names
     var named: [String: any RecordTrigger] = [:]
-    for (position, trigger) in core.triggers.withLock({ $0 }) { named[names[position]] = trigger.trigger }
+    for (position, trigger) in core.register.triggers { named[names[position]] = trigger.trigger }
     return named
   }
 

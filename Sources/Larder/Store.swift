@@ -110,7 +110,7 @@ public final class Store: Sendable {
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
   ///   damaged; `.dataMissing`, or `.locked` for a journal of another process; `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported`
   ///   for a JSON file opened `.readOnly`.
-  public func checkpoint() async throws(RepositoryError) { try await core.checkpoint() }
+  public func checkpoint() async throws(RepositoryError) { try await core.checkpointer.checkpoint(core) }
 
   /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.
   ///

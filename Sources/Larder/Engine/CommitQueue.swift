@@ -9,6 +9,8 @@ internal import Synchronization
 /// between reading and replacing the published state.
 final class CommitQueue: Sendable {
   private let inbox = Mutex(Inbox())
+  /// Number of calls that are about to suspend the store. Meanwhile a write waits for no other process.
+  private let suspensions = Atomic(0)
 
   private struct Inbox: Sendable {
     var writes: [PendingWrite] = []
@@ -43,15 +45,15 @@ final class CommitQueue: Sendable {
     guard !core.state.holdsWrites else { return hold(by: core) }
     guard let writes = removeGroup() else { return rest(core) }
     commit(writes, to: core)
-    core.checkpointBySize()
+    core.checkpointer.checkpointBySize(of: core)
     if endIfEmpty() { return rest(core) }
     core.executor.queue.async { self.drain(core) }
   }
 
   /// Leaves for later what no write should wait for.
   private func rest(_ core: StoreCore) {
-    core.scheduleIdleCheckpoint()
-    core.settleIndexesSoon()
+    core.checkpointer.scheduleIdleCheckpoint(of: core)
+    core.indexBuilder.settleSoon(core)
   }
 
   /// Ends the drain where nothing waits, as after nearly every commit of a lone writer; then the next write begins another.
@@ -92,6 +94,15 @@ final class CommitQueue: Sendable {
   }
 
   // MARK: Suspending
+
+  /// True while a caller is about to suspend the store.
+  var isSuspending: Bool { suspensions.load(ordering: .acquiring) > 0 }
+
+  /// Begins the time in which writes wait for no other process, because the store is about to be suspended.
+  func beginSuspending() { suspensions.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+
+  /// Ends the time that ``beginSuspending()`` began.
+  func endSuspending() { suspensions.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
 
   /// Commits the next group: for a store that is being suspended.
   ///
@@ -158,10 +169,10 @@ final class CommitQueue: Sendable {
       if core.options.access == .shared {
         // Nothing is claimed yet: a write can be cancelled while other processes are waited for.
         let durability = writes.reduce(Durability.buffered) { $0.combined(with: $1.durability) }
-        state = try core.beginSharedCommit(durability, after: state)
+        state = try core.follower.beginSharedCommit(durability, after: state, of: core)
       }
     } catch {
-      if putsBack, core.suspensions.load(ordering: .acquiring) > 0, error.code == .locked {
+      if putsBack, isSuspending, error.code == .locked {
         return inbox.withLock { $0.writes = writes + $0.writes }
       }
       for write in writes where write.claim() { write.outcome.resolve(.failure(error)) }
@@ -283,13 +294,13 @@ private struct CommitGroup {
     }
     let batch = pending.writeBatch(durability)
     let isDeletion = core.options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
-    let wasFull = isDeletion && core.checkpoints.withLock { $0.isDiskFull }
+    let wasFull = isDeletion && core.checkpointer.isDiskFull
     do throws(RepositoryError) {
       do throws(RepositoryError) {
         if wasFull { try core.backend.commitOnFullDisk(batch) } else { try core.backend.commit(batch) }
       } catch {
         guard error.code == .full else { throw error }
-        core.checkpoints.withLock { $0.isDiskFull = true }
+        core.checkpointer.noteFullDisk()
         guard isDeletion, !wasFull else { throw error }
         try core.backend.commitOnFullDisk(batch)
       }
@@ -297,11 +308,7 @@ private struct CommitGroup {
       core.notePoison(error)
       return error
     }
-    core.checkpoints.withLock { state in
-      state.lastWrite = .now
-      // Making the files smaller rewrites them: the next deletion does so only if it meets a full disk itself.
-      state.isDiskFull = false
-    }
+    core.checkpointer.noteWrite()
     return nil
   }
 }

@@ -32,7 +32,7 @@ package struct PendingState {
     self.core = core
     collections = state.collections
     names = state.names
-    triggers = core.triggers.withLock { $0 }
+    triggers = core.register.triggers
     committed = state.commit
     commit = state.commit
   }

@@ -24,8 +24,8 @@ extension StoreCore {
       }
       return self.backend.verify()
     }
-    if let failure = checkpoints.withLock({ $0.failure }) { report.problems.append(failure) }
-    if let failure = foreign.withLock({ $0.failure }) { report.problems.append(failure) }
+    if let failure = checkpointer.failure { report.problems.append(failure) }
+    if let failure = follower.failure { report.problems.append(failure) }
     report.duration = .now - start
     return report
   }
@@ -34,11 +34,11 @@ extension StoreCore {
   ///
   /// The second call does nothing.
   func close() async throws(RepositoryError) {
-    endMigrations()
+    migrations.cancelAll()
     try await executor.run { () throws(RepositoryError) in
       guard !self.state.isClosed else { return }
       self.commits.commitAll(to: self)
-      self.published.withLock { $0.condition = .closed }
+      self.noteClosed()
       self.hub.finish()
       try self.backend.close()
     }
@@ -47,7 +47,7 @@ extension StoreCore {
   /// Gives up a store that was refused after it was opened; the files stay as they are.
   func abandon() async {
     await executor.run {
-      self.published.withLock { $0.condition = .closed }
+      self.noteClosed()
       self.backend.abandon()
     }
   }

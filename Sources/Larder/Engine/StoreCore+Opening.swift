@@ -16,8 +16,8 @@ extension StoreCore {
     // Behind the opening, so that it does not wait for it.
     let collections = core.state.collections
     executor.queue.async { for collection in collections { collection.records.index() } }
-    core.scheduleIdleCheckpoint()
-    core.schedulePoll()
+    core.checkpointer.scheduleIdleCheckpoint(of: core)
+    core.follower.schedulePoll(of: core)
     return core
   }
 

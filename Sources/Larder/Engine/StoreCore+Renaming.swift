@@ -37,7 +37,7 @@ extension StoreCore {
         return (records.count, pending.revision)
       }
     } catch {
-      itemTypes.withLock { $0[renaming.oldName] = nil }
+      register.release(renaming.oldName)
       throw error.code == .full || error.code == .tooLarge ? renaming.needsRoom(error) : error
     }
   }
@@ -45,11 +45,7 @@ extension StoreCore {
   /// Keeps the old name from being opened in this store while its records move, and afterwards.
   /// - Throws: `.unsupported` when it has been opened.
   private func reserve(_ renaming: Renaming) throws(RepositoryError) {
-    let isFree = itemTypes.withLock { types in
-      defer { types[renaming.oldName] = types[renaming.oldName] ?? ObjectIdentifier(Renaming.self) }
-      return types[renaming.oldName] == nil
-    }
-    guard isFree else {
+    guard register.reserve(renaming.oldName) else {
       throw RepositoryError(
         .unsupported,
         "expected to move the records of \"\(renaming.oldName)\" to \"\(renaming.name)\", found that \"\(renaming.oldName)\" was opened "

@@ -5,11 +5,11 @@ internal import Synchronization
 extension StoreCore {
   /// Commits the group of writes that waits, and gives up the backend's locks; does nothing in a store that is suspended or closed.
   func suspend() async {
-    suspensions.wrappingAdd(1, ordering: .acquiringAndReleasing)
+    commits.beginSuspending()
     backend.endWaiting()
     await executor.run {
       self.suspendNow()
-      self.suspensions.wrappingSubtract(1, ordering: .acquiringAndReleasing)
+      self.commits.endSuspending()
     }
   }
 
@@ -17,14 +17,14 @@ extension StoreCore {
   private func suspendNow() {
     guard !state.isClosed else { return }
     if !state.isSuspended { commits.commitNext(to: self) }
-    published.withLock { $0.isSuspended = true }
+    setSuspended(true)
     do throws(RepositoryError) {
       // Also the second time: it ends what `endWaiting` has begun.
       try backend.suspend()
     } catch {
       // The locks are given up. What went wrong shows at the next write, and `verify` tells of it.
       notePoison(error)
-      foreign.withLock { $0.failure = error }
+      follower.note(failure: error)
     }
   }
 
@@ -32,9 +32,9 @@ extension StoreCore {
   /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing`, or what opening throws; the store stays suspended. `.poisoned`, `.closed`.
   func resume() async throws(RepositoryError) {
     try await executor.run { () throws(RepositoryError) in try self.resumeNow() }
-    schedulePoll()
+    follower.schedulePoll(of: self)
     commits.drainSoon(to: self)
-    for run in migrations.withLock({ Array($0.values) }) { run.resume() }
+    migrations.resumeAll()
   }
 
   /// On the executor only.
@@ -42,15 +42,15 @@ extension StoreCore {
     let state = state
     guard state.isSuspended, state.holdsWrites else { return try state.checkWritable() }
     if try backend.resume() { try catchUp() } else { try readAnew(after: state) }
-    foreign.withLock { $0.failure = nil }
+    follower.note(failure: nil)
     // Before a drain that waits already can commit what came after them.
     commits.takeHeld()
-    published.withLock { $0.isSuspended = false }
+    setSuspended(false)
   }
 
   /// Publishes the foreign commits that are there; where that fails, the store goes on being suspended.
   private func catchUp() throws(RepositoryError) {
-    do throws(RepositoryError) { try publishForeignCommits() } catch {
+    do throws(RepositoryError) { try follower.publishNewCommits(of: self) } catch {
       do throws(RepositoryError) { try backend.suspend() } catch {}  // the first failure is the one to hear of
       throw error
     }
@@ -68,11 +68,11 @@ extension StoreCore {
       backend.abandon()
       throw error
     }
-    if let commits { publish(commits) }
+    if let commits { follower.publish(commits, in: self) }
     let present = self.state
     report.recordCount = present.collections.reduce(0) { $0 + $1.records.count }
     report.collections = present.contents
-    self.report.withLock { $0 = report }
+    replaceReport(report)
   }
 }
 

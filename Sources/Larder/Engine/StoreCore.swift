@@ -6,42 +6,27 @@ internal import Synchronization
 // Invariant: what is published was durable before, and only the executor publishes.
 // Called by LocalRepository and Store; calls the backend.
 
-/// An open store: what readers see of it, its collections, and its life from opening to closing.
+/// An open store: its published state, its collections, and its life from opening to closing.
 ///
-/// A write comes in by ``submit(_:_:)``; ``commits`` gathers it with others, stages and commits them, and publishes the state that follows.
-/// Everything that changes the published state runs on ``executor``, but for collections and indexes that are declared.
+/// ``submit(_:_:)`` receives a write. ``commits`` gathers it with others, stages them, commits them, and publishes the state that follows.
+/// Published records change on ``executor`` only. A declaration of a collection or an index may come from any thread.
 final class StoreCore: Sendable {
   let identity = StoreIdentity()
   let executor: StoreExecutor
   let options: StoreOptions
-  /// The findings of opening the store, or of the last ``resume()`` that has read it anew.
-  let report: Mutex<OpenReport>
   let backend: any StorageBackend
-  let published: Mutex<StoreState>
-  /// The writes that wait for their commit.
+  private let published: Mutex<StoreState>
+  private let report: Mutex<OpenReport>
+  /// Writes that wait for their commit.
   let commits = CommitQueue()
-  /// The type that each collection is read as.
-  let itemTypes = Mutex<[String: ObjectIdentifier]>([:])
-  /// The triggers and coders of tracked collections, by their positions.
-  let triggers = Mutex<[Int: CollectionTrigger]>([:])
-  let checkpoints: Mutex<CheckpointState>
-  /// The one permit to run a checkpoint.
-  let checkpointTurn = AsyncSemaphore(1)
-  /// The indexes that have been made, or are being made.
-  let indexBuilds = Mutex<[IndexAddress: Task<Void, Never>]>([:])
-  /// Whether indexes are to settle, which is asked for on the executor only.
-  let isSettlingIndexes = Atomic(false)
-  /// The number of calls that are about to suspend the store: meanwhile a write waits for no other process.
-  let suspensions = Atomic(0)
-  /// The state of following the other processes that write the store.
-  let foreign = Mutex(ForeignState())
-  /// The observers of what is committed.
+  /// Types, coders and triggers of the collections.
+  let register = CollectionRegister()
+  let checkpointer: Checkpointer
+  let indexBuilder = IndexBuilder()
+  let follower = ForeignFollower()
   let hub: ChangeHub
-  /// The rewrites of older records.
-  let migrations = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
-  /// The copies made before the first records of newer schema versions.
-  let copies = Mutex(MigrationCopies())
-  /// The count of its users; the last property, so that it goes after the backend and its locks.
+  let migrations = MigrationRegister()
+  /// The count of the store's users. It is the last property, so that it is released after the backend has let go of its locks.
   let usage: StoreUsage
 
   init(
@@ -54,13 +39,17 @@ final class StoreCore: Sendable {
     report = Mutex(openReport)
     published = Mutex(state)
     hub = ChangeHub(deletions)
-    checkpoints = Mutex(CheckpointState(folded: state.commit - min(state.commit, UInt64(openReport.replayedCommits))))
+    checkpointer = Checkpointer(folded: state.commit - min(state.commit, UInt64(openReport.replayedCommits)))
     usage = StoreUsage(name: backend.name, executor: executor)
   }
 
+  /// Findings of opening the store, or of the last ``resume()`` that read it anew.
   var openReport: OpenReport { report.withLock { $0 } }
 
-  /// The number of writes that wait for the next commit, cancelled ones included: for tests, which fill the queue while the disk is busy.
+  /// Replaces the findings of opening, after the store was read anew.
+  func replaceReport(_ new: OpenReport) { report.withLock { $0 = new } }
+
+  /// Number of writes that wait for the next commit, cancelled ones included. Tests read it, which fill the queue while the disk is busy.
   var waitingWriteCount: Int { commits.count }
 
   // MARK: Writing
@@ -114,3 +103,144 @@ final class StoreCore: Sendable {
 
 /// The identity of an open store, for values that outlive it: the address of a ``StoreCore`` may be used again.
 final class StoreIdentity: Sendable {}
+
+/// The published state: what readers see, at one commit.
+extension StoreCore {
+  /// The state that readers see now: a copy of some pointers under a lock that is held for nothing else.
+  var state: StoreState { published.withLock { $0 } }
+
+  /// Returns the position of a collection, which is made when it is new.
+  ///
+  /// Nothing is written until its first record is.
+  /// - Throws: `.unsupported` when it is read as another type already: the records keep the values that they were decoded to.
+  func collection<Item>(named name: String, of type: Item.Type) throws(RepositoryError) -> Int {
+    let isSameType = register.register(type, for: name)
+    guard !register.isReserved(name) else {
+      throw RepositoryError(
+        .unsupported,
+        "expected a collection under its present name, found \(name), whose records have moved to another; open it under that one",
+        file: backend.name)
+    }
+    guard isSameType else {
+      throw RepositoryError(
+        .unsupported, "expected the type that the collection \(name) was opened as, found \(type): use the same type, or reopen the store")
+    }
+    return collection(named: name)
+  }
+
+  /// Returns the position of a collection, which is made when it is new.
+  func collection(named name: String) -> Int {
+    published.withLock { state in
+      if let position = state.names.firstIndex(of: name) { return position }
+      state.names.append(name)
+      state.collections.append(CollectionState())
+      return state.names.count - 1
+    }
+  }
+
+  /// Returns the records and indexes of a collection at one commit.
+  /// - Throws: `.closed`.
+  func collectionState(_ collection: Int) throws(RepositoryError) -> CollectionState {
+    let (state, isClosed) = published.withLock { state in (state.collections[collection], state.isClosed) }
+    if isClosed { throw .storeClosed }
+    return state
+  }
+
+  /// Returns the records of a collection, for reading.
+  /// - Throws: `.closed`.
+  func records(of collection: Int) throws(RepositoryError) -> RecordMap {
+    // Not by way of `collectionState`: a look-up of one record costs little more than this lock.
+    let (map, isClosed) = published.withLock { state in (state.collections[collection].records, state.isClosed) }
+    if isClosed { throw .storeClosed }
+    return map
+  }
+
+  /// Declares the indexes of a collection, as its first repository has them.
+  ///
+  /// - Throws: `.unsupported` when another repository of the collection has declared others.
+  func declare(_ indexes: IndexSet, for collection: Int) throws(RepositoryError) {
+    let isRefused = published.withLock { state in
+      let present = state.collections[collection].indexes
+      if present.areDeclared { return !present.isSame(as: indexes) }
+      state.collections[collection].indexes = indexes
+      return false
+    }
+    if isRefused {
+      throw RepositoryError(
+        .unsupported, "expected the indexes that the collection was opened with, found others: declare the same, or reopen the store")
+    }
+  }
+
+  /// Changes a collection in the published state, as index builds do, whose changes readers of its records do not see.
+  func updateCollection<Output: Sendable>(_ collection: Int, _ body: (inout CollectionState) -> Output) -> Output {
+    published.withLock { state in body(&state.collections[collection]) }
+  }
+
+  /// Returns a collection and the commit that it is of, read under one lock.
+  func publishedCollection(_ collection: Int) -> (state: CollectionState, commit: Revision) {
+    published.withLock { ($0.collections[collection], Revision($0.commit)) }
+  }
+
+  /// Returns the records of a collection and the number of their publication, read under one lock.
+  func publishedRecords(of collection: Int) -> (records: RecordMap, publication: UInt64) {
+    published.withLock { ($0.collections[collection].records, $0.publication) }
+  }
+
+  /// Ends all reading and writing: every later use throws `.closed`.
+  func noteClosed() { published.withLock { $0.condition = .closed } }
+
+  /// Has writes wait until the store is resumed, or lets them go on.
+  func setSuspended(_ isSuspended: Bool) { published.withLock { $0.isSuspended = isSuspended } }
+
+  /// The number of the publication that readers see now; `nil` once the store is closed.
+  ///
+  /// Cost: that of the lock.
+  var openPublication: UInt64? { published.withLock { $0.isClosed ? nil : $0.publication } }
+
+  /// Publishes the collections as they are after a commit that is durable.
+  ///
+  /// On the executor only.
+  /// - Returns: The state before. What only it keeps alive is released with it: not under the lock, and best when no caller waits.
+  @discardableResult func publish(_ collections: [CollectionState], commit: Revision) -> StoreState {
+    published.withLock { current in
+      let old = current
+      current.commit = commit.number
+      current.publication += 1
+      // A collection may have been added since these were taken; it is empty, and stays. So do indexes that were declared: none of them has
+      // been built, since only the executor begins that.
+      for (position, collection) in collections.enumerated() {
+        current.collections[position] = collection
+        if !collection.indexes.areDeclared { current.collections[position].indexes = old.collections[position].indexes }
+      }
+      return old
+    }
+  }
+
+  /// Makes the look-ups of collections quick again that have changed much, and nothing else of them.
+  ///
+  /// Called after the callers of a commit were resumed: after a large batch it takes as long as sorting all records. A store that is about
+  /// to be suspended has no time for that, and does it after a later commit.
+  ///
+  /// On the executor only.
+  func rebaseIfWorthwhile() {
+    for (position, collection) in state.collections.enumerated() {
+      guard let rebased = collection.rebasedIfWorthwhile(unless: { commits.isSuspending }) else { continue }
+      _ = published.withLock { state in
+        let old = state.collections[position]
+        state.collections[position].take(rebased)
+        return old
+      }
+    }
+  }
+
+  /// Refuses all writes from now on, if an error is that of a sync: which commits are durable is not known any more.
+  func notePoison(_ error: RepositoryError) {
+    guard error.code == .outcomeUnknown || error.code == .poisoned else { return }
+    published.withLock { if case .open = $0.condition { $0.condition = .poisoned(error) } }
+  }
+}
+
+extension RepositoryError {
+  /// The error for any use of a closed store.
+  static var storeClosed: RepositoryError { RepositoryError(.closed, "the store was closed; open it again") }
+}

@@ -101,6 +101,6 @@ final class StoreUse: Sendable {
   }
 
   deinit {
-    if core.usage.end() { core.endMigrations() }
+    if core.usage.end() { core.migrations.cancelAll() }
   }
 }

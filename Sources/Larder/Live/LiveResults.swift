@@ -127,7 +127,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     let run = try await TypedQueryRun.ready(wider, coder, of: collection, in: core) { [feed, collection] in
       // The feed begins behind the very state that the query is run on.
       feed?.restart()
-      let (state, commit) = core.published.withLock { state in (state.collections[collection], Revision(state.commit)) }
+      let (state, commit) = core.publishedCollection(collection)
       feed?.begin(after: commit)
       return state
     }

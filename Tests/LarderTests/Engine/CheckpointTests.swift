@@ -99,7 +99,7 @@ import Testing
     disk.backend.release(.checkpoint)
     try await disk.items.flush()
     #expect(disk.backend.calls(.checkpoint) == 3)
-    #expect(!disk.items.core.isIdleTimerSet)
+    #expect(!disk.items.core.checkpointer.isIdleTimerSet)
     try await disk.items.close()
   }
 
@@ -132,7 +132,7 @@ import Testing
     _ = try await save.value
     try await checkpoint.value
     try await disk.items.flush()
-    #expect(disk.items.core.isIdleTimerSet)
+    #expect(disk.items.core.checkpointer.isIdleTimerSet)
   }
 
   @Test func aPauseAsksTheBackendWhetherACheckpointIsWorthIt() async throws {
@@ -145,14 +145,14 @@ import Testing
     try await spots.checkpoint()
     let document = try Data(contentsOf: directory.file("spots.json"))
     try await spots.save(Spot("lone"))
-    await queue.executor.run { queue.idleTimerFired(.zero) }
+    await queue.executor.run { queue.checkpointer.idleTimerFired(.zero, of: queue) }
     #expect(try Data(contentsOf: directory.file("spots.json")) == document)
-    #expect(!queue.isIdleTimerSet)  // asked again after the next commit only
+    #expect(!queue.checkpointer.isIdleTimerSet)  // asked again after the next commit only
     try await spots.save(contentsOf: (0..<4_000).map { Spot("more \($0)") })
     try await spots.flush()
-    #expect(queue.isIdleTimerSet)
-    await queue.executor.run { queue.idleTimerFired(.zero) }
-    try await until { !queue.isCheckpointRunning }
+    #expect(queue.checkpointer.isIdleTimerSet)
+    await queue.executor.run { queue.checkpointer.idleTimerFired(.zero, of: queue) }
+    try await until { !queue.checkpointer.isRunning }
     #expect(try Data(contentsOf: directory.file("spots.json")) != document)
     try await spots.close()
   }
@@ -167,20 +167,20 @@ import Testing
       let document = try Data(contentsOf: directory.file("spots.json"))
       try await spots.save(Measurement(id: round, value: 1))
       let isRunning = await queue.executor.run {
-        queue.idleTimerFired(.zero)
-        return queue.isCheckpointRunning
+        queue.checkpointer.idleTimerFired(.zero, of: queue)
+        return queue.checkpointer.isRunning
       }
       #expect(isRunning)
       for id in 0..<200 { try await spots.save(Measurement(id: id, value: Double(round))) }
       if round == 3 { try await spots.checkpoint() }
-      try await until { !queue.isCheckpointRunning }
+      try await until { !queue.checkpointer.isRunning }
       #expect(try Data(contentsOf: directory.file("spots.json")) != document)
       let left = try directory.copy(except: "spots.json-lock")
       let crashed = try await LocalRepository<Measurement>(jsonFile: left.file("spots.json"))
       #expect(try await crashed.loadAll().map(\.value).reduce(0, +) == Double(200 * round) && crashed.openReport.isClean)
       try await crashed.close()
     }
-    await queue.executor.run { queue.idleTimerFired(.zero) }
+    await queue.executor.run { queue.checkpointer.idleTimerFired(.zero, of: queue) }
     try await spots.close()
     #expect(try directory.names == ["spots.json"])
     let reopened = try await LocalRepository<Measurement>(jsonFile: directory.file("spots.json"))
@@ -192,11 +192,11 @@ import Testing
     let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: .seconds(3_600), bySize: false)))
     let queue = disk.items.core
     try await disk.items.save(Spot("first"))
-    await queue.executor.run { queue.idleTimerFired(.seconds(3_600)) }
-    #expect(queue.isIdleTimerSet)
+    await queue.executor.run { queue.checkpointer.idleTimerFired(.seconds(3_600), of: queue) }
+    #expect(queue.checkpointer.isIdleTimerSet)
     try await disk.items.close()
-    await queue.executor.run { queue.idleTimerFired(.zero) }
-    #expect(!queue.isIdleTimerSet)
+    await queue.executor.run { queue.checkpointer.idleTimerFired(.zero, of: queue) }
+    #expect(!queue.checkpointer.isIdleTimerSet)
     #expect(disk.backend.calls(.checkpoint) == 0)
   }
 }

@@ -44,6 +44,6 @@ import Testing
 
   /// Puts changed indexes in the place of the published ones, as the executor does when it begins and ends a build.
   private func change(_ things: LocalRepository<Thing>, _ body: (inout Larder.IndexSet) -> Void) {
-    things.core.published.withLock { state in body(&state.collections[things.collection].indexes) }
+    things.core.updateCollection(things.collection) { body(&$0.indexes) }
   }
 }

@@ -28,7 +28,7 @@ extension CachedRepository {
 
   /// Returns whether an entry is that of the record that readers see now, and notes it in the entry.
   private nonisolated func confirms(_ entry: CacheEntry<Key, Value>) -> Bool {
-    let (records, publication) = storage.core.published.withLock { ($0.collections[storage.collection].records, $0.publication) }
+    let (records, publication) = storage.core.publishedRecords(of: storage.collection)
     guard let recordKey = entry.recordKey, records[recordKey]?.revision == entry.revision else { return false }
     entry.confirm(at: publication)
     return true

@@ -36,7 +36,7 @@ extension StoreCore {
     guard options.migration.backup == .beforeFirstRewrite, backend.name.hasPrefix("/"), state.collections[collection].records.count > 0
     else { return }
     let key = MigrationKey(collection: target ?? collection, version: version)
-    let known = copies.withLock { $0 }
+    let known = migrations.knownCopies
     if known.isUnsupported { return }
     // A write that failed after the copy was made is tried again: what has changed since was changed by this process.
     if known.files[key] != nil, options.access == .exclusive { return }
@@ -44,8 +44,7 @@ extension StoreCore {
     if copy == nil { copy = try makeCopy(before: version, of: name) }
     guard let made = copy else { return }
     let file = replaceSuperseded(by: made, before: version, of: collection, named: name, in: state)
-    copies.withLock { $0.files[key] = file }
-    migrations.withLock { $0[key] }?.note(copy: file)
+    migrations.note(copy: file, for: key)
   }
 
   /// The copy that an interrupted run has made, of a collection that holds records of the newer version already; the newest, if there are
@@ -201,7 +200,7 @@ extension StoreCore {
         notePoison(error)
         // An error that names the copy refuses its path.
         if error.code == .unsupported, error.file?.hasSuffix(URL(fileURLWithPath: file, isDirectory: false).lastPathComponent) != true {
-          copies.withLock { $0.isUnsupported = true }
+          migrations.noteCopiesAreUnsupported()
           return nil
         }
         if error.code != .alreadyExists { throw .copyFailed(error, file) }

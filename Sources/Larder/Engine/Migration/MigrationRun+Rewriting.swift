@@ -70,7 +70,7 @@ extension MigrationRun {
       core.state.collections[collection].records.newestSchemaVersion == coder.schemaVersion
     else { return }
     let key = MigrationKey(collection: collection, version: coder.schemaVersion)
-    let known = core.copies.withLock { $0.files[key] }
+    let known = core.migrations.knownCopies.files[key]
     if let file = known ?? core.copyOfEarlierRun(before: coder.schemaVersion, of: collection) { note(copy: file) }
   }
 

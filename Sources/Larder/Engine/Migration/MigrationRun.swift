@@ -122,11 +122,15 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   }
 }
 
-extension StoreCore {
+/// Migrations of one store: its rewrites of older records, and the copies made before them.
+final class MigrationRegister: Sendable {
+  private let runs = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
+  private let copies = Mutex(MigrationCopies())
+
   /// Returns the rewrite of a collection's records, which all its repositories share.
-  func migration<Item>(of collection: Int, named name: String, coder: RecordCoder<Item>) -> MigrationRun<Item> {
-    let new = MigrationRun(self, collection: collection, name: name, coder: coder)
-    return migrations.withLock { runs in
+  func run<Item>(of collection: Int, named name: String, coder: RecordCoder<Item>, in core: StoreCore) -> MigrationRun<Item> {
+    let new = MigrationRun(core, collection: collection, name: name, coder: coder)
+    return runs.withLock { runs in
       let key = MigrationKey(collection: collection, version: coder.schemaVersion)
       if let run = runs[key] as? MigrationRun<Item>, run.progress.phase != .finished { return run }
       runs[key] = new
@@ -135,9 +139,22 @@ extension StoreCore {
   }
 
   /// Ends all rewrites before their next batch.
-  func endMigrations() {
-    for run in migrations.withLock({ Array($0.values) }) { run.cancel() }
+  func cancelAll() { for run in runs.withLock({ Array($0.values) }) { run.cancel() } }
+
+  /// Continues the rewrites that stopped because the store was suspended.
+  func resumeAll() { for run in runs.withLock({ Array($0.values) }) { run.resume() } }
+
+  /// Copies of the store that this process has made or found.
+  var knownCopies: MigrationCopies { copies.withLock { $0 } }
+
+  /// Records the path of the copy that a migration needed, and shows it in the migration's progress.
+  func note(copy file: String, for key: MigrationKey) {
+    copies.withLock { $0.files[key] = file }
+    runs.withLock { $0[key] }?.note(copy: file)
   }
+
+  /// Records that the backend cannot be copied, so that no later write asks it again.
+  func noteCopiesAreUnsupported() { copies.withLock { $0.isUnsupported = true } }
 }
 
 /// The collection that a rewrite is of, and the version that it leads to.
