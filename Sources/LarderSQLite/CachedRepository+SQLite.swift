@@ -9,16 +9,16 @@ extension CachedRepository {
   ///   sqliteFile: url, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)), source: server)
   /// ```
   ///
-  /// Files that were set aside for that are listed in `healing`. Close the cache with `close()`.
+  /// Healing moves the damaged files aside and begins an empty cache. Those files are listed in `healing`. Close the cache with `close()`.
   /// - Parameters:
   ///   - sqliteFile: The file.
-  ///   - freshness: How long values are fresh, and how long usable.
-  ///   - eviction: How much is kept: everything unless given.
-  ///   - retry: How often a failed fetch is tried again.
-  ///   - clock: The time; a test gives a `ManualClock`.
-  ///   - options: How the file is opened; writes are `.buffered` unless given.
-  ///   - source: Where values come from.
-  /// - Throws: What `SQLiteBackend.open` throws, except `.corrupted` and `.dataMissing`, which are healed unless the access is
+  ///   - freshness: The age up to which a value is fresh, and the age up to which it is usable.
+  ///   - eviction: The limits of the cache's size. Everything is kept unless given.
+  ///   - retry: The number and the delays of further attempts after a failed fetch.
+  ///   - clock: The clock for the ages of values. Use a `ManualClock` in tests.
+  ///   - options: The options of the store. Writes are `.buffered` unless given.
+  ///   - source: The source of missing and outdated values.
+  /// - Throws: the errors of `SQLiteBackend.open`, except `.corrupted` and `.dataMissing`, which are healed unless the access is
   ///   `.readOnly`.
   public static func open(
     sqliteFile: URL, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none, retry: RetryPolicy = .default,
@@ -37,13 +37,13 @@ extension CachedRepository {
   ///
   /// - Parameters:
   ///   - sqliteFile: The file.
-  ///   - freshness: How long values are fresh, and how long usable.
-  ///   - eviction: How much is kept: everything unless given.
-  ///   - retry: How often a failed fetch is tried again.
-  ///   - clock: The time; a test gives a `ManualClock`.
-  ///   - options: How the file is opened; writes are `.buffered` unless given.
+  ///   - freshness: The age up to which a value is fresh, and the age up to which it is usable.
+  ///   - eviction: The limits of the cache's size. Everything is kept unless given.
+  ///   - retry: The number and the delays of further attempts after a failed fetch.
+  ///   - clock: The clock for the ages of values. Use a `ManualClock` in tests.
+  ///   - options: The options of the store. Writes are `.buffered` unless given.
   ///   - fetch: Returns the value of a key from its source, or throws.
-  /// - Throws: As the call with a source.
+  /// - Throws: the errors of the call with a source.
   public static func open(
     sqliteFile: URL, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none, retry: RetryPolicy = .default,
     clock: any WallClock = SystemClock(), options: StoreOptions = StoreOptions(durability: .buffered),

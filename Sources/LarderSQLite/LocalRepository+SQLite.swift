@@ -4,9 +4,10 @@ public import Larder
 extension LocalRepository {
   /// Opens or creates a store in a SQLite database, with one repository in it.
   ///
-  /// A missing file is created, for its owner only (mode 0600); so are missing directories (0700). The collection is a table named after
-  /// the schema that other programs can read; see `SQLiteBackend`.
-  /// - Throws: what `SQLiteBackend.open` throws, among it `.locked`, `.alreadyOpen`, `.corrupted`, `.notOurStore` and `.newerSchema`;
+  /// A missing file is created with mode 0600, for its owner only. Missing directories are created with mode 0700. The collection is a
+  /// table named after the schema that other programs can read. Use `Store.open` with a `SQLiteBackend` when several repositories share the
+  /// file. See `SQLiteBackend`.
+  /// - Throws: the errors of `SQLiteBackend.open`, among them `.locked`, `.alreadyOpen`, `.corrupted`, `.notOurStore` and `.newerSchema`.
   ///   `.unsupported` for a schema that cannot be stored.
   public init(
     sqliteFile: URL, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()

@@ -1,12 +1,18 @@
 // LarderSQLite/ keeps a store in one SQLite database that other programs can read.
-// Invariant: it uses the public API of Larder only. A batch is one transaction, and every row carries the checksum of its record.
-// Called by Store, through the StorageBackend seam. How a file is laid out: Docs/Larder.docc/Formats/SQLiteFormat.md.
+// Invariant: a batch is one transaction, and every row carries the checksum of its record.
+// Beside Larder's public API it uses package API: it implements `PackingBackend` and builds `RecordPack`, so that opening is fast. A
+// backend outside this package has `StorageBackend` alone.
+// Called by Store, through the StorageBackend seam. The layout of the file: Docs/Larder.docc/Formats/SQLiteFormat.md.
 
 public import Foundation
 public import Larder
 internal import Synchronization
 
-/// A backend that keeps a store in a SQLite database, in tables that other programs can read.
+/// A storage backend that keeps a store in one SQLite database, in tables that other programs can read.
+///
+/// Use it when other programs should read the records with SQL, or when several processes write the same store. A checkpoint writes the
+/// changed pages alone, where that of `JSONFileBackend` writes the whole document. Pass the backend to `Store.open` or to a repository,
+/// which call its methods. You do not need to call them yourself.
 ///
 /// ```swift
 /// let file = URL.documentsDirectory.appending(path: "spots.sqlite")
@@ -14,15 +20,15 @@ internal import Synchronization
 /// let store = try await Store.open(SQLiteBackend(file: file))                              // a store with several
 /// ```
 ///
-/// Each collection is a table with the columns `id, revision, version, crc, value`; the value is the record's JSON. Any SQLite tool can
+/// Each collection is a table with the columns `id, revision, version, crc, value`. The value is the record's JSON. Any SQLite tool can
 /// read it, also while the store is open. Do not write to it with other tools: a changed row no longer matches its checksum, and the next
 /// open is `.corrupted`.
 ///
 /// ## Files
 ///
 /// While the store is open, three files are beside the database: its write-ahead log (`-wal`), the log's index (`-shm`) and a lock file
-/// (`-lock`). After a clean close only the database remains. All have mode 0600. The path may lead through linked directories; the file
-/// itself must not be a link.
+/// (`-lock`). After a clean close only the database remains. All have mode 0600. The path may lead through linked directories. The file
+/// itself must not be a link. Never move or delete `-wal` without its database: it holds acknowledged commits.
 ///
 /// ## Durability
 ///
@@ -36,14 +42,14 @@ internal import Synchronization
 ///
 /// ## Several processes
 ///
-/// `StoreOptions.Access.readOnly` reads without a lock while other processes write; its own writes throw `.unsupported`. With `.shared`
-/// several processes write, each commit under SQLite's write lock; each table then gets an index by revision, which makes finding foreign
-/// commits cheap.
+/// Open with `StoreOptions.Access.readOnly` to read without a lock while other processes write. Writes to such a store throw
+/// `.unsupported`. Open with `.shared` in every process that writes: each commit then runs under SQLite's write lock, and each table has an
+/// index by revision, which makes finding the commits of other processes cheap.
 ///
 /// ## Cost
 ///
-/// Opening reads every row. A commit costs the rows that it writes, their path in the table's tree, and one sync if it is durable; after
-/// 1,000 pages of log it also folds the log into the database.
+/// Opening reads every row. A commit costs the rows that it writes, their path in the table's B-tree, and one sync if it is durable. After
+/// 1,000 pages of log a commit also runs a checkpoint, which copies the log into the database.
 ///
 /// ## Topics
 ///
@@ -78,13 +84,13 @@ internal import Synchronization
 /// - ``backup(to:)``
 /// - ``readCopy(at:_:)``
 public final class SQLiteBackend: PackingBackend {
-  /// The path of the database.
+  /// Path of the database file.
   public let name: String
   let store: Mutex<SQLiteStore>
-  /// The waits of the store's connection, outside the lock that a call holds while it waits.
+  /// Deadline and end flag of the connection's lock waits, reachable without the mutex that a waiting call holds.
   let wait = SQLiteWait()
 
-  /// Names the file; touches nothing before ``open(_:_:)``.
+  /// Creates a backend for a file, without touching the disk before ``open(_:_:)``.
   public convenience init(file: URL) {
     self.init(file: file, fileSystem: POSIXFileSystem())
   }
@@ -96,20 +102,21 @@ public final class SQLiteBackend: PackingBackend {
 
   // MARK: Opening
 
-  /// Reads the database and its log, and changes neither; see `StorageBackend.open(_:_:)`.
+  /// Reads the database and its write-ahead log without changing either, and visits every record and tombstone.
   ///
-  /// Reads every row and compares its checksum, the order of the keys, and a sum of all of them. After a run that did not close the store,
-  /// it also runs SQLite's `quick_check`, and compares what the write-ahead log holds with what SQLite recovers from it: a torn last
-  /// write is reported, damage before a later durable commit is `.corrupted`. A file of zero bytes is `.corrupted` too, and so is a log of
-  /// another copy of the store.
+  /// Compares every row's checksum, the order of the keys, and a digest of all rows. After a run that did not close the store, it also runs
+  /// SQLite's `quick_check`, and compares the contents of the write-ahead log with the part that SQLite recovers from it. A torn last write
+  /// is reported. Damage before a later durable commit is `.corrupted`. A file of zero bytes is `.corrupted` too, and so is a log of
+  /// another copy of the store. See also `StorageBackend.open(_:_:)`.
   /// - Throws: the errors of `StorageBackend.open(_:_:)`. `.dataMissing` for a database that is missing beside its log or journal, and for
-  ///   a missing one when only reading; `.unsupported` for a name of more than 243 bytes, for anything but a plain file, and for a file
-  ///   with several names (hard links); `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it; `.locked`
+  ///   a missing one when only reading. `.unsupported` for a name of more than 243 bytes, for anything but a plain file, and for a file
+  ///   with several names (hard links). `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it. `.locked`
   ///   when another process has the file open by any name (Linux).
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try open(options, limits: nil) { $0.forEach(visit) }
   }
 
+  // Larder calls this entry if a backend has it: packs of records spare it the making of one `StoredRecord` for each row.
   package func openPacked(_ options: StoreOptions, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> OpenReport {
     try open(options, limits: options.limits, visit)
   }
@@ -119,6 +126,7 @@ public final class SQLiteBackend: PackingBackend {
   ) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.beginOpening(options, limits) }
     do {
+      // `visit` is the caller's code. It runs outside the mutex, on which it would deadlock if it called the backend.
       while let records = try store.withLock({ store throws(RepositoryError) in try store.nextRecords() }) {
         for record in records { visit(record) }
       }
@@ -129,24 +137,26 @@ public final class SQLiteBackend: PackingBackend {
     }
   }
 
-  /// Creates a new store, or folds a log that was found into the database and sets a torn end aside; see `StorageBackend.recover(_:)`.
+  /// Creates a new store, or copies the write-ahead log of an earlier run into the database and sets a torn end aside.
   ///
-  /// On a full disk an existing store stays open for reading: each commit tries again, and throws `.full` until there is space.
-  /// - Throws: `.full` for a new store; `.inputOutput`, `.outcomeUnknown`, `.protectedDataUnavailable`, `.dataMissing`, `.unsupported` for
-  ///   a file system without shared memory, and `.locked` when another program changed the store since it was read.
+  /// On a full disk an existing store stays open for reading. Each commit then tries the recovery again, and throws `.full` until there is
+  /// space. See also `StorageBackend.recover(_:)`.
+  /// - Throws: `.full` for a new store, `.unsupported` for a file system without shared memory, `.locked` when another program changed the
+  ///   store since it was read, `.inputOutput`, `.outcomeUnknown`, `.protectedDataUnavailable` and `.dataMissing`.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.recover(report) }
   }
 
-  /// Folds the write-ahead log into the database and closes it; a shared store leaves the log to other processes that have it open.
+  /// Copies the write-ahead log into the database and closes it.
   ///
-  /// Releases the lock even when it throws; the second call does nothing.
-  /// - Throws: `.full`, `.inputOutput` or `.outcomeUnknown` when the log could not be folded: the next open does it.
+  /// A shared store leaves the log to other processes that have it open. Releases the lock even when it throws. The second call does
+  /// nothing.
+  /// - Throws: `.full`, `.inputOutput` or `.outcomeUnknown` when the log could not be copied into the database. The next open does it.
   public func close() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.close() }
   }
 
-  /// Closes a store that was refused after it was opened: the log that was found stays as it is.
+  /// Closes a store that was refused after it was opened, and leaves the write-ahead log that was found as it is.
   public func abandon() {
     store.withLock { $0.abandon() }
   }
@@ -155,19 +165,20 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Writes the batch in one transaction.
   ///
-  /// Unless the store is shared, it leaves 256 KiB of the disk free (and one 500th of the file's size): the space that clearing a full
-  /// store takes. Before it refuses values for that, it gives back what log and free pages hold.
+  /// Unless the store is shared, a commit leaves 256 KiB of the disk free, and one 500th of the file's size. Deleting all records of a full
+  /// store takes that space. Before it refuses values for that, it returns the space of the log and of free pages to the disk.
   /// - Throws: `.full`, `.inputOutput`, `.locked` when another program holds the database or has committed to it since it was opened,
   ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`, `.unsupported` or `.corrupted`, each
-  ///   with nothing of the batch kept; `.outcomeUnknown` when COMMIT met an I/O error; `.poisoned` after that.
+  ///   with nothing of the batch kept. `.outcomeUnknown` when COMMIT met an I/O error, and `.poisoned` after that.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.write(batch) }
   }
 
-  /// Writes deletions in the space that commits of values leave free; see `StorageBackend.commitOnFullDisk(_:)`.
+  /// Writes a batch of deletions in the disk space that ``commit(_:)`` keeps free.
   ///
-  /// Writes no tombstones where these would be more than the limit or have no room, and shrinks the file to what is left, if that has room.
-  /// - Throws: as ``commit(_:)``; `.full` when another program has taken that space too.
+  /// Writes no tombstones where they would exceed the limit or have no room. Shrinks the file to the remaining records, if that has room.
+  /// See also `StorageBackend.commitOnFullDisk(_:)`.
+  /// - Throws: the errors of ``commit(_:)``. `.full` when another program has taken that space too.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.writeOnFullDisk(batch) }
   }
@@ -178,13 +189,15 @@ public final class SQLiteBackend: PackingBackend {
     try store.withLock { store throws(RepositoryError) in try store.flush() }
   }
 
-  /// Whether there are more tombstones than twice the limit, and a thousand; the log is folded as it grows.
+  /// True if the tombstones outnumber twice `limits.tombstones` by more than a thousand.
+  ///
+  /// The length of the log does not count: a commit runs a checkpoint by itself when the log has 1,000 pages.
   public var wantsCheckpoint: Bool { store.withLock { $0.wantsCheckpoint } }
 
-  /// Folds the write-ahead log into the database and empties it, and forgets tombstones over the limit.
+  /// Copies the write-ahead log into the database, empties the log, and deletes tombstones over the limit.
   ///
-  /// The log of a store that is not shared keeps its space until the store is closed, from the next commit on 4 MB at most, unless less
-  /// than 1 GiB of the disk is free.
+  /// The log of a store that is not shared keeps its allocated space until the store is closed, from the next commit on 4 MB at most. If
+  /// less than 1 GiB of the disk is free, the log is truncated.
   /// - Throws: `.full`, `.inputOutput`, `.corrupted`, `.outcomeUnknown` when a sync failed, `.poisoned`.
   public func checkpoint() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.checkpoint() }
@@ -192,23 +205,23 @@ public final class SQLiteBackend: PackingBackend {
 
   // MARK: Sharing
 
-  /// Takes SQLite's write lock, and reads the foreign commits after a revision; see `StorageBackend.beginCommit(after:_:)`.
+  /// Takes SQLite's write lock, and reads the commits of other processes after a revision.
   ///
-  /// Cost: some ten microseconds, and the changes.
+  /// Cost: some ten microseconds, and the changes. See also `StorageBackend.beginCommit(after:_:)`.
   /// - Throws: `.locked` when other processes hold the lock for longer than `StoreOptions.lockTimeout`, `.dataMissing`, `.corrupted`,
   ///   `.inputOutput`, `.poisoned`.
   public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
     try store.withLock { store throws(RepositoryError) in try store.beginCommit(after: revision, durability) }
   }
 
-  /// Gives the write lock back.
+  /// Rolls the begun transaction back, which releases SQLite's write lock.
   public func cancelCommit() {
     store.withLock { $0.cancelCommit() }
   }
 
-  /// Reads the foreign commits after a revision; `nil` when there is none.
+  /// Reads the commits of other processes after a revision, or returns `nil` when there is none.
   ///
-  /// Asks SQLite's `PRAGMA data_version` first, or in a read-only store the times of the files, so an answer of `nil` is cheap.
+  /// Reads SQLite's `PRAGMA data_version` first, or in a read-only store the times of the files, so a result of `nil` is cheap.
   /// - Throws: `.corrupted`, `.inputOutput`, `.dataMissing`, `.locked`, `.poisoned`, `.closed`.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try store.withLock { store throws(RepositoryError) in try store.foreignCommits(after: revision) }
@@ -216,20 +229,24 @@ public final class SQLiteBackend: PackingBackend {
 
   // MARK: Suspending
 
-  /// Ends a wait for the write lock of a shared store; see `StorageBackend.endWaiting()`.
+  /// Ends a wait for the write lock of a shared store.
+  ///
+  /// See `StorageBackend.endWaiting()`.
   public func endWaiting() { wait.isEnded.store(true, ordering: .relaxed) }
 
-  /// Makes everything durable, and closes the connection and every lock; see `StorageBackend.suspend()`.
+  /// Makes all commits durable, closes the connection, and releases every lock.
   ///
-  /// A log of at most 250 pages is folded into the database, unless another process has the store open, so that the next process finds a
-  /// store that was closed. A longer one stays beside it, as after a crash: folding it takes too long.
-  /// - Throws: as ``close()``, and `.poisoned`.
+  /// A log of at most 250 pages is copied into the database, unless another process has the store open, so that the next process finds a
+  /// store that was closed. A longer log stays beside the database, as after a crash, because copying it takes too long for a suspension.
+  /// See also `StorageBackend.suspend()`.
+  /// - Throws: the errors of ``close()``, and `.poisoned`.
   public func suspend() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.suspend() }
   }
 
-  /// Takes the locks again, if the database is as it was; or open `.shared`, with whole commits after it.
+  /// Takes the locks again after ``suspend()``, and returns false when the store must be opened anew.
   ///
+  /// Succeeds if the database is unchanged. A store opened `.shared` also resumes when other processes have added whole commits.
   /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing` when another file has the name, `.notOurStore`, `.inputOutput`.
   public func resume() throws(RepositoryError) -> Bool {
     try store.withLock { store throws(RepositoryError) in try store.resume() }
@@ -237,20 +254,22 @@ public final class SQLiteBackend: PackingBackend {
 
   // MARK: Checking and copying
 
-  /// Runs SQLite's `integrity_check` and compares every checksum; lists up to a thousand problems.
+  /// Runs SQLite's `integrity_check`, compares every checksum, and lists up to a thousand problems.
   public func verify() -> VerifyReport {
     store.withLock { $0.verify() }
   }
 
-  /// Writes a compact copy by `VACUUM INTO`, mode 0600, durably; it is a complete store of its own with the same id.
+  /// Writes a durable, compact copy of the store by `VACUUM INTO`.
+  ///
+  /// The copy has mode 0600 and is a complete store of its own with the same id.
   /// - Throws: `.alreadyExists` when there is a file at the URL, `.unsupported` for a path that cannot be served, `.corrupted`, `.full`,
   ///   `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
   public func backup(to url: URL) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.backup(to: url) }
   }
 
-  /// Reads a copy as a read-only store does, without a lock.
-  /// - Throws: as `StorageBackend.readCopy(at:_:)`.
+  /// Reads a copy of a store, such as a backup, without taking a lock.
+  /// - Throws: the errors of `StorageBackend.readCopy(at:_:)`.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     let (fileSystem, disk) = store.withLock { ($0.fileSystem, $0.disk) }
     let reader = SQLiteBackend(file: url, fileSystem: fileSystem, disk: disk)

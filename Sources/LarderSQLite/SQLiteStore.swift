@@ -2,16 +2,18 @@ internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// A store from its opening to its close: the calls that each phase allows, and their parts.
+/// State machine of one store, from opening to closing: each phase holds its connection and locks, and allows its own calls.
 final class SQLiteStore {
   enum Phase {
     case unopened
     case opening(SQLiteOpening)
-    /// All was read, and nothing written yet; on a full disk that has no space for recovery, each write tries again.
+    /// Every row was read, and nothing written yet.
+    ///
+    /// On a full disk without room for recovery, the phase lasts, and each write tries again.
     case opened(SQLiteOpening)
     case writing(SQLiteWriter, SQLiteLocks)
     case reading(SQLiteReadOnlyReader, SQLiteFileLock?)
-    /// Written before, and without a lock now.
+    /// The store was open for writing, and holds no connection and no lock until it resumes.
     case suspended(SQLiteSuspension)
     case closed
   }
@@ -28,7 +30,7 @@ final class SQLiteStore {
     (self.file, self.fileSystem, self.disk, self.wait) = (file, fileSystem, disk, wait)
   }
 
-  // A store that is dropped without close() is left as by a crash: all that was acknowledged is in the log.
+  // A store that is dropped without close() leaves its files as a crash does: every acknowledged commit is in the log.
   deinit { end { $0.abandon() } }
 
   var name: String { path?.main ?? file.path(percentEncoded: false) }
@@ -43,6 +45,7 @@ final class SQLiteStore {
     default: throw RepositoryError(.alreadyOpen, "this backend is open already; close it first", file: name)
     }
     self.options = options
+    // A suspension before this opening may have ended all waits for good.
     wait.isEnded.store(false, ordering: .relaxed)
     let opening: SQLiteOpening
     switch options.access {
@@ -54,6 +57,7 @@ final class SQLiteStore {
   }
 
   func nextRecords() throws(RepositoryError) -> [LoadedRecords]? {
+    // Another thread may have closed the store between two steps of an opening.
     guard case .opening(let opening) = phase else { return nil }
     return try opening.next()
   }
@@ -61,20 +65,22 @@ final class SQLiteStore {
   func finishOpening() throws(RepositoryError) -> OpenReport {
     guard case .opening(let opening) = phase else { throw notOpen }
     let reader = SQLiteReadOnlyReader(opening.path, fileSystem)
+    // A read-only opening takes no locks, and there is no recovery to wait for.
     phase = opening.locks == nil ? .reading(reader, opening.readingLock) : .opened(opening)
     opening.noteDuration()
     return opening.report
   }
 
-  /// Writes what recovery needs before the first commit.
+  /// Runs recovery, which makes the files ready for the first commit, and returns the completed report.
   ///
-  /// On a full disk an existing store still opens: it can be read, and each write tries again.
+  /// On a full disk an existing store still opens: it can be read, and each write tries the recovery again.
   func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     guard case .opened(let opening) = phase else { return report }
     opening.report = report
     do throws(RepositoryError) {
       try beginWriting(opening)
     } catch {
+      // A new store without a file has nothing to read. An existing one stays readable on a full disk.
       guard error.code == .full, !report.isNew else { throw error }
     }
     opening.noteDuration()
@@ -87,7 +93,7 @@ final class SQLiteStore {
     phase = .writing(writer, locks)
   }
 
-  /// Ends an opening that failed; the store may be opened again.
+  /// Ends an opening that failed, so that the store may be opened again.
   func abandonOpening() {
     if case .opening(let opening) = phase { opening.abandon() }
     phase = .unopened
@@ -120,6 +126,7 @@ final class SQLiteStore {
   }
 
   var wantsCheckpoint: Bool {
+    // The margin of 1,000 keeps a small limit from asking for a checkpoint after every few deletions.
     if case .writing(let writer, _) = phase { writer.row.tombstones / 2 > options.limits.tombstones + 500 } else { false }
   }
 
@@ -128,19 +135,19 @@ final class SQLiteStore {
     try writer()?.checkpoint(keeping: options.limits.tombstones)
   }
 
-  /// Recovers the store where the disk was full before, or where a backend around this one does not pass `recover` on.
+  /// Runs the recovery that is still due, after a full disk or below a backend that does not pass `recover` on.
   private func beginWritingIfDue() throws(RepositoryError) {
     if case .opened(let opening) = phase { try beginWriting(opening) }
   }
 
-  /// Returns the writer; refuses a store that can only be read.
+  /// Returns the writer, or throws `.unsupported` for a store that was opened `.readOnly`.
   private func writerForCommit() throws(RepositoryError) -> SQLiteWriter {
     try beginWritingIfDue()
     guard let writer = try writer() else { throw path?.readOnlyRefusal ?? notOpen }
     return writer
   }
 
-  /// Returns the writer; `nil` for a store that can only be read, or was not recovered yet.
+  /// Returns the writer, or `nil` for a store that is read-only or was not recovered yet.
   func writer() throws(RepositoryError) -> SQLiteWriter? {
     switch phase {
     case .writing(let writer, _): return writer
@@ -151,14 +158,15 @@ final class SQLiteStore {
 }
 
 extension SQLiteStore {
-  /// Folds the log and ends the connection; only the database file stays.
+  /// Copies the write-ahead log into the database and ends the connection, after which only the database file stays.
   func close() throws(RepositoryError) {
     guard case .writing(let writer, let locks) = phase else { return abandon() }
+    // Before anything throws: a second `close()` must do nothing.
     phase = .closed
     try end(writer, locks)
   }
 
-  /// Folds the log unless another process uses it, ends the connection, and releases the locks.
+  /// Copies the write-ahead log into the database unless another process uses it, ends the connection, and releases the locks.
   func end(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
     defer { locks.release() }
     // After a failed sync the log is left for the next open to judge.
@@ -167,25 +175,31 @@ extension SQLiteStore {
     try fold(writer)
   }
 
-  /// Leaves the log to other processes, or folds it if no other process has the store open.
+  /// Leaves the write-ahead log to other processes, or copies it into the database if no other process has the store open.
   ///
-  /// The connection is closed before the locks tell which, so that the last process has the only connection.
+  /// The connection is closed before the locks show whether there is another process, so that the last process has the only connection.
   private func closeShared(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
+    // An abandoned connection leaves the log as it is, for the processes that go on with it.
     do {
       defer { writer.abandon() }
       try writer.flush()
     }
+    // If another process has the store open, the log stays for it.
     guard locks.reclaim(), let connection = try SQLiteConnection(path: writer.connection.path, .readWrite) else { return }
     connection.wait = wait
+    // A suspension is under way, and must not wait for a reader.
     if wait.isEnded.load(ordering: .relaxed) { connection.stopWaiting() }
     try connection.prepareForWriting()
     let collections = try SQLiteLayout.collections(on: connection)
+    // Other processes may have committed since this one read the row, so it is read anew.
     let writer = try SQLiteWriter(connection, row: SQLiteStoreRow(on: connection), collections: collections, disk: disk)
     if disk.needsOwnSync { try connection.openOwnLog(fileSystem) }
     try fold(writer)
   }
 
-  /// Folds the log and ends the connection; after a failure the files stay as they are.
+  /// Copies ("folds") the write-ahead log into the database and ends the connection.
+  ///
+  /// After a failure the files stay as they are.
   private func fold(_ writer: SQLiteWriter) throws(RepositoryError) {
     do {
       try writer.checkpoint(keeping: options.limits.tombstones)
@@ -196,15 +210,18 @@ extension SQLiteStore {
     }
   }
 
-  /// Ends the use of a store to which nothing was committed: its files stay as they are.
+  /// Ends the use of a store to which nothing was committed, and leaves its files as they are.
   func abandon() {
-    // The log was folded by recovery: SQLite may remove it.
+    // Recovery has copied the log into the database, so SQLite may remove it.
     end { writer in do { try writer.close() } catch { writer.abandon() } }
   }
 
-  /// Ends whatever phase it is, the use of a writer as the body does, and releases the locks.
+  /// Ends the current phase and releases the locks.
+  ///
+  /// `endWriter` ends the writer of a store that is open for writing.
   func end(_ endWriter: (SQLiteWriter) -> Void) {
     let ending = phase
+    // Ends the phase only once: a second call finds `.closed`.
     phase = .closed
     switch ending {
     case .opening(let opening), .opened(let opening): opening.abandon()
@@ -220,7 +237,7 @@ extension SQLiteStore {
 
 /// Verification and backup.
 extension SQLiteStore {
-  /// Checks everything, and reports each problem.
+  /// Compares every checksum and the digest of all rows, runs SQLite's `integrity_check`, and reports each problem.
   func verify() -> VerifyReport {
     let clock = ContinuousClock()
     let start = clock.now
@@ -230,11 +247,13 @@ extension SQLiteStore {
       if let writer = try writer() {
         scan = try SQLiteScan(writer.connection, stopsAtDamage: false)
         while try scan.next() != nil {}
+        // In a shared store other processes may have committed since the writer read its row.
         if writer.sharing == nil, scan.row != writer.row, scan.problems.isEmpty {
           report.problems.append(writer.connection.damaged("expected the records of commit \(writer.row.commit), found others"))
         }
         report.problems += try scan.problems + Self.integrityProblems(writer.connection)
       } else if let path {
+        // A read-only store keeps no connection, so that it never keeps a writer from removing its log.
         let found = try SQLiteReadOnlyReader(path, fileSystem).verify()
         scan = found.scan
         report.problems += found.problems
@@ -251,17 +270,18 @@ extension SQLiteStore {
     return report
   }
 
-  /// Runs SQLite's own full check.
+  /// Runs SQLite's `integrity_check` and returns its findings as one error, or none.
   static func integrityProblems(_ connection: SQLiteConnection) throws(RepositoryError) -> [RepositoryError] {
     let count = try connection.problemCount(.full, limit: 100)
     return count == 0 ? [] : [connection.damaged("SQLite's integrity check found \(count) problems: restore a backup")]
   }
 
-  /// Writes a compact copy, durably, under another name first.
+  /// Writes a durable, compact copy of the store under a temporary name and renames it.
   func backup(to url: URL) throws(RepositoryError) {
     let writer = try writer()
     try writer?.checkUse()
-    // So that the copy has the whole digest; on a full disk, or while another program writes, it has half of it.
+    // The row of `larder_store` may be behind the newest commit. Written now, it carries the whole digest of all rows into the copy. On a
+    // full disk, or while another program writes, the copy carries half of the digest.
     do throws(RepositoryError) {
       try writer?.connection.waiting(.zero) { () throws(RepositoryError) in try writer?.storeRow() }
     } catch {
@@ -273,7 +293,9 @@ extension SQLiteStore {
     try SQLiteDraft.copy(of: connection, to: target, fileSystem)
   }
 
-  /// Returns the writer's connection, or a new one while a commit has begun: it sees the state before that commit.
+  /// Returns the writer's connection, or a new one while a commit has begun.
+  ///
+  /// The new connection reads the state before that commit. `VACUUM INTO` fails inside a transaction.
   private func connectionForCopying(_ writer: SQLiteWriter?) throws(RepositoryError) -> SQLiteConnection {
     if let writer, !writer.connection.isInTransaction { return writer.connection }
     guard let path else { throw notOpen }

@@ -2,17 +2,17 @@ internal import CSQLite
 internal import Larder
 
 extension SQLiteConnection {
-  /// A check that SQLite makes itself.
+  /// An integrity check of SQLite, named after its pragma.
   enum IntegrityCheck: String {
-    /// The check of all pages.
+    /// Checks the structure of all pages.
     case quick = "quick_check"
-    /// The check of all pages and indexes.
+    /// Checks all pages, and the indexes against their tables.
     case full = "integrity_check"
   }
 
-  /// Returns the number of problems that a check finds, up to a limit.
+  /// Returns the number of problems that SQLite's integrity check finds, up to a limit.
   ///
-  /// The lines of a check may quote the file, so only their number is returned. A table of another program may need a collation or a
+  /// The result lines of a check may quote the file, so only their number is returned. A table of another program may need a collation or a
   /// function that only that program has. SQLite then refuses to check the file as a whole, and each table of the store is checked alone.
   func problemCount(_ check: IntegrityCheck, limit: Int) throws(RepositoryError) -> Int {
     do throws(RepositoryError) {
@@ -32,6 +32,7 @@ extension SQLiteConnection {
   private func problemCount(_ pragma: String) throws(RepositoryError) -> Int {
     let statement = try prepare(pragma)
     var count = 0
+    // A sound file gives the one row "ok".
     while try statement.step() { if try statement.text(0) != "ok" { count += 1 } }
     return count
   }

@@ -1,14 +1,14 @@
 internal import CSQLite
 internal import Larder
 
-/// The write-ahead log of a connection.
+/// The write-ahead log of a connection: its length, its syncs, and its checkpoints.
 extension SQLiteConnection {
-  /// The length of the log in pages after the last commit.
+  /// Length of the write-ahead log in pages after the last commit.
   var logPageCount: Int { Int(logPages.pointee) }
 
-  /// Has SQLite note the length of the log at each commit.
+  /// Installs a hook by which SQLite writes the length of the write-ahead log to ``logPages`` at each commit.
   ///
-  /// This takes the place of SQLite's automatic checkpoint, which would not report a failed sync.
+  /// The hook takes the place of SQLite's automatic checkpoint, which would not report a failed sync.
   func followLogLength() {
     sqlite3_wal_hook(
       handle,
@@ -18,16 +18,17 @@ extension SQLiteConnection {
       }, logPages)
   }
 
-  /// Makes the log durable.
+  /// Syncs the write-ahead log to the medium.
   func syncLog() throws(RepositoryError) {
+    // SQLite's own sync comes first: where it ends in the drive's cache, the second one empties that.
     try sync(SQLITE_FCNTL_JOURNAL_POINTER)
     try syncOwnLog()
   }
 
-  /// Opens the log for ``syncOwnLog()``.
+  /// Opens the write-ahead log through a descriptor of this module's own, for ``syncOwnLog()``.
   ///
-  /// Closing the descriptor drops no lock of SQLite. Its POSIX locks are on the database and on the index of the log, and the log itself it
-  /// opens without any (`UNIXFILE_NOLOCK` in os_unix.c).
+  /// Closing the descriptor drops no lock of SQLite. Its POSIX locks are on the database and on the index of the log, and SQLite opens the
+  /// log without any (`UNIXFILE_NOLOCK` in os_unix.c).
   func openOwnLog(_ fileSystem: any FileSystem) throws(RepositoryError) {
     guard let file = try fileSystem.open(path + "-wal", writable: false) else {
       throw RepositoryError(.dataMissing, "the log was removed while the store was opened: open the store again", file: path + "-wal")
@@ -35,7 +36,9 @@ extension SQLiteConnection {
     ownLog = file
   }
 
-  /// Makes what SQLite has synced durable where its sync may end in the drive's cache: `F_FULLFSYNC` of one file empties all of that.
+  /// Moves the write-ahead log's synced bytes from the drive's cache to the medium, on systems where SQLite's sync may end in that cache.
+  ///
+  /// `F_FULLFSYNC` of one file empties the whole cache. Does nothing where SQLite's sync reaches the medium.
   /// - Throws: `.outcomeUnknown`.
   func syncOwnLog() throws(RepositoryError) {
     guard let file = ownLog else { return }
@@ -44,8 +47,9 @@ extension SQLiteConnection {
     }
   }
 
-  /// Makes the database durable, without a descriptor of its own: closing one would drop the locks that other connections of this process
-  /// have.
+  /// Syncs the database to the medium through SQLite's descriptor.
+  ///
+  /// Closing a descriptor of this module's own would drop the POSIX locks of other connections of this process.
   func syncDatabase() throws(RepositoryError) { try sync(SQLITE_FCNTL_FILE_POINTER) }
 
   private func sync(_ pointer: Int32) throws(RepositoryError) {
@@ -58,24 +62,26 @@ extension SQLiteConnection {
     if result != SQLITE_OK { throw error(result, while: .syncing) }
   }
 
-  /// The treatment of the log by a checkpoint.
+  /// The treatment of the write-ahead log by a checkpoint, which copies the log into the database.
   enum Checkpoint {
-    /// Waits for nobody, and leaves in the log what readers hold back.
+    /// Waits for no reader, and leaves in the write-ahead log the pages that readers still need.
     case passing
-    /// Waits for readers, and marks the log as empty: its space stays allocated. The next commit shortens it to 1,000 pages.
+    /// Waits for readers, and marks the write-ahead log as empty, so that its space stays allocated.
     ///
-    /// A commit that overwrites is synced without the metadata that one which appends changes, in half the time (Docs/Profiles.md).
+    /// The next commit shortens it to 1,000 pages. A commit that overwrites is synced without the metadata that one which appends changes,
+    /// in half the time (Docs/Profiles.md).
     case marking
-    /// Waits for readers, and gives the space of the log back.
+    /// Waits for readers, and truncates the write-ahead log.
     case truncating
   }
 
-  /// The pages of the log after which a commit folds them into the database, and which a log keeps that begins anew.
+  /// Length of the write-ahead log in pages after which a commit runs a checkpoint, and to which SQLite shortens a log that begins anew.
   static let checkpointPages = 1_000
 
-  /// Copies the log into the database.
+  /// Runs a checkpoint, which copies the write-ahead log into the database ("folds" it).
   func checkpoint(_ checkpoint: Checkpoint) throws(RepositoryError) {
-    // Also when it fails: a log of which all was copied begins anew with the next commit, even if a reader kept the checkpoint from ending.
+    // Also when it fails: a log whose pages were all copied begins anew with the next commit, even if a reader kept the checkpoint from
+    // ending.
     logPages.pointee = 0
     let result =
       switch checkpoint {
@@ -86,13 +92,13 @@ extension SQLiteConnection {
     if result != SQLITE_OK { throw error(result, while: .writing) }
   }
 
-  /// Notes the length of a log that was there before the connection, until the next commit tells it.
+  /// Estimates the length of a write-ahead log that was there before the connection, until the next commit sets it.
   func noteLogLength(bytes: Int) { logPages.pointee = Int32(clamping: bytes / 4_096) }
 
-  /// Notes that the next commit may begin a log.
+  /// Sets the length of the write-ahead log to 0, because the next commit may begin a log.
   func forgetLogLength() { logPages.pointee = 0 }
 
-  /// Lets closing leave the files as they are.
+  /// Makes closing leave the write-ahead log as it is, without a checkpoint.
   func keepLogOnClose() {
     if handle != nil { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil) }
   }

@@ -4,9 +4,10 @@ internal import Larder
 
 /// Detection of files that were removed or replaced under an open connection.
 extension SQLiteConnection {
-  /// Remembers which files the database, the log and its index are, once SQLite has opened them.
-  /// - Throws: `.dataMissing`; `.protectedDataUnavailable` for a log that the system does not let this process write.
+  /// Stores the identities of the database, the write-ahead log and its index, once SQLite has opened them.
+  /// - Throws: `.dataMissing`, or `.protectedDataUnavailable` for a log that the system does not let this process write.
   func rememberFiles() throws(RepositoryError) {
+    // First: a log that SQLite has opened for reading alone refuses every later write.
     try checkLogIsWritable()
     openFiles = []
     for path in [path, path + "-wal", path + "-shm"] {
@@ -15,9 +16,10 @@ extension SQLiteConnection {
     }
   }
 
-  /// Refuses a log that the system protects.
+  /// Throws `.protectedDataUnavailable` for a write-ahead log that this process may not write.
   ///
-  /// SQLite has opened it for reading alone then, and would refuse every write of this connection, also when the system allows them again.
+  /// In this case SQLite has opened it for reading alone, and would refuse every write of this connection, also when the system allows them
+  /// again.
   private func checkLogIsWritable() throws(RepositoryError) {
     let log = path + "-wal"
     let descriptor = open(log, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -27,24 +29,27 @@ extension SQLiteConnection {
       return
     }
     let number = errno
+    // Any other failure is one of this check alone: SQLite has the log open.
     guard number == EACCES || number == EPERM || number == EROFS else { return }
     throw RepositoryError(
       "expected a write-ahead log that may be written, found one that the system protects: try again when it allows writing",
       call: "open", errorNumber: number, file: log)
   }
 
-  /// Throws `.dataMissing` when the file or its log was renamed, removed or replaced: what is written to it would be lost.
+  /// Throws `.dataMissing` when the database or its write-ahead log was renamed, removed or replaced, since a write to it would be lost.
   ///
   /// Cost: one `lstat` while no name comes into the directory or goes from it.
   func checkPresence() throws(RepositoryError) {
     let directory = try SQLiteDirectoryState(of: path)
     if let directory, directory == checkedDirectory { return }
+    // A check that throws must not leave the state of an earlier one behind.
     checkedDirectory = nil
     let hasMoved = try hasMoved()
-    // SQLite follows a link that was put in the place of the file; opening does not.
+    // SQLite follows a link that was put in the place of the file, and a new opening would refuse it.
     for (path, identity) in openFiles where try FileIdentity(at: path) != identity { throw missing(path) }
-    // It takes a status that it could not read for a file that is gone: one that is in its place is asked for again.
+    // SQLite also reports a file as moved if it could not read its status. A second call distinguishes the two.
     if hasMoved, try self.hasMoved() { throw missing(path) }
+    // A directory changed a moment ago may change again within the same time stamp.
     if let directory, directory.isSettled { checkedDirectory = directory }
   }
 

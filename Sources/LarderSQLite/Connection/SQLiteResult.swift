@@ -4,19 +4,21 @@ internal import Larder
 
 /// The translation of SQLite's result codes into the errors of a store.
 ///
-/// The text is SQLite's fixed one for the code: `sqlite3_errmsg` could quote what is in the file.
+/// The text is SQLite's fixed one for the code: `sqlite3_errmsg` could quote the contents of the file.
 enum SQLiteResult {
-  /// The activity during which a call failed; it decides the meaning of the failure.
+  /// The activity during which a call of SQLite failed, which decides the meaning of the result code.
   enum Activity: String {
     case opening, reading, writing, syncing, copying
-    /// The step of COMMIT: what reached the disk before an I/O error is not known.
+    /// The step of COMMIT.
+    ///
+    /// After an I/O error in it, the transaction may be on the disk or not.
     case committing
   }
 
-  /// The code of a write that failed.
+  /// SQLite's result code of a write that failed (`SQLITE_IOERR_WRITE`).
   static let failedWrite = SQLITE_IOERR | 3 << 8
 
-  /// Returns the error for a result code, which must be a failure.
+  /// Returns the error of a store for SQLite's result code, which must be a failure.
   static func error(_ code: Int32, while activity: Activity, file: String, errorNumber: Int32 = 0) -> RepositoryError {
     let text = sqlite3_errstr(code).map { String(cString: $0) } ?? "unknown"
     return RepositoryError(
@@ -25,9 +27,10 @@ enum SQLiteResult {
   }
 
   private static func code(_ code: Int32, while activity: Activity, _ errorNumber: Int32) -> RepositoryError.Code {
+    // A directory in the place of the file is refused as such, and not as a failure of the disk.
     if activity == .opening && errorNumber == EISDIR { return .unsupported }
     switch code {
-    case SQLITE_IOERR | 4 << 8, SQLITE_IOERR | 5 << 8:  // _FSYNC and _DIR_FSYNC, whatever was going on
+    case SQLITE_IOERR | 4 << 8, SQLITE_IOERR | 5 << 8:  // _FSYNC and _DIR_FSYNC, in every activity
       return .outcomeUnknown
     case SQLITE_IOERR | 33 << 8:  // _CORRUPTFS, which is a read that ended in EIO
       return .inputOutput
@@ -40,7 +43,8 @@ enum SQLiteResult {
     let endsInSync = activity == .committing || activity == .syncing
     switch code & 0xFF {
     case SQLITE_FULL: return .full
-    // _AUTH, which Apple's SQLite gives while the device is locked, does not say whether a write was refused or a sync. COMMIT has both.
+    // _AUTH, which Apple's SQLite returns while the device is locked, is the same code for a refused write and a refused sync. COMMIT has
+    // both.
     case SQLITE_IOERR where code == SQLITE_IOERR | 28 << 8, SQLITE_AUTH:
       return endsInSync ? .outcomeUnknown : .protectedDataUnavailable
     case SQLITE_IOERR:
@@ -52,21 +56,21 @@ enum SQLiteResult {
       if isProtected(errorNumber), !isUnsure, ![2 << 8, 12 << 8].contains(code & ~0xFF) { return .protectedDataUnavailable }
       return endsInSync ? .outcomeUnknown : .inputOutput
     case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: return .locked
-    // Of a copy, it says that its new file cannot be looked at.
+    // In a copy, the code means that its new file cannot be opened or read.
     case SQLITE_ERROR where activity == .copying: return .inputOutput
-    // SQLITE_ERROR says that a statement does not fit the tables: ours fit every file of this format.
+    // SQLITE_ERROR means that a statement does not fit the tables: those of this module fit every file of this format.
     case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_EMPTY: return .corrupted
     case SQLITE_CANTOPEN where isFull(errorNumber): return .full
     case SQLITE_CANTOPEN: return isProtected(errorNumber) ? .protectedDataUnavailable : .inputOutput
     case SQLITE_PERM, SQLITE_READONLY: return .protectedDataUnavailable
     case SQLITE_TOOBIG: return .tooLarge
-    // A violated NOT NULL or CHECK is not a duplicate: only the repository's unique indexes say `.uniqueViolation`.
+    // A violated NOT NULL or CHECK is not a duplicate: `.uniqueViolation` is for the repository's unique indexes alone.
     case SQLITE_CONSTRAINT, SQLITE_MISMATCH: return .unsupported
     default: return .inputOutput
     }
   }
 
-  /// Whether the system refused for lack of space: a log or its index that cannot be made says so as an I/O error.
+  /// Whether the system refused for lack of space, which SQLite reports as an I/O error for a write-ahead log or its index.
   private static func isFull(_ errorNumber: Int32) -> Bool { [ENOSPC, EDQUOT, EFBIG].contains(errorNumber) }
 
   /// Whether the system refused for lack of permission, as it does while a device with protected files is locked.
@@ -74,20 +78,20 @@ enum SQLiteResult {
 }
 
 extension SQLiteConnection {
-  /// Returns the error for a result code, which must be a failure.
+  /// Returns the error for a result code, or a more precise one that the connection's state shows.
   func error(_ result: Int32, while activity: SQLiteResult.Activity) -> RepositoryError {
     if result & 0xFF == SQLITE_CORRUPT, let failure = readFailure ?? untrustedSchema { return failure }
     if result & 0xFF == SQLITE_ERROR, activity == .copying, let failure = untrustedSchema ?? unknownSchema { return failure }
     return SQLiteResult.error(result, while: activity, file: path, errorNumber: errorNumber(of: result, activity))
   }
 
-  /// Returns the system's number for a failure; 0 where it has none.
+  /// Returns the system's error number for a failure, or 0 where it has none.
   private func errorNumber(of result: Int32, _ activity: SQLiteResult.Activity) -> Int32 {
     if activity == .committing, result == SQLiteResult.failedWrite { return larder_sqlite3_log_errno(handle) }
     return [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(result & 0xFF) ? sqlite3_system_errno(handle) : 0
   }
 
-  /// The disk's failure that SQLite takes for damage, if there was one: a read that ended in EIO.
+  /// The disk's failure that SQLite reports as damage: a read that ended in EIO.
   private var readFailure: RepositoryError? {
     let number = larder_sqlite3_last_errno(handle)
     guard number == EIO || number == ENXIO else { return nil }
@@ -96,10 +100,10 @@ extension SQLiteConnection {
       underlying: SystemCallError(call: "read", errorNumber: number))
   }
 
-  /// The refusal of a schema that SQLite reads in trusted files only, if the last call ended with it.
+  /// The error for a schema that SQLite reads in trusted files only, or `nil` if the last call failed otherwise.
   ///
-  /// SQLite has no code for it. Its text names the object, and is not repeated. A copy makes the tables anew, and its text has no object.
-  /// A connection that only reads passes over a CHECK.
+  /// SQLite has no code for it, so its text is compared. The text names an object of the file, so the error does not repeat it. During a
+  /// copy SQLite makes the tables anew, and its text names no object. A connection that only reads does not refuse a CHECK.
   private var untrustedSchema: RepositoryError? {
     let text = errorText
     guard text.hasPrefix("unsafe use of ") || text.hasPrefix("malformed database schema") && text.contains(" - unsafe use of ") else {
@@ -112,7 +116,7 @@ extension SQLiteConnection {
         + "`larder convert`)", file: path)
   }
 
-  /// The refusal of a copy of tables that only another program can make, if the last call ended with it.
+  /// The error for a copy of tables that only another program can make, or `nil` if the last call failed otherwise.
   private var unknownSchema: RepositoryError? {
     let text = errorText
     guard ["no such collation sequence: ", "no such function: ", "unknown function: "].contains(where: text.contains) else { return nil }
@@ -124,17 +128,17 @@ extension SQLiteConnection {
 
   private var errorText: String { sqlite3_errmsg(handle).map { String(cString: $0) } ?? "" }
 
-  /// Returns the error for damage that SQLite itself found, or the disk's failure that looks like it.
+  /// Returns the error for damage that SQLite found, or that of a failed read which SQLite reports as damage.
   func damagedOrUnreadable(_ text: String) -> RepositoryError { readFailure ?? damaged(text) }
 
-  /// Returns the error for damage in the file.
+  /// Returns a `.corrupted` error for damage in the file.
   func damaged(_ text: String, keyHash: String? = nil) -> RepositoryError {
     RepositoryError(.corrupted, text, file: path, keyHash: keyHash)
   }
 }
 
 extension RepositoryError {
-  /// Makes the error for a system call that failed.
+  /// Creates the error for a system call that failed.
   init(_ text: String, call: String, errorNumber: Int32, file: String) {
     let code: Code = errorNumber == EACCES || errorNumber == EPERM ? .protectedDataUnavailable : .inputOutput
     self.init(code, text, file: file, underlying: SystemCallError(call: call, errorNumber: errorNumber))

@@ -2,7 +2,7 @@ internal import CSQLite
 internal import Foundation
 internal import Larder
 
-/// A prepared statement.
+/// A prepared statement of SQLite, whose columns are read with type checks.
 ///
 /// Values reach it by binding only, with their length, so that text may hold NUL and is never part of SQL.
 final class SQLiteStatement {
@@ -19,9 +19,10 @@ final class SQLiteStatement {
   // The result repeats that of the last run, which a reset has reported.
   deinit { sqlite3_finalize(handle) }
 
-  /// Ends the statement, so that its connection can be closed.
+  /// Finalizes the statement, so that its connection can be closed.
   func finalize() throws(RepositoryError) {
     let result = sqlite3_finalize(handle)
+    // SQLite has freed the statement also when it returns a failure, and `deinit` must not free it again.
     handle = nil
     if result != SQLITE_OK { throw connection.error(result, while: .writing) }
   }
@@ -42,19 +43,19 @@ final class SQLiteStatement {
 
   // MARK: Running
 
-  /// Moves to the next row; returns `false` after the last.
+  /// Moves to the next row, or returns false after the last one.
   ///
-  /// Readies the statement for its next run after the last row, and when it fails.
+  /// Resets the statement for its next run after the last row, and when it fails.
   func step(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Bool {
     let result = sqlite3_step(handle)
     if result == SQLITE_ROW { return true }
-    // Resetting repeats the failure, if there was one, and forgets its circumstances.
+    // After the error is made: resetting repeats the failure, and loses its error number and text.
     defer { sqlite3_reset(handle) }
     if result == SQLITE_DONE { return false }
     throw connection.error(result, while: activity)
   }
 
-  /// Readies the statement for its next run before its last row.
+  /// Resets the statement for its next run before it has reached its last row.
   func reset(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) {
     let result = sqlite3_reset(handle)
     if result != SQLITE_OK { throw connection.error(result, while: activity) }
@@ -65,7 +66,7 @@ final class SQLiteStatement {
     while try step(while: activity) {}
   }
 
-  /// Runs the statement and returns the integer in the first column of its first row; `nil` when there is no row.
+  /// Runs the statement and returns the integer in the first column of its first row, or `nil` when there is no row.
   func number() throws(RepositoryError) -> Int64? {
     let number = try step() ? try integer(0) : nil
     try reset()
@@ -74,7 +75,7 @@ final class SQLiteStatement {
 
   // MARK: Columns, from 0
 
-  /// Returns an integer column; another type is damage.
+  /// Returns an integer column, or throws `.corrupted` for a column of another type.
   func integer(_ column: Int32) throws(RepositoryError) -> Int64 {
     guard sqlite3_column_type(handle, column) == SQLITE_INTEGER else {
       throw connection.damaged("expected an integer in column \(column) of a row, found another type")
@@ -82,20 +83,21 @@ final class SQLiteStatement {
     return sqlite3_column_int64(handle, column)
   }
 
-  /// Returns the bytes of a text column, valid until the next step; another type is damage.
+  /// Returns the bytes of a text column, valid until the next step, or throws `.corrupted` for a column of another type.
   ///
-  /// `sqlite3_column_blob` gives text as it is stored; `sqlite3_column_text` would copy it to append a NUL.
+  /// `sqlite3_column_blob` returns text as it is stored. `sqlite3_column_text` would copy it to append a NUL.
   func bytes(_ column: Int32) throws(RepositoryError) -> UnsafeRawBufferPointer {
     guard sqlite3_column_type(handle, column) == SQLITE_TEXT else {
       throw connection.damaged("expected text in column \(column) of a row, found another type")
     }
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
+    // SQLite returns no address for an empty text, and also for lack of memory.
     if start == nil && count > 0 { throw connection.error(SQLITE_NOMEM, while: .reading) }
     return UnsafeRawBufferPointer(start: start, count: count)
   }
 
-  /// Returns a text column; bytes that are not UTF-8 are damage.
+  /// Returns a text column, or throws `.corrupted` for bytes that are not UTF-8.
   func text(_ column: Int32) throws(RepositoryError) -> String {
     guard let text = String(validating: try bytes(column), as: UTF8.self) else {
       throw connection.damaged("expected UTF-8 in column \(column) of a row, found other bytes")
@@ -107,11 +109,11 @@ final class SQLiteStatement {
     if result != SQLITE_OK { throw connection.error(result, while: .writing) }
   }
 
-  /// The columns of the current row, without checks; the statement must outlive it.
+  /// Columns of the current row without type checks, valid while the statement exists.
   var row: SQLiteColumns { SQLiteColumns(handle: handle) }
 }
 
-/// The columns of a row without checks, for a reader whose checksums detect a wrong type.
+/// The columns of a row without type checks, for a reader whose checksums detect a wrong type.
 struct SQLiteColumns {
   fileprivate let handle: OpaquePointer?
 

@@ -1,9 +1,10 @@
 internal import Foundation
 internal import Larder
 
-/// The state of a store's files as the system reports it without opening them.
+/// The identity, size and time of a store's database and log, read without opening them.
 ///
-/// Two equal states show that nothing was written between them, if the earlier one is settled.
+/// Two equal states show that nothing was written between them, if the earlier one is settled: a time stamp is coarse, and a later change
+/// must get another one.
 struct SQLiteFileState: Equatable {
   private struct File: Equatable {
     let identity: FileIdentity
@@ -15,8 +16,9 @@ struct SQLiteFileState: Equatable {
   private let log: File?
   private let now: Int64
 
-  /// Reads the state; `nil` when there is no such store.
+  /// Reads the state, or returns `nil` when there is no such store.
   init?(_ path: SQLitePath) throws(RepositoryError) {
+    // Before the times of the files: a change between the two must look recent.
     now = SQLiteClock.now
     guard let main = try Self.file(path.main) else { return nil }
     self.main = main
@@ -28,15 +30,16 @@ struct SQLiteFileState: Equatable {
     return File(identity: FileIdentity(status), size: Int64(status.st_size), changed: SQLiteClock.contentChange(of: status))
   }
 
-  /// Whether a later change would show in another time.
+  /// Whether a later change of either file would get another time stamp.
   var isSettled: Bool {
     [main.changed, log?.changed ?? 0].allSatisfy { SQLiteClock.isSettled($0, now) }
   }
 
+  // The time of reading is no part of the state.
   static func == (one: SQLiteFileState, two: SQLiteFileState) -> Bool { one.main == two.main && one.log == two.log }
 }
 
-/// The clock of the times that files carry, in nanoseconds.
+/// The system's clock of file times, in nanoseconds since 1970.
 enum SQLiteClock {
   static var now: Int64 {
     var time = timespec()
@@ -44,9 +47,9 @@ enum SQLiteClock {
     return nanoseconds(time)
   }
 
-  /// Whether a change is so long ago that another one would get another time.
+  /// Whether a change is so long ago that another one would get another time stamp.
   ///
-  /// Times go in steps: of milliseconds on common file systems, of two seconds on some.
+  /// Time stamps go in steps: of milliseconds on common file systems, of two seconds on some.
   static func isSettled(_ change: Int64, _ now: Int64) -> Bool { change <= now && now - change > 3_000_000_000 }
 
   /// Returns the time of the last change of a file's bytes.
@@ -75,9 +78,9 @@ extension FileIdentity {
     self.init(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(truncatingIfNeeded: status.st_ino))
   }
 
-  /// Finds the file at a path; `nil` when there is none.
+  /// Reads the identity of the file at a path, or returns `nil` when there is none.
   ///
-  /// Leaves the file's times out, which `SQLitePath.status(of:)` asks for: the sync of a file whose times were asked for takes longer.
+  /// Leaves out the file's times, which `SQLitePath.status(of:)` reads: a sync takes longer for a file whose times were read.
   init?(at path: String) throws(RepositoryError) {
     do throws(RepositoryError) {
       guard let identity = try POSIXFileSystem().status(of: path)?.identity else { return nil }
@@ -90,17 +93,18 @@ extension FileIdentity {
   }
 }
 
-/// The state of a store's directory as the system reports it.
+/// The identity and change time of a store's directory.
 ///
-/// Its time changes when a name comes, goes, or gets another file.
+/// The time changes when a name is added to the directory, removed from it, or given to another file.
 struct SQLiteDirectoryState: Equatable {
   private let identity: FileIdentity
   private let changed: Int64
-  /// Whether a later change would show in another time.
+  /// Whether a later change of the directory would get another time stamp.
   let isSettled: Bool
 
-  /// Reads the state of the directory that holds a file; `nil` when there is none.
+  /// Reads the state of the directory that holds a file, or returns `nil` when there is none.
   init?(of path: String) throws(RepositoryError) {
+    // Before the status: a change between the two must look recent.
     let now = SQLiteClock.now
     guard let end = path.utf8.lastIndex(of: UInt8(ascii: "/")), let status = try SQLitePath.status(of: String(path[...end])) else {
       return nil

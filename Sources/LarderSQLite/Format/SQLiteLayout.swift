@@ -1,18 +1,18 @@
-// Format/ says how a store looks on the disk: names of files, tables, the store's own row.
-// Invariant: what is written here is format 1, byte for byte (Docs/Larder.docc/Formats/SQLiteFormat.md). Called by every other room.
+// Format/ defines the store on the disk: names of files, tables, the store's own row.
+// Invariant: these definitions are format 1, byte for byte (Docs/Larder.docc/Formats/SQLiteFormat.md).
+// Called by every other room.
 
 internal import Larder
 
-/// The tables of format 1, and the checks that a file has them and nothing that contradicts them.
+/// The tables of format 1, and the checks that a file has them unaltered.
 ///
-/// Every table is WITHOUT ROWID: one tree per table, ordered by key. Reading it in order therefore proves that each record can also be
-/// found by its key, which with a rowid table depends on a second tree that a scan never sees. Measured (100,000 rows of 100 bytes): a
-/// scan of 30 ms against 43 ms, files 14 % smaller, equal cost of a save; rowid tables win for rows above 1 KB
-/// (docs: Formats/SQLiteFormat).
+/// Every table is WITHOUT ROWID, one B-tree ordered by key. A scan in order therefore proves that each record can also be found by its key.
+/// With a rowid table that depends on a second tree, which a scan never reads. Measured (100,000 rows of 100 bytes): a scan of 30 ms
+/// against 43 ms, files 14 % smaller, equal cost of a save. Rowid tables are faster for rows above 1 KB (docs: Formats/SQLiteFormat).
 enum SQLiteLayout {
-  /// "LRDR", the `application_id` of a store.
+  /// `application_id` in the header of every store: the letters "LRDR".
   static let applicationID: UInt32 = 0x4C52_4452
-  /// The `user_version` of this format.
+  /// Number of this format, kept as `user_version` in the header.
   static let formatVersion: UInt32 = 1
 
   static let store = "larder_store"
@@ -35,30 +35,34 @@ enum SQLiteLayout {
     "CREATE TABLE \(quoted(name)) (\(collectionColumns.joined(separator: ", "))) WITHOUT ROWID"
   }
 
+  // Opening compares the text of a table's statement with this one, so a change of a space would be another format.
   private static let collectionColumns = [
     "id TEXT NOT NULL PRIMARY KEY", "revision INTEGER NOT NULL", "version INTEGER NOT NULL", "crc INTEGER NOT NULL", "value TEXT NOT NULL",
   ]
 
-  /// Whether a statement is that of a collection to which a column was added, or of which one was renamed or dropped.
+  /// Whether a table's statement is that of a collection to which a column was added, or of which one was renamed or dropped.
   private static func isAlteredCollection(_ sql: String) -> Bool {
     sql.hasSuffix("WITHOUT ROWID") && collectionColumns.count { sql.contains($0) } >= collectionColumns.count - 1
   }
 
-  /// Returns the statement for an index by revision, which makes finding foreign commits cheap in `.shared` stores.
+  /// Returns the statement for an index by revision, which makes finding the commits of other processes cheap.
   ///
-  /// Only that cost depends on these indexes, so they are no part of the format: a file may have all, some or none of them.
+  /// Stores opened `.shared` have these indexes. Only that cost depends on them, so they are no part of the format: a file may have all,
+  /// some or none of them.
   static func createRevisionIndex(_ name: String) -> String {
     "CREATE INDEX IF NOT EXISTS \(quoted(revisionIndex(name))) ON \(quoted(name)) (revision)"
   }
 
   static func revisionIndex(_ name: String) -> String { "larder_revisions_\(name)" }
 
-  /// Returns a table's name as an identifier of SQL.
+  /// Returns a table's name as a quoted identifier of SQL.
   ///
-  /// Only names that passed ``isCollectionName(_:)`` get here, so the name holds no quote.
+  /// Call it only with names that passed ``isCollectionName(_:)``, which hold no quotation mark.
   static func quoted(_ name: String) -> String { "\"\(name)\"" }
 
-  /// Whether a name can be a table: the rule of `StorageBackend` for collections, without the prefixes that are taken.
+  /// Whether a name can be the table of a collection.
+  ///
+  /// The rule is that of `StorageBackend` for collections, without the prefixes that SQLite and this format reserve.
   static func isCollectionName(_ name: String) -> Bool {
     let bytes = Array(name.utf8)
     guard (1...64).contains(bytes.count), bytes[0] != 0x2D, bytes[0] != 0x2E else { return false }
@@ -69,14 +73,15 @@ enum SQLiteLayout {
     return isAllowed && !lowered.hasPrefix("sqlite_") && !lowered.hasPrefix("larder_")
   }
 
-  /// Returns a name as SQLite compares it: without the case of ASCII letters.
+  /// Returns a name in lower case, since SQLite ignores the case of ASCII letters in names.
   static func folded(_ name: String) -> String { name.lowercased() }
 
   // MARK: Checks
 
-  /// Refuses a file that is not a store of this format, by its first bytes alone.
+  /// Throws unless the first 100 bytes of a file are those of a store of this format.
   static func check(header bytes: [UInt8], size: Int64, file: String) throws(RepositoryError) {
     func number(_ offset: Int) -> UInt32 { bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) } }
+    // A store is created complete under another name, so no crash leaves an empty file: its contents were lost.
     if size == 0 {
       throw RepositoryError(
         .corrupted, "expected a store, found an empty file: restore a backup, or remove the file to begin anew", file: file, offset: 0)
@@ -85,6 +90,7 @@ enum SQLiteLayout {
     let isDatabase = bytes.starts(with: magic)
     let isOurs = number(68) == applicationID
     if size < 100 {
+      // A short file that begins as a database was cut. Any other short file is of another program.
       if bytes.prefix(Int(size)).elementsEqual(magic.prefix(Int(size))) || isDatabase {
         throw RepositoryError(
           .corrupted, "expected a header of 100 bytes, found a file of \(size): restore a backup", file: file, offset: UInt64(size))
@@ -92,11 +98,13 @@ enum SQLiteLayout {
       throw notADatabase(file)
     }
     switch (isDatabase, isOurs) {
+    // A file that has lost its beginning is damaged, and not one of another program.
     case (false, false) where bytes.allSatisfy({ $0 == 0 }):
       throw RepositoryError(
         .corrupted, "expected the header of a SQLite database, found zeros only: restore a backup", file: file, offset: 0)
     case (false, false): throw notADatabase(file)
     case (true, false): throw anotherProgram(file)
+    // The store's own mark without SQLite's header: a damaged store, which must not pass for a file of another program.
     case (false, true):
       throw RepositoryError(
         .corrupted, "expected the header of a SQLite database, found other bytes: restore a backup", file: file, offset: 0)
@@ -104,7 +112,7 @@ enum SQLiteLayout {
     }
   }
 
-  /// Refuses a header with which SQLite would read the file, and take no writes.
+  /// Throws `.corrupted` for a header that SQLite accepts for reading only.
   static func checkWriting(header bytes: [UInt8], file: String) throws(RepositoryError) {
     guard bytes[18] <= 2 else {
       throw RepositoryError(
@@ -114,8 +122,9 @@ enum SQLiteLayout {
     }
   }
 
-  /// Refuses a format that this code does not know.
+  /// Throws `.newerSchema` for a later format, and `.corrupted` for a number that no version writes.
   static func check(formatVersion found: UInt32, file: String) throws(RepositoryError) {
+    // SQLite's `user_version` is signed: a negative number is no later format.
     if found > formatVersion && found <= Int32.max {
       throw RepositoryError(
         .newerSchema, "expected format \(formatVersion), found format \(found): update the app", file: file, offset: 60,
@@ -137,15 +146,17 @@ enum SQLiteLayout {
       offset: 68)
   }
 
-  /// Reads the names of the collections, in order.
+  /// Reads the names of the collections' tables, in ascending order.
   ///
-  /// Objects of other programs are passed over: indexes, views, triggers, and tables whose text is not that of a collection. Where such a
+  /// Objects of other programs are passed over: indexes, views, triggers, and tables whose statement is not that of a collection. If such a
   /// table has taken the place of records, their number and their digest differ from the store's row.
   /// - Throws: `.corrupted` for a table that was one of the format and was altered.
   static func collections(on connection: SQLiteConnection) throws(RepositoryError) -> [String] {
+    // Compared again, because the log may hold a newer header than the file.
     guard try connection.number("PRAGMA application_id") == Int64(applicationID) else { throw anotherProgram(connection.path) }
     let version = try connection.number("PRAGMA user_version") ?? 0
     try check(formatVersion: UInt32(truncatingIfNeeded: version), file: connection.path)
+    // Keys are compared by their bytes, which in UTF-16 have another order.
     guard try connection.text("PRAGMA encoding") == "UTF-8" else {
       throw connection.damaged("expected a database in UTF-8, found another encoding")
     }
@@ -159,6 +170,7 @@ enum SQLiteLayout {
       case ("table", store) where sql == createStore: own += 1
       case ("table", tombstones) where sql == createTombstones: own += 1
       case ("table", _) where isCollectionName(name) && sql == createCollection(name): names.append(name)
+      // Passed over like a foreign table, it would look like a collection whose records were all deleted.
       case ("table", _) where isCollectionName(name) && isAlteredCollection(sql):
         throw connection.damaged("expected \"\(name)\" as a table of format \(formatVersion), found it altered: restore a backup")
       default: break

@@ -1,41 +1,43 @@
-// Inspection/ reads and copies a database for tools: all of it and all problems, also where a store would refuse to open.
-// No byte of it is changed.
-// Invariant: no lock is taken that another process waits for; it is no public API. Called by the larder tool.
+// Inspection/ reads and copies a database for tools: every row and every problem, also where a store would refuse to open.
+// Invariant: no byte of the store is changed, and no lock is taken that another process waits for. The room is no public API.
+// Called by the larder tool.
 
 public import Foundation
 public import Larder
 
 /// A SQLite store as a tool reads it, in a process that has no store open on the same file.
 ///
-/// In contrast to a store opened `.readOnly`, it leaves the log's index as it is where a killed process has left one.
+/// A store that is opened `.readOnly` may write the log's index anew where a killed process has left one. An inspection leaves it as it is.
 @_spi(Inspection)
 public struct SQLiteInspection: Sendable {
-  /// The end of a log that is not a whole commit.
+  /// The end of a write-ahead log that is not a whole commit.
   public struct Tail: Sendable {
-    /// The offset of its first byte in the log.
+    /// Offset of the first byte that is cut, counted from the beginning of the write-ahead log.
     public let offset: Int
-    /// Its size in bytes.
+    /// Number of bytes from the offset that belong to the incomplete end.
     public let byteCount: Int
   }
 
-  /// The contents of a log.
+  /// The contents of a write-ahead log.
   public struct Log: Sendable {
-    /// The number of transactions that are not folded into the database yet.
+    /// Number of transactions in the write-ahead log, which a checkpoint has not copied into the database yet.
     public let transactionCount: Int
-    /// The end that is not a whole commit, if there is one.
+    /// End of the write-ahead log that is not a whole commit, or `nil` for a whole log.
     public let tail: Tail?
   }
 
-  /// The byte of the database that a store has locked while it is open, by a lock of `F_OFD_SETLK`; no database is as long.
+  /// Offset of the byte of the database that an open store locks with `F_OFD_SETLK`.
+  ///
+  /// No database is that long.
   public static let lockedByte: Int64 = 1 << 62
 
   private let path: SQLitePath
   private let fileSystem: any FileSystem
-  /// The number of attempts to judge a log that changes meanwhile.
+  /// Number of attempts to read a write-ahead log that another process changes meanwhile.
   private static let attempts = 5
 
-  /// Names the file.
-  /// - Throws: `.unsupported` for anything but a plain file with one name; `.dataMissing` where there is no such directory.
+  /// Creates an inspection of a SQLite store's file.
+  /// - Throws: `.unsupported` for anything but a plain file with one name, and `.dataMissing` where there is no such directory.
   public init(file: URL) throws(RepositoryError) { try self.init(file: file, fileSystem: POSIXFileSystem()) }
 
   init(file: URL, fileSystem: any FileSystem) throws(RepositoryError) {
@@ -46,9 +48,10 @@ public struct SQLiteInspection: Sendable {
 
   private var reader: SQLiteReadOnlyReader { SQLiteReadOnlyReader(path, fileSystem, ignoresUnusedIndex: true) }
 
-  /// Hands over every record and tombstone, as of one commit.
-  /// - Throws: as a store opened `.readOnly`.
+  /// Visits every record and tombstone as of one commit.
+  /// - Throws: the errors of a store opened `.readOnly`.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    // Read before the log: a checkpoint meanwhile can only make the database newer than this row.
     let folded = try SQLiteOpening.foldedRow(path)
     let (scan, chunks) = try reader.readAll()
     try SQLiteOpening.checkContinuity(of: scan.row, from: folded, path)
@@ -58,7 +61,7 @@ public struct SQLiteInspection: Sendable {
       tombstoneHorizon: Revision(scan.row.tombstonesSince))
   }
 
-  /// Checks everything, the log included, and collects all problems.
+  /// Checks every row, SQLite's own structures and the write-ahead log, and collects all problems.
   /// - Returns: The report, and the end of the log that the next opening will cut, if there is one.
   public func verify() -> (report: VerifyReport, tail: Tail?) {
     var report = VerifyReport()
@@ -79,39 +82,43 @@ public struct SQLiteInspection: Sendable {
 
   /// Writes a compact copy as ``SQLiteBackend/backup(to:)`` does, and makes or changes no file beside the store.
   ///
-  /// Without a log a writer that comes and goes meanwhile may tear the copy: whoever makes it verifies it. The end of a log that is no
-  /// whole commit is left out.
-  /// - Throws: `.alreadyExists`; as ``readAll(_:)``, `.corrupted` also for a log that is damaged before a later commit; `.full`.
+  /// Without a log, a writer that comes and goes meanwhile may tear the copy. Verify the copy after you have made it. The end of a log that
+  /// is no whole commit is left out.
+  /// - Throws: `.alreadyExists`, `.full`, and the errors of ``readAll(_:)``. `.corrupted` also for a log that is damaged before a later
+  ///   commit.
   public func backup(to url: URL) throws(RepositoryError) {
     let target = try SQLitePath(url, makeDirectory: nil)
     let folded = try SQLiteOpening.foldedRow(path)
     let row = try reader.readAll().0.row
     try SQLiteOpening.checkContinuity(of: row, from: folded, path)
+    // SQLite would leave the commits behind a damaged byte out of the copy, without an error.
     _ = try judgeLog(row)
     let fileSystem = fileSystem
     var isCopied = false
     try reader.copy { connection throws(RepositoryError) in
-      // The reader copies again when the store was written meanwhile, since the copy before may be torn.
+      // The reader repeats the copy if the store was written meanwhile, since the first copy may be torn.
       try SQLiteDraft.copy(of: connection, to: target, replacing: isCopied, fileSystem)
       isCopied = true
     }
   }
 
-  /// Returns what the log holds; `nil` where there is none, or a process writes it without a pause.
+  /// Returns the contents of the write-ahead log, or `nil` where there is no log or a process writes it without a pause.
   public func log() throws(RepositoryError) -> Log? {
     try inspectLog().map { log in
       Log(transactionCount: log.transactions, tail: log.lostOffset.map { Tail(offset: $0, byteCount: log.lostCount) })
     }
   }
 
-  /// Judges the log as opening does: SQLite would ignore what follows a damaged byte.
+  /// Judges the write-ahead log as opening does, since SQLite would ignore everything behind a damaged byte.
   private func judgeLog(_ row: SQLiteStoreRow) throws(RepositoryError) -> Tail? {
     guard let log = try inspectLog() else { return nil }
     try SQLiteOpening.judge(log, path, isBuffered: row.isBuffered, .cutAndReport)
     return log.lostOffset.map { Tail(offset: $0, byteCount: log.lostCount) }
   }
 
-  /// Reads through the log at a moment at which nobody writes: the end of one that changes is not a torn write but the next one.
+  /// Reads through the write-ahead log, again if it changed meanwhile.
+  ///
+  /// While a process writes the log, its end is the next commit and not a torn write.
   private func inspectLog() throws(RepositoryError) -> SQLiteLogInspection? {
     for _ in 0..<Self.attempts {
       let before = try SQLiteFileState(path)

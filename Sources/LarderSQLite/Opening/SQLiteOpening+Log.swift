@@ -1,11 +1,11 @@
 internal import Foundation
 internal import Larder
 
-/// The judgement of a log that an unclean end has left.
+/// The judgement of a write-ahead log that a crash has left.
 extension SQLiteOpening {
-  /// Inspects the log that an unclean end has left; `nil` when there is none.
+  /// Syncs and inspects the write-ahead log that a crash has left, or returns `nil` when there is none.
   ///
-  /// It is synced first, also when it is empty: decisions must not rest on what a killed process left in the page cache alone.
+  /// The log is synced first, also when it is empty: decisions must not rest on bytes that a killed process left in the page cache alone.
   static func inspectLog(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> SQLiteLogInspection? {
     guard let file = try fileSystem.open(path.log, writable: true) else { return nil }
     try file.sync()
@@ -14,10 +14,11 @@ extension SQLiteOpening {
     return try inspect(file, path)
   }
 
-  /// Reads through a log that is open; `nil` for an empty one.
+  /// Reads through an open write-ahead log, or returns `nil` for one that has nothing to recover.
   static func inspect(_ file: any OpenFile, _ path: SQLitePath) throws(RepositoryError) -> SQLiteLogInspection? {
     if try SQLiteLogInspection.isEmpty(file) { return nil }
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
+    // From the database: the header of the log has a page size too, and may be damaged.
     let bytes = try connection.header().bytes
     let pageSize = Int(bytes[16]) << 8 | Int(bytes[17])
     guard pageSize == 1 || (pageSize >= 512 && pageSize.nonzeroBitCount == 1) else {
@@ -26,13 +27,14 @@ extension SQLiteOpening {
     }
     let size = pageSize == 1 ? 65_536 : pageSize
     let log = try SQLiteLogInspection(file, pageSize: size)
+    // A kill within a checkpoint's last write leaves half a header over a log that has nothing to recover.
     let isFolded = log.isHeaderWhole ? false : try SQLiteLogInspection.isFolded(file, pageSize: size, into: connection)
     try connection.close()
     try file.close()
     return isFolded ? nil : log
   }
 
-  /// Returns the cuts of earlier opens that failed or were killed before they could report them.
+  /// Returns the cuts of earlier openings that failed or were killed before they could report them.
   static func unreportedCuts(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> [OpenReport.CutTail] {
     var cuts: [OpenReport.CutTail] = []
     for name in try (fileSystem.entries(of: path.directory) ?? []).sorted() {
@@ -44,7 +46,7 @@ extension SQLiteOpening {
     return cuts
   }
 
-  /// Refuses a log whose damage took acknowledged commits, and with `.strict` recovery any damage.
+  /// Throws `.corrupted` for a write-ahead log whose damage took acknowledged commits, and with `.strict` recovery for any damage.
   static func judge(
     _ log: SQLiteLogInspection, _ path: SQLitePath, isBuffered: Bool, _ recovery: StoreOptions.Recovery
   ) throws(RepositoryError) {
@@ -61,13 +63,13 @@ extension SQLiteOpening {
     }
   }
 
-  /// Returns the row as the database alone has it, without its log; `nil` where it cannot be read.
+  /// Returns the row of `larder_store` in the database without its write-ahead log, or `nil` where it cannot be read.
   ///
-  /// Then folding was cut short in the middle of it, or is going on: the log has the whole of it.
+  /// An unreadable row means that a checkpoint was cut short, or is under way. The log then holds the whole of it.
   static func foldedRow(_ path: SQLitePath) throws(RepositoryError) -> SQLiteStoreRow? {
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
     do throws(RepositoryError) {
-      // First the shape of the tables: a prepared file could make the look at a row as long as it likes.
+      // First the statements of the tables: a prepared file could make reading a row arbitrarily slow.
       let (bytes, size) = try connection.header()
       try SQLiteLayout.check(header: bytes, size: size, file: path.main)
       _ = try SQLiteLayout.collections(on: connection)
@@ -77,13 +79,13 @@ extension SQLiteOpening {
     }
   }
 
-  /// Refuses a log that does not go on from the database's commit, such as the log of another store, or of another copy of this one.
+  /// Throws `.corrupted` for a write-ahead log that does not continue from the database's commit.
   ///
-  /// A checkpoint folds a commit of the log or an earlier one, so the database alone is never ahead of it. That holds beside a writer, too,
-  /// for a row that was folded before all was read.
+  /// Such a log is of another store, or of another copy of this one. A checkpoint copies a commit of the log or an earlier one, so the
+  /// database alone is never ahead of its log. That also holds beside a writer, for a row that was read before the log.
   static func checkContinuity(of row: SQLiteStoreRow, from folded: SQLiteStoreRow?, _ path: SQLitePath) throws(RepositoryError) {
     guard let folded else { return }
-    // A checkpoint that was cut short may have taken the mark of buffered commits out in the log alone, and forgotten tombstones.
+    // A checkpoint that was cut short may have cleared the mark of buffered commits in the log alone, and deleted tombstones.
     var marked = row
     marked.isBuffered = true
     guard folded.id == row.id, folded.commit < row.commit || folded == row || folded == marked || row.hasForgotten(since: folded) else {

@@ -1,19 +1,19 @@
 internal import Foundation
 internal import Larder
 
-/// A reader of the foreign commits after a revision, within a transaction that the caller has begun.
+/// A reader of the commits of other processes after a revision, within a transaction that the caller has begun.
 ///
-/// Keeps its statements, because a shared store asks before every commit. In a store that was ever opened `.shared`, an index by revision
-/// makes the cost that of the changes; elsewhere each table is scanned.
+/// Keeps its statements, because a shared store reads before every commit. In a store that was ever opened `.shared`, an index by revision
+/// makes the cost that of the changes. In other stores each table is scanned.
 ///
-/// A damaged index could hide a change without any other sign, so the index is compared with the records: all of it when a store is opened
-/// `.shared`; at each use, that every entry leads to its record, and that the newest commit is among what it finds.
+/// A damaged index could hide a change without any other sign, so the index is compared with the records. When a store is opened `.shared`,
+/// the whole index is compared. At each use, every entry must lead to its record, and the newest commit must be among the results.
 final class SQLiteForeignCommitReader {
   private let connection: SQLiteConnection
-  /// Whether the tables have indexes by revision.
+  /// Whether the tables have indexes by revision, whose results need checking.
   private let usesIndexes: Bool
   private var collections: [String] = []
-  /// SQLite's number of the schema that ``collections`` belongs to.
+  /// SQLite's `schema_version` for which ``collections`` was read.
   private var schemaNumber: Int64?
   private var statements: [String: SQLiteStatement] = [:]
 
@@ -22,12 +22,12 @@ final class SQLiteForeignCommitReader {
     self.usesIndexes = usesIndexes
   }
 
-  /// Reads the names of the collections; `nil` when they have not changed since the last call.
+  /// Reads the names of the collections, or returns `nil` when they have not changed since the last call.
   func newCollections() throws(RepositoryError) -> [String]? {
     let number = try statement("PRAGMA schema_version").number()
     guard number != schemaNumber else { return nil }
     let found = try SQLiteLayout.collections(on: connection)
-    // No store drops the table of a collection. Without this, all its records would look deleted.
+    // No store drops the table of a collection. Without this check, all its records would look deleted.
     if let missing = collections.first(where: { !found.contains($0) }) {
       throw connection.damaged(
         "expected the table \"\(missing)\", found none of the format: another program has changed it; restore a backup")
@@ -37,11 +37,12 @@ final class SQLiteForeignCommitReader {
     return collections
   }
 
-  /// Reads everything after a revision, up to the commit of the store's row; `nil` when there was no commit.
+  /// Reads the records and tombstones after a revision, up to the commit of the store's row, or returns `nil` when there is none.
   ///
   /// ``newCollections()`` must have been called in the same transaction.
   func read(after revision: Revision, row: SQLiteStoreRow) throws(RepositoryError) -> ForeignCommits? {
     guard row.commit != revision.number else { return nil }
+    // A file that an older copy has replaced must not look like one without news.
     guard row.commit > revision.number else { throw connection.wentBack(to: row.commit, from: revision) }
     return try finalizingAfterFailure { () throws(RepositoryError) in
       let records = try records(after: revision)
@@ -50,12 +51,13 @@ final class SQLiteForeignCommitReader {
     }
   }
 
-  /// Reads everything after a revision, up to the newest commit, which the store's row may be behind; `nil` when there was no commit.
+  /// Reads the records and tombstones after a revision, up to the newest commit, or returns `nil` when there is none.
   ///
-  /// ``newCollections()`` must have been called in the same transaction.
+  /// The store's row may be behind the newest commit. ``newCollections()`` must have been called in the same transaction.
   func readNewest(after revision: Revision, row: SQLiteStoreRow) throws(RepositoryError) -> ForeignCommits? {
     try finalizingAfterFailure { () throws(RepositoryError) in
-      // The commit itself has left a row, unless the store's row tells of it: without both, the file has gone back.
+      // The commit itself has left a record or tombstone, unless the store's row is of it. Without both, the file is older than the last
+      // one read.
       let isBehind = row.commit < revision.number
       let found = try records(after: isBehind ? Revision(revision.number - 1) : revision)
       let newest = max(row.commit, found.lazy.map(\.revision.number).max() ?? 0)
@@ -74,6 +76,7 @@ final class SQLiteForeignCommitReader {
   private func commits(
     _ records: [StoredRecord], upTo commit: UInt64, after revision: Revision, _ row: SQLiteStoreRow
   ) throws(RepositoryError) -> ForeignCommits {
+    // Deletions whose tombstones are gone are found by comparing all keys.
     let addresses = row.tombstonesSince > revision.number ? try addresses() : nil
     return ForeignCommits(commit: Revision(commit), records: records, addresses: addresses)
   }
@@ -82,7 +85,7 @@ final class SQLiteForeignCommitReader {
     do throws(RepositoryError) {
       return try body()
     } catch {
-      statements = [:]  // one may stand on a row, and would keep the transaction from ending
+      statements = [:]  // a statement on a row would keep the transaction from ending
       throw error
     }
   }
@@ -117,13 +120,14 @@ final class SQLiteForeignCommitReader {
     let record = StoredRecord(
       collection: name, key: key, revision: Revision(UInt64(bitPattern: try statement.integer(1))),
       schemaVersion: Int(clamping: try statement.integer(2)), value: value)
+    // The length differs where bytes that are not UTF-8 were repaired.
     guard try record.checksum == SQLiteChecksum(column: statement.integer(3)).crc, key.byteCount == keyBytes.count else {
       throw connection.damagedRow(record)
     }
     return record
   }
 
-  /// Reads the addresses of all records.
+  /// Reads the addresses of all records, which are collection and key.
   private func addresses() throws(RepositoryError) -> Set<RecordAddress> {
     var addresses: Set<RecordAddress> = []
     for name in collections {
@@ -135,21 +139,24 @@ final class SQLiteForeignCommitReader {
 
   // MARK: The indexes by revision
 
-  /// Refuses entries that lead nowhere: SQLite passes over them.
+  /// Throws `.corrupted` for index entries that lead to no record, which SQLite passes over.
   private func checkCount(_ table: String, after revision: Revision, found: Int) throws(RepositoryError) {
     guard usesIndexes else { return }
+    // Counting reads the index alone, so that it counts the entries without a record too.
     let statement = try statement("SELECT count(*) FROM \(SQLiteLayout.quoted(table)) WHERE revision > ?1")
     try statement.bind(Int64(bitPattern: revision.number), at: 1)
     guard try statement.number() == Int64(found) else { throw connection.damagedIndex(table) }
   }
 
-  /// Refuses an answer without the newest commit, which has always written something, unless its tombstones were forgotten.
+  /// Throws `.corrupted` for results without the newest commit.
+  ///
+  /// Every commit writes a record or tombstone, and only deleted tombstones leave none.
   private func checkNewest(in records: [StoredRecord], _ row: SQLiteStoreRow) throws(RepositoryError) {
     guard row.tombstonesSince < row.commit, !records.contains(where: { $0.revision.number == row.commit }) else { return }
     throw connection.damagedIndex("one of the collections")
   }
 
-  /// Compares the whole index of a table with the table.
+  /// Compares the whole index by revision of a table with the table.
   ///
   /// Cost: a scan of both.
   static func checkIndex(of table: String, on connection: SQLiteConnection) throws(RepositoryError) {
@@ -157,7 +164,7 @@ final class SQLiteForeignCommitReader {
       "SELECT count(*) || ' ' || coalesce(sum(revision % 2147483647 * (1 + length(id))\(term)), 0) FROM \(SQLiteLayout.quoted(table))"
     }
     let index = SQLiteLayout.quoted(SQLiteLayout.revisionIndex(table))
-    // The index has no checksums: only for a sum with them SQLite must read the table.
+    // The index has no column `crc`, so SQLite must read the table for a sum with that column.
     let statement = try connection.prepare("SELECT (\(sum("")) INDEXED BY \(index)) = (\(sum(" + 0 * crc")) NOT INDEXED)")
     let isSame = try statement.number() == 1
     try statement.finalize()
@@ -166,7 +173,7 @@ final class SQLiteForeignCommitReader {
 }
 
 extension SQLiteConnection {
-  /// Returns the error for a store whose newest commit is older than one that was read.
+  /// Returns the error for a store whose newest commit is older than one that was read before.
   func wentBack(to commit: UInt64, from revision: Revision) -> RepositoryError {
     damaged("expected commit \(revision) or a newer one, found commit \(commit): an older copy has replaced the file; open the store again")
   }

@@ -3,13 +3,13 @@ internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// Rows of a collection as they were read: nothing of them was compared yet.
+/// A block of rows of one collection as they were read, before their checksums are compared.
 struct SQLiteRowBlock: Sendable {
   private struct Row: Sendable {
     let revision: Int64
     let schemaVersion: Int
     let crc: UInt32
-    /// The offset of the key in the bytes; the value follows it.
+    /// Offset of the row's key in the block's bytes, directly before its value.
     let start: Int
     let keyCount: Int
     let valueCount: Int
@@ -22,14 +22,15 @@ struct SQLiteRowBlock: Sendable {
   /// The result of comparing every row with its checksum.
   struct Checked: Sendable {
     let pack: RecordPack
-    /// The records whose checksums do not match, without their values.
+    /// Records whose checksums do not match, without their values.
     let damaged: [StoredRecord]
   }
 
-  /// Compares every row with its checksum, and packs those that match.
+  /// Compares every row with its checksum, and packs the rows that match.
   func checked(_ limits: StoreOptions.Limits?) -> Checked {
     var packer = RecordPacker(collection, limits: limits, capacity: bytes.count, recordCapacity: rows.count)
     var damaged: [StoredRecord] = []
+    // Made once: the checksum of every row begins with the collection's name.
     let name = Array(collection.utf8)
     bytes.withUnsafeBytes { bytes in
       for row in rows {
@@ -57,12 +58,12 @@ struct SQLiteRowBlock: Sendable {
     return Checked(pack: packer.finish(), damaged: damaged)
   }
 
-  /// A check of a block, which goes on beside the reading of the next ones.
+  /// A check of one block on another core, while the next blocks are read.
   final class Checking: Sendable {
     private let outcome = Mutex<Checked?>(nil)
     private let isDone = DispatchSemaphore(value: 0)
 
-    /// Begins on a queue; without one, checks at once.
+    /// Begins the check on a queue, or checks at once without one.
     init(_ block: SQLiteRowBlock, _ limits: StoreOptions.Limits?, on queue: DispatchQueue?) {
       let check = { @Sendable [self] in
         let checked = block.checked(limits)
@@ -72,7 +73,9 @@ struct SQLiteRowBlock: Sendable {
       if let queue { queue.async(execute: check) } else { check() }
     }
 
-    /// Returns the result, once; waits for it.
+    /// Waits for the check and returns its result.
+    ///
+    /// Call it once.
     func result() -> Checked {
       while true {
         isDone.wait()
@@ -81,28 +84,31 @@ struct SQLiteRowBlock: Sendable {
     }
   }
 
-  /// A block that is being read.
+  /// A block into which rows are being read.
   struct Draft {
     private let collection: String
     private let start: UnsafeMutableRawPointer
     private let bytes: Data
     private var used = 0
     private var rows: [Row] = []
-    /// The row that is longer than a block, and alone in it.
+    /// Bytes of a row that is longer than a block, and alone in it.
     private var large: Data?
 
     init(_ collection: String, capacity: Int, file: String) throws(RepositoryError) {
+      // Uninitialized memory: zeros would be written first, only for the rows to replace them.
       guard let start = malloc(capacity) else {
         throw RepositoryError(.inputOutput, "there is no memory for reading records: free some memory, and try again", file: file)
       }
       self.collection = collection
       self.start = start
-      // It is lent only after its bytes were written.
+      // The data is passed on only after its bytes were written.
       bytes = Data(bytesNoCopy: start, count: capacity, deallocator: .free)
       rows.reserveCapacity(1_024)
     }
 
-    /// Whether a row of this many bytes has space; the first one always has.
+    /// Whether a row of `count` bytes fits.
+    ///
+    /// The first row always does.
     func hasSpace(for count: Int) -> Bool { rows.isEmpty || (large == nil && used + count <= bytes.count) }
 
     mutating func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, revision: Int64, schemaVersion: Int64, crc: UInt32)
@@ -111,10 +117,12 @@ struct SQLiteRowBlock: Sendable {
         Row(
           revision: revision, schemaVersion: Int(clamping: schemaVersion), crc: crc, start: used, keyCount: key.count,
           valueCount: value.count))
+      // Only the first row of a block comes here: `hasSpace(for:)` refuses any other of that size.
       if used + key.count + value.count > bytes.count {
         large = Data(key) + Data(value)
         return
       }
+      // An empty key or value may have no address.
       if let source = key.baseAddress { (start + used).copyMemory(from: source, byteCount: key.count) }
       if let source = value.baseAddress { (start + used + key.count).copyMemory(from: source, byteCount: value.count) }
       used += key.count + value.count

@@ -1,9 +1,9 @@
 internal import Larder
 
-/// The state of a writer of a shared store.
+/// The additional state of a writer of a shared store, in which several processes commit in turns.
 ///
-/// SQLite's write lock makes processes take turns: it is taken before the writes of a batch are staged and held until they are committed,
-/// and between the two the writer knows everything that the file holds.
+/// A process takes SQLite's write lock before the writes of a batch are staged, and holds it until they are committed. Between the two the
+/// writer has read all commits of other processes.
 struct SQLiteSharing {
   let reader: SQLiteForeignCommitReader
   let lockTimeout: Duration
@@ -13,11 +13,11 @@ struct SQLiteSharing {
     self.lockTimeout = lockTimeout
   }
 
-  /// Compares the indexes by revision with their tables, and creates those that are missing.
+  /// Compares the indexes by revision with their tables, and creates missing ones.
   ///
-  /// Without `comparesOthers` the indexes that are there are not compared: each of their uses looks at what it reads.
+  /// Without `comparesOthers` existing indexes are not compared: each of their uses checks the entries that it reads.
   ///
-  /// An object of another program may have the name of one. Its table then has none, and finding foreign commits scans that table.
+  /// An object of another program may have the name of an index. Its table then has no index, and finding foreign commits scans that table.
   static func createIndexes(
     for collections: [String], on connection: SQLiteConnection, waiting timeout: Duration, comparesOthers: Bool = true
   ) throws(RepositoryError) {
@@ -30,6 +30,7 @@ struct SQLiteSharing {
         missing.append(table)
       }
     }
+    // Without a missing index, opening takes no write lock for which other processes would wait.
     guard !missing.isEmpty else { return }
     try connection.waiting(timeout) { () throws(RepositoryError) in try connection.execute("BEGIN IMMEDIATE") }
     // A failure ends the connection, and with it the transaction.
@@ -47,36 +48,41 @@ struct SQLiteSharing {
 }
 
 extension SQLiteWriter {
-  /// Takes the write lock, and reads the foreign commits after a revision; `nil` when there is none, or the store is exclusive.
+  /// Takes the write lock and reads the commits of other processes after a revision, or returns `nil` when there is none.
+  ///
+  /// Does nothing in an exclusive store.
   func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
     try checkUse()
     guard let sharing else { return nil }
+    // Before the read: no other process may commit between it and this process's batch.
     try beginTransaction(self.durability(of: durability))
     do {
       return try sharing.reader.read(after: revision, row: row)
     } catch {
+      // The write lock must not outlive a call that throws.
       rollBack()
       throw error
     }
   }
 
-  /// Gives the write lock back.
+  /// Rolls back a begun transaction of a shared store, which releases the write lock.
   func cancelCommit() {
     if sharing != nil, connection.isInTransaction { rollBack() }
   }
 
-  /// Updates what is known of the file to its state now, within a transaction.
+  /// Reads the store's row and the names of the collections again, within a transaction.
   func readForeignState(_ sharing: SQLiteSharing) throws(RepositoryError) {
     row = try SQLiteStoreRow(on: connection)
     storedRow = row
+    // Other processes may have created collections, whose tables this one must not create again.
     if let names = try sharing.reader.newCollections() { collections = Set(names) }
   }
 
-  /// Reads the foreign commits after a revision, without the write lock; `nil` when there is none.
+  /// Reads the commits of other processes after a revision without the write lock, or returns `nil` when there is none.
   func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try checkUse()
     guard let sharing else { return nil }
-    // The number is read first: a commit that comes between is then read twice.
+    // Read before the rows: a commit that comes between is then read twice, and never missed.
     let version = try dataVersion.number()
     guard version != knownVersion else { return nil }
     try connection.execute("BEGIN", while: .reading)
@@ -84,6 +90,7 @@ extension SQLiteWriter {
       try readForeignState(sharing)
       let commits = try sharing.reader.read(after: revision, row: row)
       try connection.execute("COMMIT", while: .reading)
+      // Only after success: a failed look must be repeated.
       knownVersion = version
       return commits
     } catch {

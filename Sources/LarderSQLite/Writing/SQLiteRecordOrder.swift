@@ -1,11 +1,11 @@
 internal import Larder
 
-/// The order of a batch's records by table and key, each address once, with its last record.
+/// The order of a batch's records by table and key, with each address once, by its last record.
 ///
-/// Records are compared by numbers made of the first bytes of their keys, made once for each record: a sort compares each some twenty
-/// times, and to fetch a record or the bytes of its key costs more than to compare them.
+/// Records are compared by numbers made once from the first bytes of their keys: a sort compares each record some twenty times, and
+/// fetching a record or the bytes of its key costs more than comparing them.
 struct SQLiteRecordOrder {
-  /// The positions of the records in the batch.
+  /// Positions of the records in the batch, in the order in which they are written.
   private(set) var positions: [Int] = []
 
   init(_ records: [StoredRecord]) {
@@ -17,12 +17,13 @@ struct SQLiteRecordOrder {
       if left.collection != right.collection { return left.collection < right.collection }
       if left.high != right.high { return left.high < right.high }
       if left.low != right.low { return left.low < right.low }
-      // The same first bytes: usually one key twice, where the record that came first stays first.
+      // The same first bytes usually mean one key twice, and the record that came first stays first.
       let (first, second) = (records[left.position].key, records[right.position].key)
       return first == second ? left.position < right.position : first < second
     }
     positions.reserveCapacity(places.count)
     for (index, place) in places.enumerated() {
+      // A later record of the same address replaces this one: `UPSERT` would write both.
       if index + 1 < places.count, places[index + 1].hasFirstBytes(of: place),
         records[places[index + 1].position].key == records[place.position].key
       {
@@ -32,11 +33,11 @@ struct SQLiteRecordOrder {
     }
   }
 
-  /// The numbers that a record is compared by, before its whole key.
+  /// The numbers by which a record is compared, before its whole key.
   private struct Place {
-    /// The number of its collection in their order.
+    /// Rank of its collection in the order of their names.
     let collection: Int
-    /// The first 16 bytes of its key as numbers, zeros behind a shorter one.
+    /// First 16 bytes of its key as numbers, with zeros behind a shorter key.
     let (high, low): (UInt64, UInt64)
     let position: Int
 
@@ -46,6 +47,7 @@ struct SQLiteRecordOrder {
   private static func places(of records: [StoredRecord]) -> [Place] {
     var names: Set<String> = []
     var last: String?
+    // Runs of one collection are common, and hashing a name for each record is not free.
     for record in records where record.collection != last {
       names.insert(record.collection)
       last = record.collection
@@ -63,7 +65,7 @@ struct SQLiteRecordOrder {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Returns eight bytes as the number that compares as they do, with zeros for those behind the end.
+  /// Returns eight bytes as a number that compares as the bytes do, with zeros past the end.
   fileprivate func number(from offset: Int) -> UInt64 {
     if count >= offset + 8 { return UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
     return (offset..<offset + 8).reduce(0) { $0 << 8 | ($1 < count ? UInt64(self[$1]) : 0) }

@@ -1,15 +1,16 @@
 internal import Larder
 
 extension SQLiteWriter {
-  /// Throws `.full` for values that would take the reserve, once all space was given back that can be.
+  /// Throws `.full` for values that would take the reserve, after it has given space back to the disk.
   ///
-  /// Checks nothing in a shared store, whose other processes do not keep a reserve. Called before the transaction, in which nothing can be
-  /// given back.
+  /// The reserve is the space that deleting all records takes. Checks nothing in a shared store, whose other processes do not keep a
+  /// reserve. Call it before the transaction, in which no space can be given back.
   func checkSpace(for batch: WriteBatch) throws(RepositoryError) {
     guard sharing == nil, batch.records.contains(where: { $0.value != nil }) else { return }
     // Each record may change some pages beside those that its value takes.
     let bytes = batch.records.reduce(0) { $0 + $1.key.byteCount + ($1.value?.count ?? 0) }
     let needed = bytes + bytes / 8 + min(batch.records.count, 64) * 8192
+    // One system call, where the exact check takes three pragmas and a read of the header.
     if SQLiteDiskSpace.isPlentiful(for: needed, beside: connection.path, on: disk) { return }
     do throws(RepositoryError) {
       return try SQLiteDiskSpace(of: connection, on: disk).check(needed)
@@ -17,25 +18,26 @@ extension SQLiteWriter {
       guard error.code == .full else { throw error }
     }
     giveBack()
+    // Giving space back may have ended in a failed sync.
     try checkUse()
     try SQLiteDiskSpace(of: connection, on: disk).check(needed)
   }
 
-  /// Throws `.full` when folding the log has no room.
+  /// Throws `.full` when a checkpoint has no room for the pages that it adds to the file.
   func checkSpaceToFold() throws(RepositoryError) {
     guard sharing == nil else { return }
     try SQLiteDiskSpace(of: connection, on: disk).checkFold()
   }
 
-  /// Commits deletions, and gives the space back that they free.
+  /// Commits deletions on a full disk, and returns the freed space to the disk.
   ///
-  /// Tombstones without room are forgotten: a reader that asks for the deletions since then must load everything again.
-  /// - Parameter tombstoneLimit: The most tombstones; where a batch makes more, none are written, and the older ones forgotten.
+  /// Tombstones without room are not kept. A reader that needs the deletions since then must load everything again.
+  /// - Parameter tombstoneLimit: The most tombstones. Where a batch makes more, none are written, and the older ones are deleted.
   func writeOnFullDisk(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
-    // What has values is no clearing, and is committed as any batch is.
+    // A batch with values is no clearing, and is committed as any other.
     guard sharing == nil, batch.records.allSatisfy({ $0.value == nil }) else { return try write(batch) }
     try checkUse()
-    // What the log has given back is room for the deletions.
+    // The space of the log is room for the deletions.
     giveBack()
     do throws(RepositoryError) {
       try clear(batch, keeping: tombstoneLimit)
@@ -57,7 +59,7 @@ extension SQLiteWriter {
     }
   }
 
-  /// Deletes records; a whole collection in one statement, which changes no page of its records.
+  /// Deletes records, and a whole collection in one statement, which changes no page of its records.
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
     let forgets = batch.records.count > tombstoneLimit
     var deleted: [String: [RecordAddress: UInt32]] = [:]
@@ -77,7 +79,7 @@ extension SQLiteWriter {
         for address in records.keys { try table.delete(address) }
       }
     }
-    // After the deletions, whose pages they take: a file that grew could not be folded.
+    // After the deletions, whose pages the tombstones take: a file that grew could not be checkpointed on this disk.
     guard forgets else {
       for record in batch.records { try bury(record, &next, carries: false) }
       return
@@ -89,13 +91,13 @@ extension SQLiteWriter {
     next.tombstonesSince = batch.commits.upperBound
   }
 
-  /// Returns the space of the log and of free pages to a full disk, as far as that has room.
+  /// Returns the space of the write-ahead log and of free pages to the disk, as far as that has room.
   ///
-  /// The log is folded first: while it is read it cannot shrink, and `VACUUM` would make it longer. Where all of the store is in the log,
-  /// folding has room only once `VACUUM` has made the store small.
+  /// The log is emptied by a checkpoint first: while it is read it cannot shrink, and `VACUUM` would make it longer. If all of the store is
+  /// in the log, the checkpoint has room only once `VACUUM` has made the store small.
   ///
-  /// Nothing that was committed depends on it, so its failures are ignored: it is tried again before a value is refused. A reader that
-  /// keeps the log in use costs its space until then. Only a failed sync matters, and shows in the next call.
+  /// No committed data depends on it, so its failures are ignored: it is tried again before a value is refused. A reader that keeps the log
+  /// in use costs its space until then. Only a failed sync matters, and the next call throws it.
   private func giveBack() {
     do throws(RepositoryError) {
       try connection.checkPresence()
@@ -110,7 +112,7 @@ extension SQLiteWriter {
     } catch { _ = poisoned(by: error) }
   }
 
-  /// Folds the log and gives its space back, without waiting for readers.
+  /// Runs a truncating checkpoint, which returns the write-ahead log's space to the disk, without waiting for readers.
   private func fold() throws(RepositoryError) {
     try checkSpaceToFold()
     do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }

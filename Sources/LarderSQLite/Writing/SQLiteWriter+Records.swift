@@ -2,17 +2,19 @@ internal import Foundation
 internal import Larder
 
 extension SQLiteWriter {
-  /// Writes a record or tombstone, and counts it in the store's row.
+  /// Writes a record or tombstone, and updates the counts and the digest of the store's row.
   ///
   /// - Parameters:
-  ///   - isNew: Whether it is known that the store holds neither a record nor a tombstone of its address.
-  ///   - carries: Whether its row carries the digest of the store, which then has no further change in the transaction.
+  ///   - isNew: True if the store is known to hold neither a record nor a tombstone of its address.
+  ///   - carries: True if its row carries the digest of the store, which then has no further change in the transaction.
   func apply(_ record: StoredRecord, to next: inout SQLiteStoreRow, isNew: Bool, carries: Bool) throws(RepositoryError) {
     guard record.value != nil else { return try applyDeletion(record, to: &next, carries: carries) }
     let table = try table(record.collection)
     let crc = record.checksum
+    // The digest is a sum, so the replaced row's checksum must be subtracted.
     if !isNew, let old = try table.checksum(of: record.address) { next.subtract(old) } else { next.records += 1 }
     next.add(crc)
+    // A record that is saved again has no tombstone any more.
     if !isNew, next.tombstones > 0, let old = try tombstones.checksum(of: record.address) {
       try tombstones.delete(record.address)
       next.subtract(old)
@@ -22,6 +24,7 @@ extension SQLiteWriter {
   }
 
   private func applyDeletion(_ record: StoredRecord, to next: inout SQLiteStoreRow, carries: Bool) throws(RepositoryError) {
+    // A tombstone needs no table of its collection, so nothing later would refuse the name.
     guard SQLiteLayout.isCollectionName(record.collection) else { throw unusable(record.collection) }
     if collections.contains(record.collection) {
       let table = try table(record.collection)
@@ -34,7 +37,7 @@ extension SQLiteWriter {
     try bury(record, &next, carries: carries)
   }
 
-  /// Writes the tombstone of a record, and counts it.
+  /// Writes the tombstone of a deleted record, and updates the counts and the digest.
   func bury(_ record: StoredRecord, _ next: inout SQLiteStoreRow, carries: Bool) throws(RepositoryError) {
     let crc = record.checksum
     if let old = try tombstones.checksum(of: record.address) { next.subtract(old) } else { next.tombstones += 1 }
@@ -42,7 +45,7 @@ extension SQLiteWriter {
     try tombstones.upsert(record, SQLiteChecksum(crc, digest: carries ? next.carriedDigest : 0))
   }
 
-  /// Forgets the oldest tombstones, so that at most as many as the limit stay.
+  /// Deletes the oldest tombstones, so that at most `limit` stay.
   func prune(keeping limit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
     let newest = try connection.prepare("SELECT revision FROM larder_tombstones ORDER BY revision DESC LIMIT 1 OFFSET ?1")
     try newest.bind(Int64(limit), at: 1)
@@ -53,12 +56,13 @@ extension SQLiteWriter {
       next.subtract(SQLiteChecksum(column: try statement.integer(0)).crc)
       next.tombstones -= 1
     }
+    // Readers at an earlier commit must load everything again, since deletions may be missing.
     next.tombstonesSince = UInt64(bitPattern: horizon)
   }
 
   // MARK: Tables
 
-  /// Returns the table of a collection; creates it for the collection's first record.
+  /// Returns the table of a collection, which it creates for the collection's first record.
   func table(_ name: String) throws(RepositoryError) -> SQLiteTable {
     if let table = tables[name] { return table }
     if !collections.contains(name) {
@@ -77,7 +81,9 @@ extension SQLiteWriter {
     return table
   }
 
-  /// Reads every name that a new table could collide with, indexes included, without case, as SQLite compares them.
+  /// Reads every name in the schema that a new table could collide with, in lower case.
+  ///
+  /// SQLite ignores case, and its indexes and tables share one set of names.
   static func objectNames(on connection: SQLiteConnection) throws(RepositoryError) -> Set<String> {
     let statement = try connection.prepare("SELECT name FROM sqlite_schema")
     var names: Set<String> = []
@@ -102,15 +108,15 @@ extension SQLiteWriter {
 
 /// The prepared statements of one table: a collection, or the tombstones of all collections.
 ///
-/// Both kinds have the same first four columns. The fifth is the value in a collection and the collection's name among the tombstones,
-/// where it also belongs to the key.
+/// Both kinds have the same first four columns. The fifth is the value in a collection. Among the tombstones it is the collection's name,
+/// and part of the key.
 final class SQLiteTable {
   private let selectOne: SQLiteStatement
   private let upsertOne: SQLiteStatement
   private let deleteOne: SQLiteStatement
   private let holdsTombstones: Bool
 
-  /// Prepares the statements of a table that exists.
+  /// Prepares the statements of an existing table.
   init(_ name: String, _ connection: SQLiteConnection) throws(RepositoryError) {
     holdsTombstones = name == SQLiteLayout.tombstones
     let table = SQLiteLayout.quoted(name)
@@ -125,13 +131,13 @@ final class SQLiteTable {
     deleteOne = try connection.prepare("DELETE FROM \(table) WHERE \(key)")
   }
 
-  /// Returns the stored checksum of a record; `nil` when the table does not hold it.
+  /// Returns the stored checksum of a record, or `nil` when the table does not hold it.
   func checksum(of address: RecordAddress) throws(RepositoryError) -> UInt32? {
     try bind(address, to: selectOne)
     return try selectOne.number().map { SQLiteChecksum(column: $0).crc }
   }
 
-  /// Inserts a record, or replaces the one with its key.
+  /// Upserts a record: inserts it, or replaces the one with its key.
   func upsert(_ record: StoredRecord, _ checksum: SQLiteChecksum) throws(RepositoryError) {
     try upsertOne.bind(record.key, at: 1)
     try upsertOne.bind(Int64(bitPattern: record.revision.number), at: 2)

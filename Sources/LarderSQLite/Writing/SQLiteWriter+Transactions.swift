@@ -1,17 +1,18 @@
 internal import Larder
 
 extension SQLiteWriter {
-  /// The place in which a transaction notes the state of the store after it.
+  /// The place to which a transaction writes the store's new commit number and digest.
   enum StateNote {
-    /// In the row of `larder_store`.
+    /// The row of `larder_store`.
     case inStore
-    /// In the row that the body wrote last, as a digest.
+    /// The record or tombstone that the body wrote last, which carries half of the digest.
     case inRecord
   }
 
-  /// Runs a body in a transaction and commits it; begins one unless ``beginCommit(after:_:)`` has.
+  /// Runs `body` in a transaction and commits it.
   ///
-  /// - Parameter body: Writes rows, and returns the place in which the state after them is noted.
+  /// Begins the transaction unless ``beginCommit(after:_:)`` has.
+  /// - Parameter body: Writes rows, and returns the place of the state after them.
   func transaction(
     _ durability: Durability, _ body: (inout SQLiteStoreRow) throws(RepositoryError) -> StateNote
   ) throws(RepositoryError) {
@@ -29,26 +30,31 @@ extension SQLiteWriter {
       rollBack()
       throw poisoned(by: error)
     }
+    // Only after COMMIT: a batch that failed must leave the state in memory as it was.
     row = next
     if note == .inStore { storedRow = next }
     hasUnsynced = synchronous != .durable
+    // SQLite has synced the log within COMMIT, on Apple platforms perhaps into the drive's cache only.
     guard synchronous == .durable else { return }
     do { try connection.syncOwnLog() } catch { throw poisoned(by: error) }
   }
 
-  /// Takes SQLite's write lock, and makes sure that what is known of the file is true.
+  /// Begins a transaction under SQLite's write lock, and checks or reads the commits of other programs.
   func beginTransaction(_ durability: Durability) throws(RepositoryError) {
+    // SQLite takes this pragma outside of a transaction only.
     if synchronous != durability {
       try connection.execute("PRAGMA synchronous = \(durability == .buffered ? "NORMAL" : "FULL")")
       synchronous = durability
     }
     created = []
     do {
+      // A commit to a file that was removed would be acknowledged and lost.
       try connection.checkPresence()
       guard let sharing else {
         try begin.run()
         return try checkNoForeignCommit()
       }
+      // An exclusive store waits for `busyTimeout` at most, since only a foreign program can hold its lock.
       try connection.waiting(sharing.lockTimeout) { () throws(RepositoryError) in try begin.run() }
       try readForeignState(sharing)
     } catch {
@@ -59,7 +65,7 @@ extension SQLiteWriter {
 
   /// Throws `.locked` when another program has committed to an exclusive store, before anything is written over it.
   ///
-  /// Only the store's own row and newer records tell of commits: `data_version` also changes when an index was added by hand.
+  /// Only the store's own row and newer records prove a commit: `data_version` also changes when an index was added by hand.
   private func checkNoForeignCommit() throws(RepositoryError) {
     let version = try dataVersion.number()
     guard version != knownVersion else { return }
@@ -72,8 +78,9 @@ extension SQLiteWriter {
     knownVersion = version
   }
 
-  /// Undoes everything of a transaction, unless SQLite has done so already.
+  /// Rolls the transaction back, unless SQLite has done so already.
   func rollBack() {
+    // Their tables are gone with the transaction, and the next batch must create them again.
     for name in created {
       tables[name] = nil
       collections.remove(name)
@@ -81,6 +88,7 @@ extension SQLiteWriter {
     guard connection.isInTransaction else { return }
     // A rollback that reads a file of a locked device fails, and ends the transaction all the same.
     do { try connection.execute("ROLLBACK") } catch { if error.code != .protectedDataUnavailable { poison = error } }
+    // The next batch would be committed together with the rows of this one.
     if connection.isInTransaction && poison == nil {
       poison = RepositoryError(.inputOutput, "a transaction could not be rolled back", file: connection.path)
     }

@@ -1,29 +1,30 @@
 // Writing/ commits batches: transactions, records, tombstones, and the space that they take on the disk.
-// Invariant: a batch is one transaction, and what is known of the file changes only after COMMIT has succeeded. Called by SQLiteStore.
+// Invariant: a batch is one transaction, and the state in memory changes only after COMMIT has succeeded.
+// Called by SQLiteStore.
 
 internal import Foundation
 internal import Larder
 
-/// The one connection of a store through which batches are written, with the statements that it keeps prepared.
+/// The one connection through which a store writes batches, with the statements that it keeps prepared.
 ///
-/// Invariant: `row`, `collections` and `tables` are what the file holds as of the last commit, or within the current transaction; only
-/// the row of `larder_store` may be an earlier one, as `storedRow` says.
+/// Invariant: `row`, `collections` and `tables` are the file's state as of the last commit, or within the current transaction. Only the row
+/// of `larder_store` may be an earlier one, which is then `storedRow`.
 final class SQLiteWriter {
   let connection: SQLiteConnection
   let disk: SQLiteDisk
   var row: SQLiteStoreRow
-  /// The row as `larder_store` has it, which may be of an earlier commit in an exclusive store.
+  /// The row of `larder_store` as stored, which in an exclusive store may be of an earlier commit.
   var storedRow: SQLiteStoreRow
-  /// The failed sync after which nothing more is written.
+  /// Error of a failed sync, after which the writer writes nothing more.
   var poison: RepositoryError?
-  /// The state of a writer among others; `nil` for an exclusive store.
+  /// Additional state of a writer of a shared store, or `nil` for an exclusive store.
   let sharing: SQLiteSharing?
 
-  /// The collections that have a table.
+  /// Names of the collections that have a table.
   var collections: Set<String>
-  /// The tables that were used so far.
+  /// Tables that were used so far, with their prepared statements.
   var tables: [String: SQLiteTable] = [:]
-  /// The collections that the current transaction has made.
+  /// Names of the collections whose tables the current transaction has created.
   var created: [String] = []
   let tombstones: SQLiteTable
 
@@ -32,7 +33,7 @@ final class SQLiteWriter {
   let begin: SQLiteStatement
   let commit: SQLiteStatement
   let updateRow: SQLiteStatement
-  /// SQLite's count of foreign commits, and its value when the last of them was read, or the row was last compared with the file's.
+  /// `PRAGMA data_version`, SQLite's count of foreign commits, and its value when the last of them was read or ruled out.
   let dataVersion: SQLiteStatement
   var knownVersion: Int64?
 
@@ -48,7 +49,7 @@ final class SQLiteWriter {
     updateRow = try connection.prepare(SQLiteStoreRow.update)
     tombstones = try SQLiteTable(SQLiteLayout.tombstones, connection)
     dataVersion = try connection.prepare("PRAGMA data_version")
-    // Before the row: what comes between shows in the number.
+    // Before the row: a foreign commit between the two then changes the number.
     if sharing == nil { knownVersion = try dataVersion.number() }
     storedRow = try SQLiteStoreRow(on: connection)
     self.collections = Set(collections)
@@ -56,38 +57,42 @@ final class SQLiteWriter {
 
   // MARK: Batches
 
-  /// Writes a batch in one transaction: all or none.
+  /// Writes a batch in one transaction, all of it or none.
   func write(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse()
+    // Before anything is given back for the batch. A shared store's row is read in the transaction, and checked there.
     if sharing == nil { try checkOrder(batch, after: row) }
+    // Before the transaction, in which no space can be given back.
     try checkSpace(for: batch)
     let pages = connection.logPageCount
     try transaction(durability(of: batch.durability)) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
-      // In a store without records and tombstones there is nothing to look up.
+      // A store without records and tombstones needs no look-ups of earlier rows.
       let isFirst = next.records == 0 && next.tombstones == 0
-      // In their order, each page of a table's tree is met once.
+      // In the order of the keys, each page of a table's B-tree is met once.
       let positions = SQLiteRecordOrder(batch.records).positions
       let carrier = self.carrier(of: batch, positions)
       for position in positions where position != carrier {
         try self.apply(batch.records[position], to: &next, isNew: isFirst, carries: false)
       }
       next.commit = batch.commits.upperBound
+      // The mark comes with the first buffered commit, which is therefore synced: ``durability(of:)``.
       if batch.durability == .buffered { next.isBuffered = true }
       guard let carrier else { return .inStore }
+      // The mark of buffered commits is only in `larder_store`, so a change of it writes that row.
       let carries = next.isBuffered == self.row.isBuffered
       try self.apply(batch.records[carrier], to: &next, isNew: isFirst, carries: carries)
       return carries && next.carriedDigest != 0 ? .inRecord : .inStore
     }
-    // Another program has folded the log, and let this commit begin it anew: the next one tells whose log it is.
+    // Another program has run a checkpoint, and this commit began the log anew. The next commit writes the row that shows whose log it is.
     if connection.logPageCount <= pages { connection.forgetLogLength() }
     if connection.logPageCount >= SQLiteConnection.checkpointPages { foldInPassing() }
   }
 
-  /// Returns the position of the record whose row can carry the digest of the store after a batch; `nil` where that is for `larder_store`.
+  /// Returns the position of the record whose row can carry the digest after a batch, or `nil` if `larder_store` must.
   ///
-  /// It must be a row of the batch's newest commit, by which opening finds it. A log begins with a commit that writes `larder_store`, which
-  /// tells whose log it is, unless another program has let it begin. Processes that share a store look at `larder_store` alone.
+  /// The row must be of the batch's newest commit, by which opening finds it. A log begins with a commit that writes `larder_store`, which
+  /// shows whose log it is, unless another program has let it begin. Processes that share a store read `larder_store` alone.
   private func carrier(of batch: WriteBatch, _ positions: [Int]) -> Int? {
     guard sharing == nil, connection.logPageCount > 0 else { return nil }
     return positions.last { batch.records[$0].revision.number == batch.commits.upperBound }
@@ -106,16 +111,17 @@ final class SQLiteWriter {
     }
   }
 
-  /// Returns the durability with which a batch is committed.
+  /// Returns the durability with which a batch is committed, which may be more than it asks for.
   ///
-  /// The first buffered commit after a checkpoint is synced all the same: it says, durably, that later ones may be missing. The mark stays
-  /// for as long as any process has the store open, so a row that is behind foreign commits errs on the safe side.
+  /// The first buffered commit after a checkpoint is synced all the same: it records, durably, that later ones may be missing. The mark
+  /// stays for as long as any process has the store open, so a row that is behind foreign commits errs on the safe side.
   func durability(of wish: Durability) -> Durability { wish == .buffered && !row.isBuffered ? .durable : wish }
 
-  /// Makes buffered commits durable.
+  /// Syncs the write-ahead log, which makes buffered commits durable.
   func flush() throws(RepositoryError) {
     try checkUse()
     guard hasUnsynced else { return }
+    // A sync of a log that was removed would succeed and save nothing.
     try connection.checkPresence()
     do {
       try connection.syncLog()
@@ -127,7 +133,7 @@ final class SQLiteWriter {
 
   // MARK: Checkpoints
 
-  /// Forgets tombstones over a limit, where there are any.
+  /// Deletes the oldest tombstones over a limit in a transaction of its own.
   func forgetTombstones(over limit: Int) throws(RepositoryError) {
     guard row.tombstones > limit else { return }
     try transaction(.durable) { next throws(RepositoryError) in
@@ -137,25 +143,25 @@ final class SQLiteWriter {
     }
   }
 
-  /// Forgets tombstones over the limit, and folds the log into the database.
+  /// Deletes tombstones over the limit, copies the write-ahead log into the database, and empties the log.
   func checkpoint(keeping tombstoneLimit: Int) throws(RepositoryError) {
     try checkUse()
     try forgetTombstones(over: tombstoneLimit)
     do throws(RepositoryError) {
-      // Before folding, so that it is folded once; a full disk may have room for this only afterwards.
+      // Before the checkpoint, so that the row is copied once. A full disk may have room for it only afterwards.
       try settleRow()
     } catch {
-      // Another program has written: this one writes nothing over it.
+      // Another program has written, and this one writes nothing over it.
       if error.code == .locked { return try flush() }
       guard error.code == .full else { throw error }
     }
     do {
       try checkSpaceToFold()
       try foldEmptying()
-      // Other processes' buffered commits, and this one's, are in the database by a sync of SQLite alone.
+      // Buffered commits of this process and of others are in the database by a sync of SQLite alone.
       try connection.syncOwnLog()
     } catch {
-      // A reader that is still busy keeps part of the log in use; nothing is lost, and the next checkpoint goes on.
+      // A busy reader keeps part of the log in use. Nothing is lost, and the next checkpoint continues.
       if error.code == .locked { return try flush() }
       throw poisoned(by: error)
     }
@@ -169,17 +175,17 @@ final class SQLiteWriter {
     }
   }
 
-  /// Whether the row of `larder_store` is behind the newest commit, or marks buffered commits.
+  /// Whether the row of `larder_store` is behind the newest commit, or has the mark of buffered commits.
   private var isRowDue: Bool { sharing == nil && (storedRow != row || row.isBuffered) }
 
-  /// Brings the row of `larder_store` up to the newest commit; the mark of buffered commits stays.
+  /// Writes the row of `larder_store` for the newest commit, and keeps the mark of buffered commits.
   func storeRow() throws(RepositoryError) {
     if sharing == nil, storedRow != row { try transaction(synchronous ?? .durable) { _ in .inStore } }
   }
 
-  /// Brings the row of `larder_store` up to the newest commit, without the mark of buffered commits: the sync makes all before it durable.
+  /// Writes the row of `larder_store` for the newest commit without the mark of buffered commits, in a durable transaction.
   ///
-  /// If it is cut off, what is left of the log ends before it, with the mark.
+  /// The transaction's sync makes all earlier commits durable. If it is cut off, the rest of the log ends before it, with the mark.
   func settleRow() throws(RepositoryError) {
     guard isRowDue else { return }
     try transaction(.durable) { next in
@@ -188,24 +194,27 @@ final class SQLiteWriter {
     }
   }
 
-  /// Takes the mark of buffered commits out; in a shared store it stays, since other processes may have written some.
+  /// Clears the mark of buffered commits, except in a shared store, where other processes may have written some.
   private func clearMark(_ next: inout SQLiteStoreRow) { if sharing == nil { next.isBuffered = false } }
 
-  /// Folds what readers do not hold back.
+  /// Runs a checkpoint that waits for no reader.
   ///
-  /// The commit before it is done, so a failure is not that commit's failure. Only a failed sync matters: it shows in the next call.
+  /// The commit before it is done, so a failure is not that commit's failure. Only a failed sync matters, and the next call throws it.
   private func foldInPassing() {
     do throws(RepositoryError) {
       try checkSpaceToFold()
-      // So that the database alone is found whole by its digest; on a full disk, folding matters more.
+      // With the row up to date, the database alone has the digest of its rows. On a full disk the checkpoint matters more.
       do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
       try connection.checkpoint(.passing)
     } catch { _ = poisoned(by: error) }
   }
 
-  /// Folds the log and empties it; in a shared store it waits so briefly that other processes do not notice.
+  /// Copies the write-ahead log into the database and empties it.
+  ///
+  /// In a shared store it waits at most half a second, so that other processes are not held up.
   private func foldEmptying() throws(RepositoryError) {
     guard sharing != nil else {
+      // On a nearly full disk the log's space is worth more than the faster commits of a log that keeps it.
       let isPlentiful = SQLiteDiskSpace.isPlentiful(for: 0, beside: connection.path, on: disk)
       return try connection.checkpoint(isPlentiful ? .marking : .truncating)
     }
@@ -222,26 +231,26 @@ final class SQLiteWriter {
     }
   }
 
-  /// Remembers a failure after which the state of the disk is unknown, and returns it.
+  /// Stores an error after which the state of the disk is unknown, and returns every error.
   func poisoned(by error: RepositoryError) -> RepositoryError {
     if error.code == .outcomeUnknown { poison = error }
     return error
   }
 
-  /// Ends the connection and leaves the files as they are.
+  /// Closes the connection and leaves the files as they are.
   func abandon() {
     connection.keepLogOnClose()
-    // There is nothing to lose any more: what was acknowledged is in the log.
+    // Nothing is lost if closing fails: every acknowledged commit is in the log.
     do { try close() } catch {}
   }
 
-  /// Ends the connection.
+  /// Finalizes the statements and closes the connection.
   func close() throws(RepositoryError) {
     try finalizeStatements()
     try connection.close()
   }
 
-  /// Ends the statements, and leaves the connection open.
+  /// Finalizes the statements, and leaves the connection open.
   func finalizeStatements() throws(RepositoryError) {
     for statement in [begin, commit, updateRow, dataVersion] { try statement.finalize() }
     try sharing?.reader.finalize()
