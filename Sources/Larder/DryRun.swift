@@ -1,68 +1,71 @@
-/// The outcome of trying a migration on every record of a collection, in memory.
+/// A report on trying a schema and its migrations on every record of a collection, in memory.
 ///
 /// ```swift
 /// let report = try await Store.dryRun(JSONFileBackend(file: url), schema: newSchema)
 /// if !report.isSound { for failure in report.failures { print(failure.key, failure.error) } }
 /// ```
 public struct DryRunReport: Sendable {
-  /// The records of one schema version.
+  /// Results for the records of one schema version.
   public struct Version: Hashable, Sendable {
-    /// The version.
+    /// Schema version in which the records are stored.
     public let version: Int
-    /// The number of its records.
+    /// Number of records of this version.
     public internal(set) var count = 0
-    /// The number of them that could not be migrated or decoded.
+    /// Number of records of this version that could not be migrated or decoded.
     public internal(set) var failureCount = 0
-    /// The time that migrating and decoding them took, summed over all cores.
+    /// Time that migrating and decoding these records took, summed over all cores.
     public internal(set) var duration: Duration = .zero
   }
 
-  /// The collection.
+  /// Name of the collection.
   public let collection: String
-  /// The version of the schema.
+  /// Version of the schema that was tried.
   public let schemaVersion: Int
-  /// The versions that were found, oldest first.
+  /// Results for each version that was found, oldest first.
   public internal(set) var versions: [Version] = []
-  /// The first records that failed, with the reason; at most 1,000.
+  /// First records that failed, with the reason, at most 1,000 of them.
   public internal(set) var failures: [UndecodableRecord] = []
-  /// The time that it took, opening included.
+  /// Duration of the whole run, including opening.
   public internal(set) var duration: Duration = .zero
 
-  /// The number of records.
+  /// Number of records in the collection.
   public var count: Int { versions.reduce(0) { $0 + $1.count } }
-  /// The number of records that could not be migrated or decoded.
+  /// Number of records that could not be migrated or decoded.
   public var failureCount: Int { versions.reduce(0) { $0 + $1.failureCount } }
-  /// Whether every record can be read with the schema.
+  /// True if every record can be read with the schema.
   public var isSound: Bool { failureCount == 0 }
 }
 
 extension Store {
   /// Tries a schema and its migrations on the records of a store, without changing a byte.
   ///
-  /// Opens the backend for reading only, brings every record of the collection up in memory, on every core, and forgets
-  /// the results. Records of the schema's own version are decoded too. Works beside a writer where the backend can be
-  /// read beside one. The options' access is not looked at.
-  /// - Throws: what the backend's `open` throws for `.readOnly`; `.dataMissing` when there is no store; `.newerSchema` when a record was
-  ///   written by a newer version; `.unsupported` for a schema that cannot be stored.
+  /// Opens the backend for reading only, migrates and decodes every record of the collection in memory, on every core, and drops the
+  /// results. Records of the schema's own version are decoded too. You can call it beside a writer if the backend can be read beside one.
+  /// The `access` of the options is ignored.
+  /// - Throws: the errors of the backend's `open` for `.readOnly`. `.dataMissing` if there is no store. `.newerSchema` if a newer version
+  ///   wrote a record. `.unsupported` for a schema that cannot be stored.
   @concurrent public static func dryRun<Item: Codable & Identifiable & Sendable>(
     _ backend: any StorageBackend, schema: RepositorySchema<Item>, options: StoreOptions = .init()
   ) async throws(RepositoryError) -> DryRunReport where Item.ID: Hashable & Codable & Sendable {
     try schema.validate()
     let start = ContinuousClock.now
     var options = options
+    // A dry run takes no writer's lock, so that it can run beside the app.
     options.access = .readOnly
     var slots = try await records(of: schema.name, in: backend, options)
     if let renaming = schema.renaming(in: backend.name) {
       let others = try await records(of: renaming.oldName, in: backend, options)
+      // A repository refuses to open such a store too, because two of the records may have one id.
       guard slots.isEmpty || others.isEmpty else { throw renaming.bothNames(count: slots.count, oldCount: others.count) }
       slots += others
     }
+    // Checked before decoding, because each of these records would otherwise count as a failure of the schema.
     if let newest = slots.map(\.schemaVersion).max(), newest > schema.version {
       throw RepositoryError(
         .newerSchema, "the collection \(schema.name) holds records of a newer version; try the newer schema", file: backend.name,
         versions: .init(found: newest, supported: schema.version))
     }
-    let coder = RecordCoder<Item>(schemaVersion: schema.version, limits: options.limits, migrations: schema.migrations)
+    let coder = RecordCoder<Item>(schemaVersion: schema.version, limits: options.limits, coding: options.coding, migrations: schema.migrations)
     let empty = DryRunReport(collection: schema.name, schemaVersion: schema.version)
     var report = empty
     for part in await ConcurrentMap.parts(slots, { empty.trying($0, coder) }) { report.add(part) }
@@ -71,14 +74,16 @@ extension Store {
     return report
   }
 
-  /// Returns the records of a collection, and closes the backend.
+  /// Returns the records of a collection, read from a backend that is opened and closed again.
   private static func records(
     of collection: String, in backend: any StorageBackend, _ options: StoreOptions
   ) async throws(RepositoryError) -> [RecordSlot] {
+    // An executor of its own, because opening blocks its thread.
     let executor = StoreExecutor(label: "larder.dry-run")
     return try await executor.run { () throws(RepositoryError) in
       var loader = StoreLoader(limits: options.limits)
       let report = try backend.open(options) { if $0.collection == collection { loader.add($0) } }
+      // Nothing was written, so folding and syncing, the work of `close()`, have nothing to do.
       backend.abandon()
       return loader.finish(commit: report.commit).collections.first?.records.ordered() ?? []
     }
@@ -86,7 +91,7 @@ extension Store {
 }
 
 extension DryRunReport {
-  /// Returns the report of some records alone.
+  /// Returns a report on some of the records alone, so that tasks can work on their parts without sharing.
   fileprivate func trying<Item>(_ slots: ArraySlice<RecordSlot>, _ coder: RecordCoder<Item>) -> DryRunReport {
     var report = self
     for slot in slots {
@@ -106,6 +111,7 @@ extension DryRunReport {
 
   fileprivate mutating func add(_ part: DryRunReport) {
     for found in part.versions { add(found) }
+    // A million records can fail for one reason, and each failure keeps its record's key and error.
     failures += part.failures.prefix(max(MigrationProgress.failureLimit - failures.count, 0))
   }
 

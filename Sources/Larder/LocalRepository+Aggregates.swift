@@ -1,9 +1,9 @@
 internal import Foundation
 
 extension LocalRepository {
-  /// Returns the least value of a property among the records that meet the query, or `nil` when none does.
+  /// Returns the least value of a property among the records that meet the query, or `nil` if there are none.
   ///
-  /// Cost: one search where an index gives the order.
+  /// Cost: one search if an index gives the order. Otherwise as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func min<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
@@ -11,9 +11,9 @@ extension LocalRepository {
     try await first(SortColumn(keyPath, .forward), in: query)?[keyPath: keyPath]
   }
 
-  /// Returns the greatest value of a property among the records that meet the query, or `nil` when none does.
+  /// Returns the greatest value of a property among the records that meet the query, or `nil` if there are none.
   ///
-  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// A NaN is greater than every number. Cost: one search if an index gives the order. Otherwise as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func max<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
@@ -21,9 +21,9 @@ extension LocalRepository {
     try await first(SortColumn(keyPath, .reverse), in: query)?[keyPath: keyPath]
   }
 
-  /// Returns the least value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  /// Returns the least value of an indexable property among the records that meet the query, or `nil` if there are none.
   ///
-  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// Values are compared as an index orders them, with a NaN above every number. Cost: one search if an index gives the order.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func min<Value: IndexableValue>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
@@ -31,9 +31,9 @@ extension LocalRepository {
     try await first(SortColumn(indexed: keyPath, .forward), in: query)?[keyPath: keyPath]
   }
 
-  /// Returns the greatest value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  /// Returns the greatest value of an indexable property among the records that meet the query, or `nil` if there are none.
   ///
-  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// Values are compared as an index orders them, with a NaN above every number. Cost: one search if an index gives the order.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func max<Value: IndexableValue>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
@@ -41,19 +41,20 @@ extension LocalRepository {
     try await first(SortColumn(indexed: keyPath, .reverse), in: query)?[keyPath: keyPath]
   }
 
-  /// Returns the least value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  /// Returns the least value of a comparable and indexable property among the records that meet the query, or `nil` if there are none.
   ///
-  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// Values are compared as an index orders them, with a NaN above every number. Cost: one search if an index gives the order.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func min<Value: Comparable & IndexableValue>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
+    // Between the overloads above, the compiler cannot choose for a type that meets both constraints.
     try await first(SortColumn(indexed: keyPath, .forward), in: query)?[keyPath: keyPath]
   }
 
-  /// Returns the greatest value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  /// Returns the greatest value of a comparable and indexable property among the records that meet the query, or `nil` if there are none.
   ///
-  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// Values are compared as an index orders them, with a NaN above every number. Cost: one search if an index gives the order.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func max<Value: Comparable & IndexableValue>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
@@ -61,9 +62,9 @@ extension LocalRepository {
     try await first(SortColumn(indexed: keyPath, .reverse), in: query)?[keyPath: keyPath]
   }
 
-  /// Returns the least value of an optional property among the records that meet the query and have one, or `nil` when none does.
+  /// Returns the least value of an optional property among the records that meet the query, or `nil` if no record has a value.
   ///
-  /// Cost: some searches where an index gives the order.
+  /// Cost: some searches if an index gives the order.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func min<Value: IndexableValue>(
     of keyPath: any KeyPath<Item, Value?> & Sendable, in query: Query<Item> = .init()
@@ -72,9 +73,9 @@ extension LocalRepository {
       keyPath: keyPath]
   }
 
-  /// Returns the greatest value of an optional property among the records that meet the query and have one, or `nil` when none does.
+  /// Returns the greatest value of an optional property among the records that meet the query, or `nil` if no record has a value.
   ///
-  /// Cost: some searches where an index gives the order.
+  /// Cost: some searches if an index gives the order.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func max<Value: IndexableValue>(
     of keyPath: any KeyPath<Item, Value?> & Sendable, in query: Query<Item> = .init()
@@ -83,48 +84,50 @@ extension LocalRepository {
       keyPath: keyPath]
   }
 
-  /// Returns the record that comes first by a property among those that meet the query.
+  /// Returns the first record in the order of a column, among the records that meet the query.
   ///
   /// - Parameters:
-  ///   - isLeftOut: Whether a record of the query does not count.
-  ///   - narrowed: Makes the query leave them out, where it has no limit that would then let others in.
+  ///   - isLeftOut: Returns true for a record without a value, which does not count.
+  ///   - narrowed: Adds the same condition to a query that has no limit and no offset.
   private nonisolated(nonsending) func first(
     _ column: SortColumn<Item>, in query: Query<Item>, unless isLeftOut: (Item) -> Bool = { _ in false },
     _ narrowed: (Query<Item>) -> Query<Item> = { $0 }
   ) async throws(RepositoryError) -> Item? {
+    // The order of the query is replaced, so that an index on the property can end the walk at its first record.
     if query.shape.maximum == nil, query.shape.skipped == 0 {
       var ordered = narrowed(query)
       ordered.order = [column]
       return try await first(ordered)
     }
+    // A limit or an offset chooses records in the query's own order. A condition or another order would let other records in.
     return try await fetch(query).filter { !isLeftOut($0) }.min { column.compare($0, $1) < 0 }
   }
 }
 
 extension LocalRepository {
-  /// Returns the sum of an integer property over the records that meet the query; zero when none does.
+  /// Returns the sum of an integer property over the records that meet the query, or zero if there are none.
   ///
   /// Cost: as ``fetch(_:)``.
-  /// - Throws: `.unsupported` when the sum is not in the range of the type; otherwise as ``fetch(_:)``.
+  /// - Throws: `.unsupported` if the sum is outside the range of the type. Otherwise as ``fetch(_:)``.
   public nonisolated(nonsending) func sum<Value: FixedWidthInteger & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value {
     try Self.sum(try await fetch(query).lazy.map { $0[keyPath: keyPath] })
   }
 
-  /// Returns the sum of an optional integer property over the records that meet the query and have a value; zero when none does.
+  /// Returns the sum of an optional integer property over the records that meet the query and have a value, or zero if there are none.
   ///
   /// Cost: as ``fetch(_:)``.
-  /// - Throws: `.unsupported` when the sum is not in the range of the type; otherwise as ``fetch(_:)``.
+  /// - Throws: `.unsupported` if the sum is outside the range of the type. Otherwise as ``fetch(_:)``.
   public nonisolated(nonsending) func sum<Value: FixedWidthInteger & Sendable>(
     of keyPath: any KeyPath<Item, Value?> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value {
     try Self.sum(try await fetch(query).lazy.compactMap { $0[keyPath: keyPath] })
   }
 
-  /// Returns the sum of a floating-point property over the records that meet the query, added in the query's order; zero when none does.
+  /// Returns the sum of a floating-point property over the records that meet the query, or zero if there are none.
   ///
-  /// It is NaN if one of the values is. Cost: as ``fetch(_:)``.
+  /// Values are added in the query's order, and the sum is NaN if one of them is. Cost: as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func sum<Value: BinaryFloatingPoint & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
@@ -132,10 +135,10 @@ extension LocalRepository {
     try await fetch(query).reduce(0) { $0 + $1[keyPath: keyPath] }
   }
 
-  /// Returns the sum of an optional floating-point property over the records that meet the query and have a value, added in the query's
-  /// order; zero when none does.
+  /// Returns the sum of an optional floating-point property over the records that meet the query and have a value, or zero if there are
+  /// none.
   ///
-  /// It is NaN if one of the values is. Cost: as ``fetch(_:)``.
+  /// Values are added in the query's order, and the sum is NaN if one of them is. Cost: as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func sum<Value: BinaryFloatingPoint & Sendable>(
     of keyPath: any KeyPath<Item, Value?> & Sendable, in query: Query<Item> = .init()
@@ -144,7 +147,7 @@ extension LocalRepository {
   }
 
   private nonisolated static func sum<Value: FixedWidthInteger>(_ values: some Sequence<Value>) throws(RepositoryError) -> Value {
-    // Overflows are counted in both directions, so that the order of the records never decides between a sum and an overflow.
+    // Counts overflows in both directions, because otherwise the order of the records would decide between a sum and an error.
     var (sum, carry) = (Value.zero, 0)
     for value in values {
       let (next, overflow) = sum.addingReportingOverflow(value)

@@ -1,20 +1,19 @@
 extension LocalRepository {
-  /// The progress of rewriting older records at the schema's version.
+  /// Progress of rewriting older records in the schema's current version.
   ///
-  /// Reads need not wait for it: a record that was not rewritten yet is migrated when it is read.
+  /// Reads do not wait for it. A record that was not rewritten yet is migrated when it is read.
   public nonisolated var migrationProgress: MigrationProgress { migration.progress }
 
-  /// Rewrites the older records that are left, or waits until that is done.
+  /// Rewrites the remaining older records, or waits for the rewrite that is running.
   ///
-  /// Needed only with ``StoreOptions/Migration/Mode/manual``, in tests, and to go on after a stop (`.full`, once there
-  /// is space again). Records that cannot be migrated do not make it throw: ``MigrationProgress/failures`` lists
-  /// them. Cancelling the task ends the wait and not the rewriting. In a shared store it first looks for what older
-  /// programs have saved.
-  /// - Throws: `.cancelled`; what has stopped it: `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`, and
-  ///   `.newerSchema` when another process or repository has written a still newer version meanwhile; what has prevented
-  ///   the copy: `.protectedDataUnavailable`, `.corrupted`, `.dataMissing`, `.locked`; `.unsupported` in a store opened
-  ///   read-only.
+  /// Call it with ``StoreOptions/Migration/Mode/manual``, in tests, and to continue after a stop (`.full`, once there is space again).
+  /// Records that cannot be migrated do not make it throw: ``MigrationProgress/failures`` lists them. Cancelling the task ends the wait and
+  /// not the rewriting. In a shared store the call first reads the records that older programs have saved.
+  /// - Throws: `.cancelled` if the task is cancelled. `.full` or another error of storage that stopped the rewriting or prevented the copy
+  ///   before it. `.newerSchema` if another process or repository has written a still newer version meanwhile. `.unsupported` in a store
+  ///   opened read-only. See <doc:Errors>.
   public nonisolated func finishMigration() async throws(RepositoryError) {
+    // An older program may have saved records of its version since the last look at the file.
     if core.options.access == .shared, !core.state.isClosed { try await core.refresh() }
     migration.lookAgain()
     guard migrationProgress.phase != .notNeeded else { return }
@@ -24,15 +23,18 @@ extension LocalRepository {
     repeat {
       migration.start(isUrgent: true)
       await migration.finish()
-      // Another caller may have begun it again in this moment, for records that an older program has saved since.
+      // Another caller may have started a new run just now, for records that an older program has saved since.
     } while !Task.isCancelled && !migration.isCancelled && [.waiting, .running].contains(migrationProgress.phase)
+    // `finish()` also returns when the task is cancelled, and then the run goes on.
     if migrationProgress.phase == .running { throw RepositoryError(.cancelled, "the wait for the migration was cancelled") }
+    // A run that the closing store has cancelled does not start again.
     if migrationProgress.phase == .waiting { throw .storeClosed }
     if let error = migrationProgress.error { throw error }
   }
 
-  /// Begins the rewrite that the options ask for; with `.eager`, waits for its end.
+  /// Begins the rewrite that the options request, and with `.eager` also waits for its end.
   nonisolated func beginMigration() async {
+    // Nothing can be rewritten in a read-only store, where each record is migrated when it is read.
     guard core.options.access != .readOnly else { return }
     switch core.options.migration.mode {
     case .manual: return

@@ -3,8 +3,8 @@ public import Foundation
 extension LocalRepository {
   /// Opens or creates a store in a JSON file, with this one repository in it.
   ///
-  /// Missing directories are created, for their owner only. No other opening may write the store until ``close()``. A store that is refused
-  /// is left as it was. If recovering from a crash fails (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
+  /// Missing directories are created, for their owner only. By default, no other opening may write the store until ``close()``. A store
+  /// that is refused is left as it was. If recovering from a crash fails (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
   /// - Throws: `.locked` or `.alreadyOpen` if the store is open elsewhere. `.protectedDataUnavailable` if the system refuses access.
   ///   `.unsupported` for options that a file cannot serve, and as ``init(backend:schema:options:)``. See <doc:Errors>.
   public init(

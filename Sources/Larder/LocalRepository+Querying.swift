@@ -3,33 +3,35 @@ public import Foundation
 extension LocalRepository {
   /// Returns the records that meet the query, in its order.
   ///
-  /// Sees one committed state. The first query that needs an index waits until it is built; later ones never wait. A query that can look
-  /// at many records runs away from the caller's actor. Records that do not decode are in no result, unless the query is
-  /// ``Query/strict()``.
+  /// The query reads one committed state. The first query that needs an index waits until it is built, and later queries never wait. A
+  /// query that can examine many records runs away from the caller's actor. Records that do not decode are in no result, and a
+  /// ``Query/strict()`` query throws while there are any.
   ///
-  /// Cost: some microseconds and a copy of each result where an index answers the query; otherwise a test of each record that the best
-  /// index leads to, and a decode of those that were not touched yet.
-  /// - Throws: `.unsupported` when the query cannot be evaluated (a needed index is not declared, a predicate overflows, a negative limit),
-  ///   with the reason; `.decodingFailed` for a ``Query/strict()`` one while a record does not decode; `.closed`.
+  /// Cost: some microseconds and a copy of each result if an index answers the query. Otherwise a test of each record that the best index
+  /// leads to, and a decode of the records that were not read yet.
+  /// - Throws: `.unsupported` if the query cannot be evaluated, with the reason (a needed index is not declared, a predicate overflows, a
+  ///   limit is negative). `.decodingFailed` for a ``Query/strict()`` query while a record does not decode. `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
     try await answer(query) { (run) throws(RepositoryError) in try run.items() }
   }
 
-  /// Returns the first record that meets the query, or `nil` when none does.
+  /// Returns the first record that meets the query, or `nil` if none does.
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
+    // A limit of 0 stays as it is, and so does a negative limit, which `fetch` refuses.
     try await fetch(query.limit(Swift.min(query.shape.maximum ?? 1, 1))).first
   }
 
-  /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
+  /// Returns the number of records that meet the query, which is the number that ``fetch(_:)`` would return.
   ///
-  /// Cost: two searches where an ordered or unique index answers the whole query. For all records, a decode of those that were not touched
-  /// yet, since one that does not decode is not counted, and a look at each of them the first time; later, at what was written since.
-  /// ``RepositorySnapshot/count`` counts what is stored, for nothing.
+  /// Cost: two searches if an ordered or unique index answers the whole query. For all records, a decode of the records that were not read
+  /// yet, because a record that does not decode is not counted. That count examines each record the first time, and later only the records
+  /// written since. ``RepositorySnapshot/count`` returns the number of stored records at no cost.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {
     let shape = query.shape
+    // The records keep a tally of those that do not decode, so a second count needs no scan.
     if shape.asksForAll {
       try shape.check()
       let records = try core.records(of: collection)
@@ -39,28 +41,31 @@ extension LocalRepository {
     return try await answer(query, isQuick: { $0.run.knownCount != nil }) { (run) throws(RepositoryError) in try run.count() }
   }
 
-  /// Returns the records that meet the query, with what the query has found out about each: distance, rank, highlighted text.
+  /// Returns the records that meet the query, each with its distance, its rank and its highlighted text.
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func matches(_ query: Query<Item>) async throws(RepositoryError) -> [Match<Item>] {
     try await answer(query) { (run) throws(RepositoryError) in run.matches(try run.results()) }
   }
 
-  /// Returns some records that meet the query, from the beginning or behind a cursor.
+  /// Returns one page of the records that meet the query, from the beginning or after a cursor.
   ///
-  /// The query's own limit and offset must not be set. Cost: where an ordered index fits, as for `limit` records, however far on.
+  /// Do not set a limit or an offset on the query. Cost: where an ordered index fits, that of `limit` records, however far the page is from
+  /// the beginning.
   /// - Parameters:
-  ///   - query: The query; the same one, in the same order, for every page.
-  ///   - cursor: The end of the page before this one; `nil` for the first page.
+  ///   - query: The query. It must be the same, in the same order, for every page.
+  ///   - cursor: The end of the page before this one, or `nil` for the first page.
   ///   - limit: The number of records of a page, at least 1.
-  /// - Throws: `.unsupported` for a query without a lasting order, or with another one than the cursor's; otherwise as ``fetch(_:)``.
+  /// - Throws: `.unsupported` for a query without a lasting order, or if the cursor is of another order. Otherwise as ``fetch(_:)``.
   public nonisolated(nonsending) func page(
     _ query: Query<Item>, after cursor: PageCursor? = nil, limit: Int
   ) async throws(RepositoryError) -> Page<Item> {
+    // `Int.max` is refused too, so that `limit + 1` below cannot overflow.
     guard query.shape.maximum == nil, query.shape.skipped == 0, limit >= 1, limit < Int.max else {
       throw RepositoryError(
         .unsupported, "expected a page limit of at least 1, and a query without limit and offset; found page limit \(limit)")
     }
+    // One record more than the page shows, to find out whether there is a next page.
     return try await answer(query.limit(limit + 1)) { (run) throws(RepositoryError) -> Page<Item> in
       try PageCursor.check(cursor, run.query)
       let results = try run.results(after: cursor)
@@ -71,10 +76,10 @@ extension LocalRepository {
     }
   }
 
-  /// Returns how many of the records that meet the query have each value of a property; all NaN count as one value.
+  /// Returns the number of records for each value of a property, among the records that meet the query.
   ///
-  /// Cost: a few searches for each different value where an index begins with the property and the query asks for all; otherwise as
-  /// ``fetch(_:)``.
+  /// All NaN count as one value. Cost: a few searches for each different value if an index begins with the property and the query asks for
+  /// all records. Otherwise as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
@@ -85,13 +90,14 @@ extension LocalRepository {
     }
   }
 
-  /// Returns how the query would be answered now: which index, what is checked record by record, and how many records that concerns.
+  /// Returns the plan for the query: its index, the conditions checked record by record, and the number of records examined.
   ///
-  /// A diagnostic: it builds an index for itself that no query has needed yet, and runs the query to count, unless it would look at more
-  /// than 10,000 records. A query that cannot be answered has a plan that says why.
+  /// Use it as a diagnostic. It builds missing indexes for itself, and runs the query to count, unless that would examine more than 10,000
+  /// records. The plan of a query that cannot be answered says why.
   public nonisolated func explain(_ query: Query<Item>) -> QueryPlan {
     do throws(RepositoryError) {
       try query.shape.check()
+      // The indexes are built for this copy alone, so that a diagnostic adds no index that later writes must keep up.
       let state = core.state.collections[collection]
       return try TypedQueryRun(query, coder, state.building(state.indexes.missing(for: query.shape))).explained()
     } catch {
@@ -101,18 +107,18 @@ extension LocalRepository {
 
   /// Deletes all records that meet the query, in one commit.
   ///
-  /// - Returns: How many there were.
+  /// - Returns: The number of records that were deleted.
   /// - Throws: as ``fetch(_:)``, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func delete(where query: Query<Item>) async throws(RepositoryError) -> Int {
-    // Builds the indexes, which the transaction would otherwise have to do on the store's executor.
+    // Builds the missing indexes here. The transaction would build them on the store's executor, while all writes wait.
     _ = try await readyRun(query)
     return try await write { transaction throws(RepositoryError) in try transaction.delete(where: query, in: self) }
   }
 
   // MARK: Running
 
-  /// Runs a query once its indexes are built: here when it is small, away from the caller's actor when it is not.
+  /// Runs a query after building its indexes, on the caller's actor if it examines few records and elsewhere if it examines many.
   private nonisolated(nonsending) func answer<Output: Sendable>(
     _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (TypedQueryRun<Item>) -> Bool = { _ in false },
     _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
@@ -121,7 +127,7 @@ extension LocalRepository {
     return run.isSmall || isQuick(run) ? try body(run) : try await Self.answerElsewhere(run, body)
   }
 
-  /// Plans a query at the newest commit, once its indexes are built.
+  /// Plans a query at the newest commit, after building the indexes that it needs.
   nonisolated(nonsending) func readyRun(
     _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil
   ) async throws(RepositoryError) -> TypedQueryRun<Item> {
@@ -133,23 +139,24 @@ extension LocalRepository {
   @concurrent private nonisolated static func answerElsewhere<Output: Sendable>(
     _ run: TypedQueryRun<Item>, _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
+    // A full scan decodes every record. This decodes them on all cores, and the run below would decode them one by one.
     if case .scan = run.run.choice.access, !run.run.endsEarly { await run.run.records.decode(run.coder) }
     return try body(run)
   }
 }
 
 extension Repository {
-  /// Returns whether there is a record with this id that can be read.
+  /// Returns true if there is a record with this id that can be read.
   ///
   /// - Throws: as ``find(by:)``.
   public func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool { try await find(by: id) != nil }
 
-  /// Returns whether any record meets the query.
+  /// Returns true if any record meets the query.
   ///
   /// - Throws: as ``first(_:)``.
   public func exists(where query: Query<Item>) async throws(RepositoryError) -> Bool { try await first(query) != nil }
 
-  /// Returns whether the predicate holds for any record.
+  /// Returns true if the predicate holds for any record.
   ///
   /// - Throws: as ``first(_:)``.
   @_disfavoredOverload
@@ -157,14 +164,14 @@ extension Repository {
     try await exists(where: Query().where(predicate))
   }
 
-  /// Returns the first record by id whose property has this value, or `nil` when none has.
+  /// Returns the first record, by id, whose property has this value, or `nil` if there is none.
   ///
   /// ```swift
   /// let beach = try await beaches.find(by: \.slug, "jogashima")
   /// ```
   ///
-  /// Cost: one search in an index that begins with the property, such as `.unique(\.slug)`; otherwise a look at each record until one is
-  /// found, after a decode of all that were not touched yet, on every core.
+  /// Cost: one search in an index that begins with the property, such as `.unique(\.slug)`. Otherwise a test of each record until one is
+  /// found, after a decode, on every core, of all records that were not read yet.
   /// - Throws: as ``first(_:)``.
   public func find<Value: Equatable & Sendable>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ value: Value
@@ -174,35 +181,35 @@ extension Repository {
 }
 
 extension LocalRepository {
-  /// Returns whether a record with this id is stored, one that does not decode included.
+  /// Returns true if a record with this id is stored, even if it does not decode.
   ///
-  /// Never leaves the caller's actor, never waits and decodes nothing. Cost: about a dictionary's.
-  /// - Throws: `.invalidKey` for an id that cannot be a key, `.closed`.
+  /// Never leaves the caller's actor, never waits and decodes nothing. Cost: about that of a dictionary.
+  /// - Throws: `.invalidKey` for an id that cannot be a key. `.closed`.
   public nonisolated(nonsending) func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool {
     try core.records(of: collection)[coder.keys.key(for: id)] != nil
   }
 }
 
-// Disfavored, so that references without arguments, such as `let read = repository.loadAll`, mean the calls without `strict:`, which are
-// those of the protocol.
+// Disfavored, so that a reference without arguments, such as `let read = repository.loadAll`, means the protocol's call without `strict:`.
 extension LocalRepository {
-  /// Returns all records, in the order of their keys' bytes; with `strict`, only if all of them decode.
+  /// Returns all records, sorted by the bytes of their keys, and with `strict` only if all of them decode.
   ///
-  /// For moving or replacing a store: ``loadAll()`` leaves out records that do not decode.
-  /// - Throws: `.decodingFailed` with the number of records that do not decode; `.closed`.
+  /// Use `strict: true` to move or replace a store, because ``loadAll()`` leaves out records that do not decode.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode. `.closed`.
   @_disfavoredOverload
   public nonisolated(nonsending) func loadAll(strict: Bool) async throws(RepositoryError) -> [Item] {
     guard strict else { return try await loadAll() }
     let records = try core.records(of: collection)
     let items = await records.items(coder)
+    // The counts are equal in the usual case, and then no record is examined a second time.
     if items.count < records.count { try records.checkDecodable(coder) }
     return items
   }
 
-  /// Returns the records that meet the query, in its order; with `strict`, only if every record of the collection decodes.
+  /// Returns the records that meet the query, in its order, and with `strict` only if every record of the collection decodes.
   ///
-  /// Short for ``fetch(_:)`` of ``Query/strict()``.
-  /// - Throws: `.decodingFailed` with the number of records that do not decode; otherwise as ``fetch(_:)``.
+  /// A short form of ``fetch(_:)`` with ``Query/strict()``.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode. Otherwise as ``fetch(_:)``.
   @_disfavoredOverload
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init(), strict: Bool) async throws(RepositoryError) -> [Item] {
     try await fetch(strict ? query.strict() : query)
@@ -210,7 +217,7 @@ extension LocalRepository {
 }
 
 extension RepositorySnapshot {
-  /// Returns all records, in the order of their keys' bytes; with `strict`, only if all of them decode.
+  /// Returns all records, sorted by the bytes of their keys, and with `strict` only if all of them decode.
   ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode, which ``undecodable`` lists.
   @_disfavoredOverload
@@ -222,16 +229,17 @@ extension RepositorySnapshot {
 }
 
 extension Transaction {
-  /// Returns all records as the transaction sees them, in the order of their keys' bytes; with `strict`, only if all of them decode.
+  /// Returns all records, including those that the transaction has written, and with `strict` only if all of them decode.
   ///
-  /// - Throws: `.decodingFailed` with the number of records that do not decode; otherwise as ``loadAll(in:)``.
+  /// They are sorted by the bytes of their keys.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode. Otherwise as ``loadAll(in:)``.
   public func loadAll<Item>(in repository: LocalRepository<Item>, strict: Bool) throws(RepositoryError) -> [Item] {
     try snapshot(of: repository).loadAll(strict: strict)
   }
 }
 
 extension QueryShape {
-  /// Whether every record meets the query, so that only its offset and limit bound the result.
+  /// True if every record meets the query, so that only its offset and limit bound the result.
   var asksForAll: Bool {
     conditions.isEmpty && failure == nil && filterCount == 0 && areas.isEmpty && boxes.isEmpty && words == nil && !isStrict
   }

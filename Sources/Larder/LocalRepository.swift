@@ -1,20 +1,65 @@
 internal import Synchronization
 
-/// A typed collection of values on this device: in memory for reading, on disk before a write returns.
+/// A typed collection of `Codable` values on this device, read from memory and written to disk.
 ///
 /// ```swift
-/// let spots = try await LocalRepository<Spot>(jsonFile: url)
-/// try await spots.save(Spot(id: UUID(), name: "Jogashima", country: "JP", rating: 5))
-/// let all = try await spots.loadAll()
+/// // A JSON file in the app's own directory, created if it is missing
+/// let spots = try await LocalRepository<Spot>(filename: "spots.json")
+///
+/// // A JSON file at a URL of your own
+/// let archive = try await LocalRepository<Spot>(jsonFile: url)
+///
+/// // A repository without a file, for tests
+/// let samples = try await LocalRepository<Spot>(inMemory: .init("spots"))
 /// ```
 ///
-/// Reads answer from the published state: they never wait for a write, a disk or an actor. Writes return when they are
-/// durable, and only then are they visible; a write that throws has changed nothing (see
-/// ``RepositoryError/Code-swift.struct/outcomeUnknown`` for the one exception).
+/// Open a file once, and pass the repository to all of your code. For a SQLite file, import `LarderSQLite`: <doc:Backends>.
 ///
-/// A look-up by id costs about what a dictionary's does, and decodes the record when it is first touched. A write costs
-/// one sync of the disk, whatever the size of the store, and now and then some more to make room; writes that arrive
-/// together share it. Memory holds every record.
+/// ```swift
+/// try await spots.save(Spot(id: UUID(), name: "Jogashima", country: "JP", rating: 5))
+/// let all = try await spots.loadAll()
+/// let best = try await spots.fetch(Query().where(#Predicate { $0.rating >= 4 }).sorted(by: \.rating, .reverse).limit(20))
+/// ```
+///
+/// ## Promises and cost
+///
+/// A read returns the newest committed state from memory. It never waits for a write, a disk or an actor. A write returns when it is
+/// durable, and readers see it only then. A write that throws has changed nothing, with one exception:
+/// ``RepositoryError/Code-swift.struct/outcomeUnknown``.
+///
+/// Memory holds every record. A look-up by id costs about as much as in a dictionary, and the first read of a record also decodes it. A
+/// write costs one sync of the disk, whatever the size of the store, and now and then some more syncs to make room. Writes that arrive
+/// together share a sync.
+///
+/// ## Threads and tasks
+///
+/// Call a repository from every thread, actor and task. It is declared an `actor`, but it has no isolated state: reads and writes are
+/// `nonisolated`, so they never queue behind each other on the actor. `find(by:)` stays on the caller's actor. A query that examines many
+/// records leaves it. A write encodes its value in the calling task, and the store commits it on its own executor. Only ``flush()``,
+/// ``checkpoint()``, ``refresh()`` and ``close()`` are isolated to the actor, whose executor is that of the store.
+///
+/// A snapshot reads without `await`:
+///
+/// ```swift
+/// let spot = try spots.snapshot.find(by: id)
+/// ```
+///
+/// ## When to use another type
+///
+/// - Use ``Store`` to keep several types in one file, or to write to several repositories in one commit.
+/// - Use ``RepositorySnapshot`` for several reads that must be of one commit.
+/// - Use ``LiveQuery`` in a view, and ``results(of:)`` elsewhere, for results that stay current.
+/// - Use ``CachedRepository`` for values that a server sends and that expire.
+/// - Let a view model take ``Repository`` or ``ObservableRepository``, so that a test can pass a double.
+///
+/// ## Avoid
+///
+/// - Do not open a file twice. A second opening for writing throws `.alreadyOpen`, unless both are `.shared`.
+/// - Do not read a record, change it and save it. Another write may come between. Use ``update(_:durability:_:)``, or pass `ifRevision:`.
+/// - Do not save many records one after the other, which costs a sync for each. Use ``save(contentsOf:durability:)``.
+/// - Do not work long in the closure of `update` or `transaction`. Other writes wait for it.
+/// - Do not copy the result of ``loadAll()`` to another store. It leaves out records that do not decode. Use ``Store/copy(to:)``, or read
+///   with `strict: true`.
 ///
 /// ## Topics
 ///
@@ -79,12 +124,15 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated let schema: RepositorySchema<Item>
   nonisolated let coder: RecordCoder<Item>
   private let findings: Mutex<OpeningFindings>
-  /// Whether closing the repository closes the store, because it was opened for this repository alone.
+  /// True if ``close()`` closes the store, because the store was opened for this repository alone.
   private let ownsStore: Bool
+  /// Use of the store by this repository, which lasts as long as the object.
+  ///
+  /// The last use to end also ends the migrations.
   private let use: StoreUse
   nonisolated let migration: MigrationRun<Item>
 
-  /// The store's own serial executor, so that nothing here blocks the cooperative pool.
+  /// Serial executor of the store, whose thread blocks on the disk instead of a thread of the cooperative pool.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { core.executor.asUnownedSerialExecutor() }
 
   init(core: StoreCore, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
@@ -93,7 +141,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.init(core: core, collection: try core.collection(named: schema.name, of: Item.self), schema: schema, ownsStore: ownsStore)
   }
 
-  /// Makes the repository of a collection that was found to fit the schema.
+  /// Creates the repository of a collection whose type and version were checked against the schema.
   init(core: StoreCore, collection: Int, schema: RepositorySchema<Item>, ownsStore: Bool) {
     self.core = core
     use = StoreUse(core)
@@ -102,26 +150,29 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.collection = collection
     findings = Mutex(OpeningFindings(collection: schema.name))
     core.follower.note(supportedVersion: schema.version, of: collection)
+    // LarderSync's own records contain records of the app, so they may be longer and deeper than the app's limits.
     coder = RecordCoder(
       schemaVersion: schema.version, limits: core.options.limits.holding(for: schema.name) ?? .largest, coding: core.options.coding,
       migrations: schema.migrations,
       refusal: schema.placeRefusal, keepsEncoded: schema.trigger != nil)
     if let trigger = schema.trigger {
+      // A trigger writes to these collections while a commit is staged, and staging cannot add a collection.
       for name in trigger.collections { _ = core.collection(named: name) }
       core.register.set(CollectionTrigger(trigger: trigger, coder: coder), of: collection)
     }
     migration = core.migrations.run(of: collection, named: schema.name, coder: coder, in: core)
   }
 
-  /// Moves records of an older name here, declares the indexes, and builds those that must be there before the first call.
+  /// Moves records of a renamed collection here, declares the indexes, and builds the unique and the eager ones.
   ///
-  /// Decodes records up to the first that decodes.
+  /// Decodes records up to the first one that decodes.
   nonisolated func prepare() async throws(RepositoryError) {
     if let renaming = schema.renaming(in: core.backend.name),
       let moved = try await core.rename(renaming, to: collection, version: schema.version, fits: { [coder] in Self.reads($0, coder) })
     {
       let found = OpenReport.Renaming(oldName: renaming.oldName, name: renaming.name, recordCount: moved.recordCount)
       findings.withLock { $0.renamed = (found, moved.commit) }
+      // The migration was set up when this collection was still empty, so it found nothing to rewrite.
       migration.lookAgain()
     }
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
@@ -130,9 +181,10 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     await noteUndecodable()
   }
 
-  /// Notes all records if none of them decodes: the collection is probably of another type, or its keys were written by another program.
+  /// Adds all records to the open report if none of them decodes.
   ///
-  /// Away from the caller's actor, since then all are decoded.
+  /// The collection then probably holds another type, or another program wrote its keys. Runs away from the caller's actor, because every
+  /// record is decoded in that case.
   @concurrent private nonisolated func noteUndecodable() async {
     let failures = core.state.collections[collection].records.failuresOfAll(coder)
     guard !failures.isEmpty else { return }
@@ -148,15 +200,16 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     }
   }
 
-  /// Does at once what ``prepare()`` does, for a repository that nobody else has yet.
+  /// Does the work of ``prepare()`` synchronously, for a new repository in memory that no other task can reach yet.
   nonisolated func prepareNow() {
     var indexes = IndexSet(schema.indexes, coder)
     indexes.build(eagerIndexes, from: core.state.collections[collection].records)
+    // Nothing is committed between the read above and this write, because no other task has the store.
     core.updateCollection(collection) { $0.indexes = indexes }
     noteDuplicates()
   }
 
-  /// The indexes that must be there before the first call.
+  /// Positions of the indexes that are built before the repository is returned: unique indexes, and all indexes with `.eager`.
   private nonisolated var eagerIndexes: [Int] {
     schema.indexes.indices.filter { schema.indexes[$0].isUnique || core.options.indexing == .eager }
   }
@@ -168,20 +221,20 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     }
   }
 
-  /// Opens the store that a backend keeps, with one repository in it.
+  /// Opens or creates the store of a backend, with this one repository in it.
   ///
-  /// A store that is refused is left as it was: nothing is written before the store was read and accepted. Where recovering from a crash
-  /// fails (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
+  /// A store that is refused is left as it was: nothing is written before the store was read and accepted. If recovering from a crash fails
+  /// (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
   ///
-  /// - Throws: `.corrupted`, `.newerSchema` (of the file, or of a record), `.notOurStore`, `.dataMissing`,
-  ///   `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`, `.inputOutput`, `.full`; `.unsupported` for options that
-  ///   the backend cannot serve, for a schema that cannot be stored, and for a name of which the store has nothing where
-  ///   its records have another one: the schema was forgotten, or a name was given to records without one; see
-  ///   ``RepositorySchema/renamedFrom``.
+  /// - Throws: `.locked` or `.alreadyOpen` if the store is open elsewhere. `.newerSchema` if a newer version wrote the file or a record.
+  ///   `.unsupported` for options that the backend cannot serve, for a schema that cannot be stored, and for a collection name that the
+  ///   store does not have while its records have another name. In that last case the schema was forgotten, or a name was given to records
+  ///   without one: see ``RepositorySchema/renamedFrom``. See <doc:Errors>.
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
     try schema.validate()
+    // Checks the schema before recovery writes anything, so that a refused store keeps every byte.
     let core = try await StoreCore.open(backend, options) { (found) throws(RepositoryError) in
       try schema.checkVersion(of: found.state)
       try schema.checkName(against: found)
@@ -190,29 +243,28 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       try self.init(core: core, schema: schema, ownsStore: true)
       try await prepare()
     } catch {
+      // Not `close()`, which may checkpoint: the files of a refused store stay as they are.
       await core.abandon()
       throw error
     }
     await beginMigration()
   }
 
-  /// Makes a repository that lives in memory only and is gone with the process.
+  /// Creates a repository in memory, whose records are gone with the process.
   ///
   /// - Throws: `.unsupported` for a schema that cannot be stored.
   public init(inMemory schema: RepositorySchema<Item> = .init()) async throws(RepositoryError) {
     try await self.init(backend: InMemoryBackend(), schema: schema)
   }
 
-  /// The findings of opening the store.
+  /// The findings of opening the store, and this collection's renaming, duplicates and undecodable records.
   public nonisolated var openReport: OpenReport { findings.withLock { $0.added(to: core.openReport) } }
 
   // MARK: Reading
 
-  /// The records at the newest commit, as an immutable value.
+  /// An immutable value with the records of the newest commit.
   ///
-  /// Cost: a copy of some pointers.
-  ///
-  /// It goes on answering after ``close()``, with the last state.
+  /// Cost: a copy of some pointers. The snapshot still returns its records after ``close()``.
   public nonisolated var snapshot: RepositorySnapshot<Item> {
     let state = core.state
     return RepositorySnapshot(
@@ -220,76 +272,83 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       indexes: state.collections[collection].indexes)
   }
 
-  /// Returns the record with this id, or `nil` when there is none.
+  /// Returns the record with this id, or `nil` if there is none.
   ///
-  /// Never leaves the caller's actor and never waits. Cost: about a dictionary's; the first touch of a record also decodes it.
-  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` or `.newerSchema` for a record that is there but
-  ///   cannot be read as `Item`; `.invalidKey` for an id that cannot be a key; `.closed`.
+  /// Never leaves the caller's actor and never waits. Cost: about that of a dictionary. The first read of a record also decodes it.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` or `.newerSchema` for a stored record that cannot be read as `Item`.
+  ///   `.invalidKey` for an id that cannot be a key. `.closed`.
   public nonisolated(nonsending) func find(by id: Item.ID) async throws(RepositoryError) -> Item? {
+    // Not through `snapshot`: copying the whole state would add to a cost that is near a dictionary's.
     try core.records(of: collection).value(for: coder.keys.key(for: id), coder)
   }
 
-  /// Returns all records that decode, in the order of their keys' bytes; `snapshot.undecodable` lists the others.
+  /// Returns all records that decode, sorted by the bytes of their keys.
   ///
-  /// Records that were not touched yet are decoded in parallel, away from the caller's actor. Cost: linear.
+  /// `snapshot.undecodable` lists the other records. Records that were not read yet are decoded in parallel, away from the caller's actor.
+  /// Cost: linear.
   /// - Throws: `.closed`.
   public nonisolated(nonsending) func loadAll() async throws(RepositoryError) -> [Item] {
     let records = try core.records(of: collection)
+    // Up to 512 records are decoded here, which takes less time than starting tasks for them.
     guard records.count > ConcurrentMap.partSize else {
       return RepositorySnapshot(revision: .zero, collection: schema.name, records: records, coder: coder).loadAll()
     }
     return await records.items(coder)
   }
 
-  /// Returns the revision of the record with this id; `nil` when there is none.
+  /// Returns the revision of the record with this id, or `nil` if there is none.
   ///
-  /// For compare-and-set by `ifRevision:`.
+  /// Pass it as `ifRevision:` to write only if the record has not changed since.
   public nonisolated func revision(of id: Item.ID) -> Revision? { snapshot.revision(of: id) }
 
   // MARK: Upkeep
 
-  /// Makes every earlier write survive power loss; needed only after `.buffered` writes.
+  /// Makes every earlier write survive power loss.
   ///
-  /// - Throws: `.outcomeUnknown` when the sync fails, after which writes throw `.poisoned`; `.dataMissing`, or `.locked` for a journal of
-  ///   another process; `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
+  /// Call `flush()` after `.buffered` writes. Other writes do not need it.
+  ///
+  /// - Throws: `.outcomeUnknown` if the sync fails, and from then on writes throw `.poisoned`. `.dataMissing` if the files are gone, and
+  ///   `.locked` if the journal is another process's. See <doc:Errors>.
   public func flush() async throws(RepositoryError) { try await core.flush() }
 
   /// Folds the journal into the main file.
   ///
-  /// Happens by itself by size, and on close and when idle where it is worth what it rewrites; see ``StoreOptions/checkpoint``.
+  /// You seldom need this call. A checkpoint runs by itself when the journal is large, and when the store is idle or closed if that is
+  /// worth the rewriting: see ``StoreOptions/checkpoint``.
   ///
   /// Cost: reads and writes the whole main file, beside other writes.
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
-  ///   damaged; `.dataMissing`, or `.locked` for a journal of another process; `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported`
-  ///   for a JSON file opened `.readOnly`.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`, and then the store goes on as before. `.corrupted` if the old file
+  ///   is damaged. `.unsupported` for a JSON file opened `.readOnly`. See <doc:Errors>.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpointer.checkpoint(core) }
 
-  /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.
+  /// Reads the commits of other processes into a store that is open `.shared` or `.readOnly`.
   ///
-  /// Happens by itself within ``StoreOptions/pollInterval`` and before every write; for an app that comes to the foreground.
+  /// Call `refresh()` when the app comes to the foreground. A store also does this within ``StoreOptions/pollInterval``, and before every
+  /// write.
   ///
-  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then reads go on as before; `.poisoned`, `.closed`.
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then reads go on as before. See <doc:Errors>.
   public func refresh() async throws(RepositoryError) { try await core.refresh() }
 
-  /// Suspends the store of the repository, with all its repositories; see ``Store/suspend()``.
+  /// Suspends the store with all of its repositories, as ``Store/suspend()`` does.
   public nonisolated(nonsending) func suspend() async { await core.suspend() }
 
-  /// Resumes the store of the repository; see ``Store/resume()``.
+  /// Resumes the store with all of its repositories, as ``Store/resume()`` does.
   ///
   /// - Throws: as ``Store/resume()``.
   public nonisolated(nonsending) func resume() async throws(RepositoryError) { try await core.resume() }
 
-  /// Commits the writes that are queued, and closes the store; later calls throw `.closed`.
+  /// Commits the queued writes and closes the store, after which calls throw `.closed`.
   ///
-  /// Afterwards only the main file remains, beside a large JSON file perhaps a journal that is not worth folding yet.
-  /// A repository that came from a ``Store`` makes its writes durable and leaves the store open. The second call does nothing. A repository
-  /// that is dropped without closing loses nothing; the next open replays its journal.
-  /// - Throws: what prevented a clean close; everything committed is safe in any case.
+  /// Only the main file remains, and beside a large JSON file perhaps a journal that is not worth folding yet. A repository of a ``Store``
+  /// makes its writes durable and leaves the store open. A second call does nothing. You may also drop a repository without closing it:
+  /// nothing is lost, and the next opening replays its journal.
+  /// - Throws: the error that prevented a clean close. Everything that was committed is safe in any case.
   public func close() async throws(RepositoryError) {
     if ownsStore { return try await core.close() }
     do throws(RepositoryError) {
       try await core.flush()
     } catch {
+      // A closed store has nothing left to sync, and a second call must do nothing.
       if error.code != .closed { throw error }
     }
   }

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// A collection of values that can be read, queried, saved and deleted: as much of a repository as a view model needs.
+/// The calls that a view model needs of a repository: reading, querying, saving and deleting values of one type.
 ///
-/// ``LocalRepository`` conforms, and so can a double of a test:
+/// ``LocalRepository`` conforms. Let a view model take the protocol, and a test can pass a double:
 ///
 /// ```swift
 /// @MainActor @Observable final class SpotList {
@@ -34,58 +34,62 @@ public protocol Repository<Item>: Sendable {
   /// The type of the values.
   associatedtype Item: Codable & Identifiable & Sendable where Item.ID: Hashable & Codable & Sendable
 
-  /// Returns the record with this id, or `nil` when there is none.
+  /// Returns the record with this id, or `nil` if there is none.
   func find(by id: Item.ID) async throws(RepositoryError) -> Item?
   /// Returns all records that can be read.
   func loadAll() async throws(RepositoryError) -> [Item]
   /// Returns the records that meet the query, in its order.
   func fetch(_ query: Query<Item>) async throws(RepositoryError) -> [Item]
-  /// Returns the first record that meets the query, or `nil` when none does.
+  /// Returns the first record that meets the query, or `nil` if none does.
   func first(_ query: Query<Item>) async throws(RepositoryError) -> Item?
-  /// Returns how many records meet the query.
+  /// Returns the number of records that meet the query.
   func count(_ query: Query<Item>) async throws(RepositoryError) -> Int
-  /// Returns whether there is a record with this id: unless the type offers its own way, one that can be read.
+  /// Returns true if there is a record with this id.
+  ///
+  /// Unless the type implements this call itself, only a record that can be read counts.
   func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool
-  /// Inserts the record, or replaces the one with its id; returns its revision when it is stored.
+  /// Inserts the record, or replaces the one with its id, and returns its revision when it is stored.
   @discardableResult func save(_ item: Item) async throws(RepositoryError) -> Revision
-  /// Deletes the record with this id, and returns whether there was one.
+  /// Deletes the record with this id, and returns true if there was one.
   @discardableResult func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool
 }
 
 extension Repository {
-  /// Returns how many records there are.
+  /// Returns the number of records.
   public func count() async throws(RepositoryError) -> Int { try await count(Query()) }
 }
 
-// These are `@concurrent`, because Swift 6.3.1 does not return to the caller's actor when a function that stays on it forwards an error
-// of one that does not.
+// `@concurrent`, because with Swift 6.3.1 a function that stays on the caller's actor does not return to it when it forwards an error of a
+// function that left it.
 extension LocalRepository: Repository {
   /// Inserts the record, or replaces the one with its id.
   @concurrent @discardableResult public nonisolated func save(_ item: Item) async throws(RepositoryError) -> Revision {
+    // With all arguments, because `save(item)` would call this function again.
     try await save(item, ifRevision: nil, durability: nil)
   }
 
   /// Deletes the record with this id, if there is one.
   @concurrent @discardableResult public nonisolated func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool {
+    // With all arguments, because `delete(id)` would call this function again.
     try await delete(id, ifRevision: nil, durability: nil)
   }
 }
 
-// References without arguments, such as `let read = repository.fetch`, mean the calls that take a query.
+// Disfavored, so that a reference without arguments, such as `let read = repository.fetch`, means the call that takes a query.
 extension Repository {
-  /// Returns the records for which the predicate holds, by id.
+  /// Returns the records for which the predicate holds, sorted by id.
   @_disfavoredOverload
   public func fetch(where predicate: Predicate<Item>) async throws(RepositoryError) -> [Item] {
     try await fetch(Query().where(predicate))
   }
 
-  /// Returns the first record by id for which the predicate holds, or `nil` when it holds for none.
+  /// Returns the first record, by id, for which the predicate holds, or `nil` if it holds for none.
   @_disfavoredOverload
   public func first(where predicate: Predicate<Item>) async throws(RepositoryError) -> Item? {
     try await first(Query().where(predicate))
   }
 
-  /// Returns how many records the predicate holds for.
+  /// Returns the number of records for which the predicate holds.
   @_disfavoredOverload
   public func count(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
     try await count(Query().where(predicate))
@@ -93,7 +97,7 @@ extension Repository {
 }
 
 extension LocalRepository {
-  /// Returns the records for which the predicate holds, by id.
+  /// Returns the records for which the predicate holds, sorted by id.
   ///
   /// - Throws: as ``fetch(_:)``.
   @_disfavoredOverload
@@ -101,7 +105,7 @@ extension LocalRepository {
     try await fetch(Query().where(predicate))
   }
 
-  /// Returns the first record by id for which the predicate holds, or `nil` when it holds for none.
+  /// Returns the first record, by id, for which the predicate holds, or `nil` if it holds for none.
   ///
   /// - Throws: as ``fetch(_:)``.
   @_disfavoredOverload
@@ -109,7 +113,7 @@ extension LocalRepository {
     try await first(Query().where(predicate))
   }
 
-  /// Returns how many records the predicate holds for.
+  /// Returns the number of records for which the predicate holds.
   ///
   /// Cost: as ``count(_:)``.
   /// - Throws: as ``fetch(_:)``.
@@ -120,7 +124,7 @@ extension LocalRepository {
 
   /// Deletes all records for which the predicate holds, in one commit.
   ///
-  /// - Returns: How many there were.
+  /// - Returns: The number of records that were deleted.
   /// - Throws: as ``delete(where:)-(Query<Item>)``.
   @concurrent @discardableResult
   public nonisolated func delete(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
@@ -128,9 +132,9 @@ extension LocalRepository {
   }
 }
 
-/// A repository whose contents can also be followed: what a view model with live results needs.
+/// The calls that a view model with live results needs: those of a repository, and its results and changes over time.
 ///
-/// `LocalRepository` conforms, and so can a test's own. ``LiveQuery`` follows any of them:
+/// ``LocalRepository`` conforms, and so can a double of a test. ``LiveQuery`` follows any of them:
 ///
 /// ```swift
 /// @MainActor final class BestSpots {
@@ -141,17 +145,17 @@ extension LocalRepository {
 /// }
 /// ```
 ///
-/// `LarderTesting` has `ScriptedSequence`, which gives the results that a test tells it to.
+/// For tests, `LarderTesting` has `ScriptedSequence`, which returns results that the test sends to it.
 public protocol ObservableRepository<Item>: Repository {
-  /// The results of a query over time; its iterators throw `.unsupported` for a query that cannot be answered.
+  /// The sequence of a query's results over time, whose iterators throw `.unsupported` if the query cannot be answered.
   associatedtype Results: AsyncSequence<[Item], RepositoryError> & Sendable
-  /// The committed changes over time.
+  /// The sequence of the committed changes over time.
   associatedtype Changes: AsyncSequence<ChangeSet<Item>, RepositoryError> & Sendable
 
-  /// Returns the results of a query: the current ones first, then the newest ones whenever they differ.
+  /// Returns the results of a query: the current result first, then the newest result whenever it differs.
   func results(of query: Query<Item>) -> Results
 
-  /// Returns what is committed from now on, or after a revision, in the order of commits.
+  /// Returns the changes that are committed from now on, or after a revision, in the order of commits.
   func changes(since revision: Revision?) -> Changes
 }
 

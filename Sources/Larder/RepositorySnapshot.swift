@@ -1,12 +1,15 @@
-/// The records of a repository at one commit: an immutable value that answers at once.
+/// An immutable value with the records of a repository at one commit, which is read without `await`.
 ///
 /// ```swift
 /// let snapshot = spots.snapshot
 /// let best = try snapshot.fetch(Query().sorted(by: \.rating, .reverse).limit(20))
 /// ```
 ///
-/// Taking a snapshot copies a few pointers, and reads never wait. It stays as it is whatever is written later, and keeps the memory of its
-/// records alive. It works on the calling thread: use ``LocalRepository/fetch(_:)`` for a query that looks at many records.
+/// Use a snapshot in the body of a view, and for several reads that must be of one commit. Taking one copies a few pointers, and reads
+/// never wait. Later writes do not change it.
+///
+/// A snapshot works on the calling thread. For a query that examines many records, use ``LocalRepository/fetch(_:)``. Do not keep a
+/// snapshot longer than you need it, because it keeps its records in memory.
 ///
 /// ## Topics
 ///
@@ -27,32 +30,32 @@
 /// - ``undecodable``
 public struct RepositorySnapshot<Item: Codable & Identifiable & Sendable>: Sendable
 where Item.ID: Hashable & Codable & Sendable {
-  /// The newest commit of the store when the snapshot was taken.
+  /// Newest commit of the store at the time the snapshot was taken.
   public let revision: Revision
   let collection: String
   let records: RecordMap
   let coder: RecordCoder<Item>
-  /// The indexes of the same commit, as far as they had been built.
+  /// Indexes at the same commit, as far as they had been built.
   var indexes = IndexSet()
 
-  /// The number of records that are stored, those that do not decode included.
+  /// Number of stored records, including those that do not decode.
   ///
-  /// Cost: none. ``count(_:)`` and ``LocalRepository/count(_:)`` count those that decode.
+  /// Cost: none. ``count(_:)`` and ``LocalRepository/count(_:)`` count only records that decode.
   public var count: Int { records.count }
 
-  /// Returns the record with this id, or `nil` when there is none.
+  /// Returns the record with this id, or `nil` if there is none.
   ///
-  /// Cost: a hash look-up; the first touch of a record also decodes it.
-  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge`, or `.newerSchema` (of a foreign commit by a newer app) for a record that
-  ///   is there but cannot be read as `Item`; `.invalidKey` for an id that cannot be a key.
+  /// Cost: a hash look-up. The first read of a record also decodes it.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge`, or `.newerSchema` (from a newer app in another process) for a stored
+  ///   record that cannot be read as `Item`. `.invalidKey` for an id that cannot be a key.
   public func find(by id: Item.ID) throws(RepositoryError) -> Item? {
     try records.value(for: coder.keys.key(for: id), coder)
   }
 
-  /// Returns all records that decode, in the order of their keys' bytes; ``undecodable`` lists the others.
+  /// Returns all records that decode, sorted by the bytes of their keys.
   ///
-  /// Cost: linear, and a decode for each record that was not touched yet, on the calling thread. ``LocalRepository/loadAll()`` decodes in
-  /// parallel, away from the caller's actor.
+  /// ``undecodable`` lists the other records. Cost: linear, and a decode for each record that was not read yet, on the calling thread.
+  /// ``LocalRepository/loadAll()`` decodes in parallel, away from the caller's actor.
   public func loadAll() -> [Item] {
     var items: [Item] = []
     items.reserveCapacity(count)
@@ -62,17 +65,18 @@ where Item.ID: Hashable & Codable & Sendable {
     return items
   }
 
-  /// Returns the commit that wrote the record with this id; `nil` when there is none, or when the id cannot be a key.
+  /// Returns the revision of the record with this id, or `nil` if there is no such record or the id cannot be a key.
   public func revision(of id: Item.ID) -> Revision? {
+    // No record can be stored under an id that is no key, so this is not an error here.
     do throws(RepositoryError) { return records[try coder.keys.key(for: id)]?.revision } catch { return nil }
   }
 
-  /// The records that are whole but do not decode as `Item`, with the reason.
+  /// Records that are intact but do not decode as `Item`, each with the reason.
   ///
-  /// They are kept, and carried through every rewrite: `.decodingFailed`, `.migrationFailed` where a migration could not bring them up,
-  /// `.tooLarge`, or `.newerSchema` where a newer app has committed them meanwhile.
+  /// They are kept, and carried through every rewrite. The reasons are `.decodingFailed`, `.migrationFailed` if a migration step failed,
+  /// `.tooLarge`, and `.newerSchema` if a newer app has committed the record meanwhile.
   ///
-  /// Cost: decodes every record that was not touched yet.
+  /// Cost: decodes every record that was not read yet.
   public var undecodable: [UndecodableRecord] {
     records.ordered().compactMap { slot in
       do throws(RepositoryError) {
@@ -86,36 +90,37 @@ where Item.ID: Hashable & Codable & Sendable {
 }
 
 extension RepositorySnapshot {
-  /// Returns the records that meet the query, in its order; at once, on the calling thread: for the body of a view.
+  /// Returns the records that meet the query, in its order, at once on the calling thread.
   ///
-  /// An index is used that had been built when the snapshot was taken: open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``,
-  /// or call ``LocalRepository/fetch(_:)`` once before. Without it every record is looked at, and decoded at its first touch; an index of
-  /// words is built for this call alone.
-  /// - Throws: `.unsupported` when the query cannot be evaluated, with the reason; `.decodingFailed` for a ``Query/strict()`` one while a
+  /// Use it in the body of a view. It uses the indexes that had been built when the snapshot was taken: open the repository with
+  /// `StoreOptions.indexing` ``StoreOptions/Indexing/eager``, or call ``LocalRepository/fetch(_:)`` once before. Without an index, every
+  /// record is tested, and decoded when it is first read. An index of words is built for this call alone.
+  /// - Throws: `.unsupported` if the query cannot be evaluated, with the reason. `.decodingFailed` for a ``Query/strict()`` query while a
   ///   record does not decode.
   public func fetch(_ query: Query<Item>) throws(RepositoryError) -> [Item] {
     try run(query).items()
   }
 
-  /// Returns the first record that meets the query, or `nil` when none does.
+  /// Returns the first record that meets the query, or `nil` if none does.
   ///
   /// Cost: as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public func first(_ query: Query<Item>) throws(RepositoryError) -> Item? {
+    // A limit of 0 stays as it is, and so does a negative limit, which `fetch` refuses.
     try fetch(query.limit(min(query.shape.maximum ?? 1, 1))).first
   }
 
-  /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
+  /// Returns the number of records that meet the query, which is the number that ``fetch(_:)`` would return.
   ///
-  /// Cost: two searches where an ordered or unique index answers the whole query; for all records, a decode of those that were not touched
-  /// yet, on the calling thread; otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` counts what is stored, for nothing.
+  /// Cost: two searches if an ordered or unique index answers the whole query. For all records, a decode of the records that were not read
+  /// yet, on the calling thread. Otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` returns the number of stored records at no cost.
   /// - Throws: as ``fetch(_:)``.
   public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
 
   private func run(_ query: Query<Item>) throws(RepositoryError) -> TypedQueryRun<Item> {
     try query.shape.check()
     let state = CollectionState(records: records, indexes: indexes)
-    // Places and values can be looked at without an index, words cannot.
+    // A place or a value can be tested in each record without an index. The rank of words cannot, so only that index is built.
     let missing = indexes.missing(for: query.shape).filter { indexes.definitions[$0].kind == .fullText }
     return try TypedQueryRun(query, coder, state.building(missing))
   }

@@ -8,29 +8,29 @@ extension Store {
   /// try await store.copy(to: SQLiteBackend(file: database))
   /// ```
   ///
-  /// The copy has every record of every collection as its stored bytes, those that do not decode or are over a limit included; with the
-  /// revisions, the schema versions, and the tombstones that are still known. So a compare-and-set with a revision from before goes
-  /// through, and ``LocalRepository/changes(since:)`` resumes, in the copy as in this store. It is a store of its own, with another
+  /// The copy has every record of every collection as its stored bytes, including records that do not decode or are over a limit. It also
+  /// has the revisions, the schema versions, and the tombstones that are still kept. So a compare-and-set with an earlier revision
+  /// succeeds, and ``LocalRepository/changes(since:)`` resumes, in the copy as in this store. The copy is a store of its own, with another
   /// ``OpenReport/storeID``.
   ///
-  /// All or nothing: the records are one commit of the target, which is read back and compared before this returns. If it throws, or the
-  /// process ends before, the target holds nothing or everything; delete what it has made before the call is repeated, since
-  /// the range in which ``LocalRepository/changes(since:)`` can resume may be missing in it.
+  /// All or nothing: the records are one commit of the target, which is read back and compared before the call returns. If it throws, or
+  /// the process ends before, the target holds nothing or everything. Then delete the files of the target before you call it again, because
+  /// the range in which ``LocalRepository/changes(since:)`` can resume may be missing in them.
   ///
-  /// The copy is of one commit, and its target is closed when this returns. This store stays as it is, and may be used meanwhile.
+  /// The copy is of one commit, and its target is closed when the call returns. This store stays as it is, and you can use it meanwhile.
   ///
-  /// Cost: reads the whole store, while its writes wait and its reads do not; then writes and reads the copy, beside both. All records
-  /// are in memory once more meanwhile.
+  /// Cost: reads the whole store, while its writes wait and its reads do not. Then it writes and reads the copy, while this store's writes
+  /// go on. All records are in memory a second time meanwhile.
   /// - Parameter target: A backend that is not open, for a file that does not exist yet or for an empty store.
-  /// - Returns: What reading the copy back has found, without problems.
-  /// - Throws: `.alreadyExists` for a target that holds something, which is left as it was; `.tooLarge` when the target cannot hold
-  ///   everything in one commit (2 GiB and 16 million records for a JSON file); `.unsupported` for a store whose backend cannot be read
-  ///   again; `.full` and what else opening and writing the target throw; `.inputOutput`, `.corrupted`, `.poisoned` and `.closed` of this
-  ///   store.
+  /// - Returns: The report of reading the copy back, which has no problems.
+  /// - Throws: `.alreadyExists` for a target that holds something, which is left as it was. `.tooLarge` if the target cannot hold
+  ///   everything in one commit (2 GiB and 16 million records for a JSON file). `.full` if there is no space. `.unsupported` for a store
+  ///   whose backend cannot be read again. See <doc:Errors>.
   @discardableResult
   public func copy(to target: any StorageBackend) async throws(RepositoryError) -> VerifyReport {
     let contents = try await core.maintain { [core] (backend) throws(RepositoryError) in
       let contents = try StoreContents(of: backend)
+      // A backend that reads less than was committed would give a copy with records missing.
       guard contents.commit.number >= core.state.commit else {
         throw RepositoryError(
           .unsupported, "expected commit \(core.state.commit) from `readAll` of the backend, found commit \(contents.commit)",
@@ -38,41 +38,42 @@ extension Store {
       }
       return contents
     }
+    // On a thread of its own, so that this store's writes go on while the copy is written.
     return try await StoreExecutor(label: "larder.copy").run { () throws(RepositoryError) in try contents.fill(target) }
   }
 }
 
-/// Everything that a store holds at one commit, as backends see it.
+/// All records and tombstones of a store at one commit, in the form that backends read and write.
 struct StoreContents: Sendable {
   private var records: [StoredRecord]
   let commit: Revision
   private let recordCount: Int
   private let tombstoneCount: Int
 
-  /// Reads an open backend again.
+  /// Reads the contents of an open backend again.
   ///
-  /// On its executor only, between two commits.
+  /// Call it on the backend's executor only, between two commits.
   init(of backend: any StorageBackend) throws(RepositoryError) {
     var found: [StoredRecord] = []
     let report = try backend.readAll { found.append($0) }
     commit = report.commit
-    // A deletion up to the horizon says nothing: others of that time are forgotten.
+    // The store has forgotten some tombstones up to the horizon, so the remaining ones of that time would be incomplete.
     records = found.filter { $0.value != nil || $0.revision > report.tombstoneHorizon }
     recordCount = records.count { $0.value != nil }
     tombstoneCount = records.count - recordCount
     guard report.tombstoneHorizon > .zero, let some = found.first else { return }
-    // The seam has no call that sets the horizon. But a target that may keep as many tombstones as there are forgets this one, which is
-    // older than all of them, at its checkpoint, and remembers its revision as the horizon.
+    // A backend has no call that sets the horizon. This tombstone is older than all others and one more than the target may keep, so the
+    // target's checkpoint forgets it and takes its revision as the horizon.
     let key = RecordKey("larder-horizon-\(UUID().uuidString)")
     records.append(
       StoredRecord(
         collection: some.collection, key: key, revision: report.tombstoneHorizon, schemaVersion: some.schemaVersion, value: nil))
   }
 
-  /// The records in the order of their commits, as a batch has them.
+  /// Records in the order of their commits, which a batch requires.
   private var ordered: [StoredRecord] { records.sorted { $0.revision < $1.revision } }
 
-  /// Writes everything to a target that is new or empty, and closes it.
+  /// Writes everything to a target that is new or empty, reads it back, and closes it.
   func fill(_ target: any StorageBackend) throws(RepositoryError) -> VerifyReport {
     try openEmpty(target)
     do throws(RepositoryError) {
@@ -90,7 +91,7 @@ struct StoreContents: Sendable {
       try target.close()
       return report
     } catch {
-      // The failure is what the caller must hear of; what was committed is durable, and what was not is not there.
+      // The first error is the cause. Closing after it loses nothing, because a commit that returned is durable.
       do throws(RepositoryError) { try target.close() } catch {}
       throw error
     }
@@ -98,6 +99,7 @@ struct StoreContents: Sendable {
 
   private func openEmpty(_ target: any StorageBackend) throws(RepositoryError) {
     var isEmpty = true
+    // Room for exactly the tombstones of this store, so that the checkpoint forgets only the one that marks the horizon.
     let options = StoreOptions(limits: .init(tombstones: tombstoneCount))
     let report = try target.open(options) { _ in isEmpty = false }
     do throws(RepositoryError) {
@@ -107,6 +109,7 @@ struct StoreContents: Sendable {
       }
       _ = try target.recover(report)
     } catch {
+      // Not `close()`, which could write to a target that was refused.
       target.abandon()
       throw error
     }
@@ -114,7 +117,9 @@ struct StoreContents: Sendable {
 }
 
 extension StorageBackend {
-  /// Reads its own main file as a copy: right for a backend that keeps a store in files and implements ``readCopy(at:_:)``.
+  /// Reads the backend's own main file with ``readCopy(at:_:)``.
+  ///
+  /// This implementation is right for a backend that keeps a store in files and implements ``readCopy(at:_:)``.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try readCopy(at: URL(fileURLWithPath: name, isDirectory: false), visit)
   }

@@ -1,56 +1,61 @@
 internal import Synchronization
 
 extension Store {
-  /// Returns the position of a collection whose values are used as they are stored; it is made when it is new.
+  /// Returns the position of a collection that is read and written as stored values, and creates the collection if it is new.
   package func collection(named name: String) -> Int { core.collection(named: name) }
 
-  /// The newest commit, as values that are stored.
+  /// A snapshot of the newest commit, as stored values.
   package var stored: StoredSnapshot {
+    // A record whose value was migrated holds bytes of this version, and not of the version in which it is stored.
     StoredSnapshot(state: core.state, versions: core.register.triggers.mapValues(\.coder.schemaVersion))
   }
 
-  /// Whether other processes may write the store.
+  /// True if other processes may write the store.
   package var isShared: Bool { core.options.access == .shared }
 
-  /// The limits of the store.
+  /// Size limits of the store's records.
   package var limits: StoreOptions.Limits { core.options.limits }
 
-  /// The triggers of the collections that have one, by the names of these.
+  /// Triggers that run beside each change, by the names of their collections.
   package var recordTriggers: [String: any RecordTrigger] {
+    // Read before the names: a repository that opens meanwhile adds its name first, so each position here has one.
+    let triggers = core.register.triggers
     let names = core.state.names
     var named: [String: any RecordTrigger] = [:]
-    for (position, trigger) in core.register.triggers { named[names[position]] = trigger.trigger }
+    for (position, trigger) in triggers { named[names[position]] = trigger.trigger }
     return named
   }
 
-  /// Runs reads and writes of stored values as one write, whose changes observers are told to be of another device.
+  /// Runs reads and writes of stored values as one write, whose changes observers receive as changes of another device.
   ///
-  /// - Throws: what the closure throws, and then nothing was written; otherwise as ``transaction(durability:_:)``.
+  /// - Throws: the error of the closure, and then nothing was written. Otherwise as ``transaction(durability:_:)``.
   package func writeStored<Output: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
     try await core.write(durability) { (pending) throws(RepositoryError) in
+      // Marks the write as remote, so that no trigger puts its changes into the outbox and sends them back.
       pending.beginStored()
       return try body(&pending)
     }
   }
 }
 
-/// A commit of a store, as values that are stored.
+/// A store at one commit, as stored values.
 package struct StoredSnapshot: Sendable {
   let state: StoreState
-  /// The versions that values of tracked collections are brought up to, by their positions.
+  /// Schema versions of migrated values in tracked collections, by the positions of the collections.
   let versions: [Int: Int]
 
-  /// Returns the position of a collection; `nil` for one that does not exist.
+  /// Returns the position of a collection, or `nil` if it does not exist.
   package func collection(named name: String) -> Int? { state.names.firstIndex(of: name) }
 
-  /// Returns a record of a collection as it is stored; `nil` when there is none.
+  /// Returns the stored value of a record, or `nil` if there is none.
   package func stored(_ key: RecordKey, in collection: Int) -> StoredValue? {
+    // Here and below, a collection that was created after the snapshot has a position beyond its end.
     collection < state.collections.count ? state.collections[collection].records[key]?.stored(versions[collection]) : nil
   }
 
-  /// Returns whether a collection has a record.
+  /// Returns true if a collection has a record with this key.
   package func has(_ key: RecordKey, in collection: Int) -> Bool {
     collection < state.collections.count && state.collections[collection].records[key] != nil
   }
@@ -60,12 +65,12 @@ package struct StoredSnapshot: Sendable {
     collection < state.collections.count ? state.collections[collection].records.count : 0
   }
 
-  /// The newest commit.
+  /// Newest commit in the snapshot.
   package var revision: Revision { Revision(state.commit) }
 
   /// Visits the records of a collection that were written after a commit, in no order.
   ///
-  /// Cost: a look at each record.
+  /// Cost: one comparison for each record of the collection.
   package func visit(_ collection: Int, after commit: Revision, _ body: (RecordKey, StoredValue) -> Void) {
     guard collection < state.collections.count else { return }
     state.collections[collection].records.visit { slot in
@@ -76,41 +81,43 @@ package struct StoredSnapshot: Sendable {
 }
 
 extension PendingState {
-  /// Inserts or replaces a value of a repository.
+  /// Inserts a value of a repository, or replaces the one with its id.
   ///
-  /// - Throws: as a save of it.
+  /// - Throws: as a save of the value.
   package mutating func save<Item>(_ item: Item, in repository: LocalRepository<Item>) throws(RepositoryError) {
     try put(repository.coder.encode(item, decoding: false), in: repository.collection)
   }
 
-  /// Returns a value of a repository; `nil` when there is none.
+  /// Returns a value of a repository, or `nil` if there is none with this id.
   ///
-  /// - Throws: `.invalidKey`; `.decodingFailed`, `.migrationFailed`, `.newerSchema` for a stored value that cannot be read.
+  /// - Throws: `.invalidKey` for an id that cannot be a key. `.decodingFailed`, `.migrationFailed` or `.newerSchema` for a stored value
+  ///   that cannot be read.
   package func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
     try collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
   }
 
   /// Deletes a value of a repository, if there is one.
   package mutating func delete<Item>(_ id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) {
+    // `erase` checks no version and runs no trigger. LarderSync deletes from its own collections, which have neither.
     erase(try repository.coder.keys.key(for: id), in: repository.collection)
   }
 }
 
 extension Store {
-  /// Returns the records of a collection that are changed from now on, whoever changes them.
+  /// Starts collecting the keys of records of a collection that any writer changes from now on.
   package func changes(of collection: Int) -> StoredChanges {
     let changes = StoredChanges()
     core.hub.register(changes, for: collection)
     return changes
   }
 
-  /// The newest commit that ``StoredChanges`` were told of; zero before the first.
+  /// The newest commit that was announced to ``StoredChanges``, or zero before the first.
   ///
-  /// On the store's executor it is the newest one, as in a closure of ``writeStored(durability:_:)``; elsewhere it may be behind.
+  /// On the store's executor, as in a closure of ``writeStored(durability:_:)``, it is the newest commit. Elsewhere it may be older.
   package var announced: Revision { core.hub.progress.revision }
 }
 
-/// The records of a collection that have changed and that its one reader has not asked for yet, each once.
+/// A set of the keys of changed records of one collection, which its one reader empties.
 package final class StoredChanges: ChangeObserver {
   private let keys = Mutex<Set<RecordKey>>([])
 
@@ -118,9 +125,10 @@ package final class StoredChanges: ChangeObserver {
     if !changes.isEmpty { keys.withLock { $0.formUnion(changes.lazy.map(\.key)) } }
   }
 
+  // Nothing to do: the reader polls with `take()`, so no task waits for the end.
   func finish() {}
 
-  /// Returns the keys of all that have changed since the last call.
+  /// Returns the keys of all records that have changed since the last call.
   package func take() -> Set<RecordKey> {
     keys.withLock { keys in
       defer { keys = [] }
@@ -130,12 +138,12 @@ package final class StoredChanges: ChangeObserver {
 }
 
 extension PendingState {
-  /// Returns the records of a collection that are changed by writes that are committed together with this one, and come before it.
+  /// Returns the keys of records that earlier writes of the same commit have changed in a collection.
   package func staged(in collection: Int) -> [RecordKey] { changes.lazy.filter { $0.collection == collection }.map(\.key) }
 }
 
 extension Store {
-  /// Returns the records of a collection that are changed from now on by writes of this device, of this process or of another one.
+  /// Starts collecting the keys of records of a collection that this device changes from now on, in this process or another one.
   package func edits(of collection: Int) -> StoredEdits {
     let edits = StoredEdits()
     core.hub.register(edits, for: collection)
@@ -143,12 +151,13 @@ extension Store {
   }
 }
 
-/// The records of a collection that writes of this device have changed and that its one reader has not taken yet, each once.
+/// A set of the keys of records of one collection that this device has changed, which its one reader awaits and empties.
 package final class StoredEdits: ChangeObserver {
   private let keys = Mutex<Set<RecordKey>>([])
   private let signal = Signal()
 
   func receive(_ changes: [RecordChange], commit: Revision) {
+    // Values that came from other devices must not be sent back, and a migration does not change the meaning of a record.
     let edited = changes.lazy.filter { $0.origin != .remote && $0.origin != .migration }.map(\.key)
     let isEmpty = keys.withLock { keys in
       keys.formUnion(edited)
@@ -159,9 +168,12 @@ package final class StoredEdits: ChangeObserver {
 
   func finish() { signal.finish() }
 
-  /// Returns the keys of all that have changed, as soon as there are some; `nil` once the store is closed, and when the task is cancelled.
+  /// Returns the keys of all records that have changed, as soon as there are any.
+  ///
+  /// It returns `nil` when the store is closed and when the task is cancelled.
   package nonisolated(nonsending) func next() async -> Set<RecordKey>? {
     while !Task.isCancelled {
+      // Both are read before the keys. A change that comes after them ends the wait, and changes before the end are still returned.
       let (moment, isFinished) = (signal.moment, signal.isFinished)
       let taken = keys.withLock { keys in
         defer { keys = [] }

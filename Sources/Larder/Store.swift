@@ -1,20 +1,43 @@
 public import Foundation
 
-/// One backend with many repositories, and transactions across them.
+/// An open store with many repositories, one backend, and transactions across the repositories.
 ///
 /// ```swift
+/// // Several types in one JSON file
 /// let store = try await Store.open(JSONFileBackend(file: url))
 /// let spots = try await store.repository(RepositorySchema<Spot>("spots"))
 /// let visits = try await store.repository(RepositorySchema<Visit>("visits"))
+///
+/// // A write to both of them in one commit
 /// try await store.transaction { transaction in
 ///   try transaction.save(spot, in: spots)
 ///   try transaction.save(visit, in: visits)
 /// }
 /// ```
 ///
-/// Opening costs one pass over the file; each repository of it costs nothing but its unique indexes. A store stays open
-/// as long as it or one of its repositories is kept, or until ``close()``. For a single collection, ``LocalRepository``
-/// opens a store of its own.
+/// Open a store once, and pass its repositories to your code. Use them as any other ``LocalRepository``. All of them share the store's
+/// file, its journal and its commits.
+///
+/// ## Threads and lifetime
+///
+/// Call a store from every thread, actor and task. Reads return from memory and never wait. Writes of all its repositories are committed by
+/// one executor, and writes that arrive together share a sync.
+///
+/// Opening costs one pass over the file, and each repository costs nothing but its unique indexes. A store stays open as long as it or one
+/// of its repositories is kept, or until ``close()``.
+///
+/// ## When to use another type
+///
+/// - Use ``LocalRepository`` for a single collection. It opens a store of its own.
+/// - Use ``snapshot`` to read several repositories at one commit. A transaction that only reads waits for its turn among the writes.
+///
+/// ## Avoid
+///
+/// - Do not open a file twice. A second opening for writing throws `.alreadyOpen`, unless both are `.shared`.
+/// - Do not rename a collection without ``RepositorySchema/renamedFrom``. A store may have several collections, so a new name opens a new,
+///   empty one.
+/// - Do not keep a lock while iOS suspends your app. For a file in an app group, call ``suspend()`` and ``resume()``: <doc:InAnXcodeApp>.
+/// - Do not copy the file of an open store. Use ``backup(to:)``, or ``copy(to:)`` for another kind of backend.
 ///
 /// ## Topics
 ///
@@ -49,6 +72,9 @@ public import Foundation
 /// - ``dryRun(_:schema:options:)``
 public final class Store: Sendable {
   let core: StoreCore
+  /// Use of the store by this object, which lasts as long as the object.
+  ///
+  /// The last use to end also ends the migrations.
   private let use: StoreUse
 
   private init(_ core: StoreCore) {
@@ -56,39 +82,42 @@ public final class Store: Sendable {
     use = StoreUse(core)
   }
 
-  /// Opens the store that a backend keeps, or creates it.
+  /// Opens the store of a backend, or creates it.
   ///
-  /// Recovers from a crash: schemas are named later, by ``repository(_:)``, which may refuse a collection of a store
-  /// that is open and recovered by then.
+  /// Opening also recovers from a crash. Schemas follow later, with ``repository(_:)``, which may refuse a collection of a store that is
+  /// open and recovered by then.
   ///
-  /// - Throws: `.corrupted`, `.newerSchema`, `.notOurStore`, `.dataMissing`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`,
-  ///   `.inputOutput`, `.full`; `.unsupported` for options that the backend cannot serve. What is refused is left as it was, and
-  ///   nothing acknowledged is lost where recovering fails.
+  /// - Throws: `.locked` or `.alreadyOpen` if the store is open elsewhere. `.protectedDataUnavailable` if the system refuses access.
+  ///   `.unsupported` for options that the backend cannot serve. A store that is refused is left as it was, and nothing that was
+  ///   acknowledged is lost if recovering fails. See <doc:Errors>.
   public static func open(_ backend: any StorageBackend, options: StoreOptions = .init()) async throws(RepositoryError) -> Store {
+    // There is no schema to check yet, so recovery need not wait for one.
     Store(try await StoreCore.open(backend, options) { (_) throws(RepositoryError) in })
   }
 
-  /// The findings of opening the store, or of the last ``resume()`` that had to read it anew.
+  /// The findings of opening the store, or of the last ``resume()`` that had to read it again.
   public var openReport: OpenReport { core.openReport }
 
-  /// Returns the repository of a collection; repositories of one name share their records.
+  /// Returns the repository of a collection, which shares its records with all repositories of the same name.
   ///
-  /// Moves the records of ``RepositorySchema/renamedFrom`` first, if there are any.
-  /// - Throws: `.newerSchema` when a record was written by a newer version; what a save throws, where records move; `.unsupported` for a
-  ///   schema that cannot be stored, for records that cannot move (both names have some, or the old one was synced), or for one that has
-  ///   another type or other indexes than the first repository of the name since the store was opened, even if that was dropped or refused.
+  /// Records under the name in ``RepositorySchema/renamedFrom`` are moved first, if there are any.
+  /// - Throws: `.newerSchema` if a newer version wrote a record. `.unsupported` for a schema that cannot be stored, for records that cannot
+  ///   move (both names have some, or the old one was synced), and for a schema with another type or other indexes than the first
+  ///   repository of the name had since the store was opened, even if that one was dropped or refused. If records move, also the errors of
+  ///   a save.
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
     let repository = try LocalRepository(core: core, schema: schema, ownsStore: false)
     try await repository.prepare()
+    // Only now, so that the records that `prepare()` has moved here are rewritten too.
     await repository.beginMigration()
     return repository
   }
 
-  /// Runs reads and writes on several repositories as one: all of them or none, with no other write between.
+  /// Runs reads and writes on several repositories as one commit, all of them or none, with no other write between.
   ///
-  /// The closure is synchronous and runs on the store's executor; it sees its own writes.
-  /// - Returns: What the closure returns, once its writes are durable.
-  /// - Throws: what the closure throws, and then nothing was written; otherwise as ``LocalRepository/transaction(durability:_:)``.
+  /// The closure is synchronous and runs on the store's executor, where its reads include its own writes.
+  /// - Returns: The value that the closure returns, once its writes are durable.
+  /// - Throws: the error of the closure, and then nothing was written. Otherwise as ``LocalRepository/transaction(durability:_:)``.
   @concurrent @discardableResult
   public func transaction<R: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws -> R
@@ -96,76 +125,78 @@ public final class Store: Sendable {
     try await core.transaction(durability, body).get()
   }
 
-  /// Makes every earlier write survive power loss; needed only after `.buffered` writes.
+  /// Makes every earlier write survive power loss.
   ///
-  /// - Throws: `.outcomeUnknown` when the sync fails, after which writes throw `.poisoned`; `.dataMissing`, or `.locked` for a journal of
-  ///   another process; `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
+  /// Call `flush()` after `.buffered` writes. Other writes do not need it.
+  ///
+  /// - Throws: `.outcomeUnknown` if the sync fails, and from then on writes throw `.poisoned`. `.dataMissing` if the files are gone, and
+  ///   `.locked` if the journal is another process's. See <doc:Errors>.
   public func flush() async throws(RepositoryError) { try await core.flush() }
 
   /// Folds the journal into the main file.
   ///
-  /// Happens by itself by size, and on close and when idle where it is worth what it rewrites.
+  /// You seldom need this call. A checkpoint runs by itself when the journal is large, and when the store is idle or closed if that is
+  /// worth the rewriting.
   ///
   /// Cost: reads and writes the whole main file, beside other writes.
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
-  ///   damaged; `.dataMissing`, or `.locked` for a journal of another process; `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported`
-  ///   for a JSON file opened `.readOnly`.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`, and then the store goes on as before. `.corrupted` if the old file
+  ///   is damaged. `.unsupported` for a JSON file opened `.readOnly`. See <doc:Errors>.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpointer.checkpoint(core) }
 
-  /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.
+  /// Reads the commits of other processes into a store that is open `.shared` or `.readOnly`.
   ///
-  /// Happens by itself within ``StoreOptions/pollInterval`` and before every write.
+  /// A store also does this within ``StoreOptions/pollInterval``, and before every write.
   ///
-  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then reads go on as before; `.poisoned`, `.closed`.
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then reads go on as before. See <doc:Errors>.
   public func refresh() async throws(RepositoryError) { try await core.refresh() }
 
-  /// Gives up every lock before the system stops the process, and keeps the store usable for reading.
+  /// Releases every lock before the system suspends the process, and keeps the store readable.
   ///
   /// iOS ends a process that is suspended while it holds a lock on a file of a shared container (`0xDEAD10CC`). Call this when the app goes
-  /// to the background, and ``resume()`` when it comes back; <doc:InAnXcodeApp> says where. In between another process may use the store.
+  /// to the background, and ``resume()`` when it comes back: see <doc:InAnXcodeApp>. In between, another process may use the store.
   ///
-  /// Reads, snapshots, live queries and observers go on with what is in memory. A write waits for ``resume()``, at most for
-  /// ``StoreOptions/suspensionTimeout``, and then throws `.suspended`. What else needs the files throws it at once: `checkpoint`, `backup`,
-  /// `flush`, `refresh`; `verify` reports it. A checkpoint that runs beside commits is given up, and nothing is lost with it.
+  /// Reads, snapshots, live queries and observers go on with the records in memory. A write waits for ``resume()``, at most for
+  /// ``StoreOptions/suspensionTimeout``, and then throws `.suspended`. The other calls that need the files throw it at once: `checkpoint`,
+  /// `backup`, `flush` and `refresh`. `verify` reports it. A checkpoint that runs beside commits is given up, and nothing is lost with it.
   ///
-  /// What was acknowledged is durable when this returns, buffered writes too. The second call does nothing, nor does one on a closed store.
+  /// Everything that was acknowledged is durable when this returns, buffered writes too. A second call does nothing, and neither does a
+  /// call on a closed store.
   ///
-  /// Cost: the writes that wait already, as far as one commit takes them, and some syncs. A backup or a verification that runs is waited
-  /// for.
+  /// Cost: the writes that wait already, as far as one commit takes them, and some syncs. The call also waits for a backup or a
+  /// verification that is running.
   public nonisolated(nonsending) func suspend() async { await core.suspend() }
 
-  /// Takes the locks again, and takes in what other processes have committed since ``suspend()``.
+  /// Takes the locks again, and reads the commits that other processes have made since ``suspend()``.
   ///
-  /// Observers are told of those commits, and the writes that wait go on after them. The call does nothing when the store is not suspended.
+  /// Observers receive those commits, and then the waiting writes go on. The call does nothing if the store is not suspended.
   ///
-  /// An exclusive store that another process has written may have to be read anew, and ``openReport`` then says what was found: a SQLite
-  /// store always, and a JSON file after a checkpoint. Each close of a JSON file of up to 1 MiB makes one.
+  /// An exclusive store that another process has written may have to be read again, and ``openReport`` then has the findings. A SQLite
+  /// store is always read again, and a JSON file after a checkpoint, which each close of a JSON file of up to 1 MiB makes.
   ///
-  /// Cost: under a millisecond where nobody has written. Otherwise a `.shared` store, or a JSON file whose journal another process has
-  /// continued, reads what was committed meanwhile. A store that is read anew takes about twice as long as opening it.
-  /// - Throws: `.locked` or `.alreadyOpen` while another process, or another store of this one, has the file; `.dataMissing` when another
-  ///   file, or an older copy, has taken the place of the store; otherwise as ``open(_:options:)``. The store stays suspended, and a later
-  ///   call may succeed. `.poisoned` after a failed sync, `.closed`.
+  /// Cost: under a millisecond if no other process has written. Otherwise a `.shared` store, or a JSON file whose journal another process
+  /// has continued, reads the new commits. A store that is read again takes about twice as long as opening it.
+  /// - Throws: `.locked` or `.alreadyOpen` while another process, or another store of this one, has the file. `.dataMissing` if another
+  ///   file, or an older copy, is in the place of the store. Otherwise as ``open(_:options:)``. The store stays suspended, and a later call
+  ///   may succeed. `.poisoned` after a failed sync. `.closed`.
   public nonisolated(nonsending) func resume() async throws(RepositoryError) { try await core.resume() }
 
-  /// Reads everything back from storage and compares every checksum, changing nothing.
+  /// Reads everything back from storage and compares every checksum, without changing the files.
   ///
-  /// Reports a failed automatic checkpoint, too, and a failed look for the commits of other processes.
+  /// The report also has the error of a failed automatic checkpoint, and of a failed look for the commits of other processes.
   ///
-  /// Cost: reads all files; writes wait meanwhile, reads do not.
+  /// Cost: reads all files. Writes wait for the call, and reads do not.
   public func verify() async -> VerifyReport { await core.verify() }
 
   /// Writes a complete copy of the store to a new file, which the same kind of backend can open.
   ///
-  /// The copy holds one commit whole. Cost: reads and writes all files; writes wait meanwhile, reads do not.
-  /// - Throws: `.alreadyExists` when there is a file at the URL; `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.corrupted`;
-  ///   `.unsupported` for a store in memory, for a JSON file opened `.readOnly`, and for a name that is too long; `.poisoned`, `.closed`.
+  /// The copy has exactly one commit. Cost: reads and writes all files. Writes wait for the call, and reads do not.
+  /// - Throws: `.alreadyExists` if there is a file at the URL. `.full` if there is no space. `.unsupported` for a store in memory, for a
+  ///   JSON file opened `.readOnly`, and for a name that is too long. See <doc:Errors>.
   public func backup(to url: URL) async throws(RepositoryError) { try await core.backup(to: url) }
 
-  /// Commits the writes that are queued, and closes the store; later calls throw `.closed`.
+  /// Commits the queued writes and closes the store, after which calls throw `.closed`.
   ///
-  /// Afterwards only the main file remains, beside a large JSON file perhaps a journal that is not worth folding yet. The second call does
-  /// nothing.
-  /// - Throws: what prevented a clean close; everything committed is safe in any case.
+  /// Only the main file remains, and beside a large JSON file perhaps a journal that is not worth folding yet. A second call does nothing.
+  /// - Throws: the error that prevented a clean close. Everything that was committed is safe in any case.
   public func close() async throws(RepositoryError) { try await core.close() }
 }

@@ -1,6 +1,6 @@
-/// The records of all repositories of a store at one commit: an immutable value that answers at once.
+/// An immutable value with the records of all repositories of a store at one commit, which is read without `await`.
 ///
-/// Several queries over several repositories agree with each other, and no write waits for them:
+/// Queries over several repositories agree with each other, and no write waits for them:
 ///
 /// ```swift
 /// let now = store.snapshot
@@ -9,8 +9,8 @@
 /// ```
 ///
 /// Every call runs on the calling thread, and uses the indexes that had been built when the snapshot was taken. Taking one copies a few
-/// pointers. It stays as it is whatever is written later, also after the store was closed, and keeps the memory of its records alive. For
-/// one repository alone, ``LocalRepository/snapshot`` is the same.
+/// pointers. Later writes do not change it, and it still returns its records after the store was closed. It keeps them in memory. For one
+/// repository, ``LocalRepository/snapshot`` is enough.
 ///
 /// ## Topics
 ///
@@ -27,7 +27,7 @@
 /// - ``revision``
 /// - ``snapshot(of:)``
 public struct StoreSnapshot: Sendable {
-  /// The newest commit of the store when the snapshot was taken.
+  /// Newest commit of the store at the time the snapshot was taken.
   public let revision: Revision
   private let state: StoreState
   private let store: StoreIdentity
@@ -38,18 +38,20 @@ public struct StoreSnapshot: Sendable {
     self.store = store.identity
   }
 
-  /// Returns the records of one repository at this commit.
+  /// Returns a snapshot of one repository at this commit.
   ///
-  /// A repository that was made after the snapshot was taken, with a new name, is empty in it.
+  /// It is empty if the repository has a new name and was created after the snapshot was taken.
   ///
   /// - Throws: `.unsupported` for a repository of another store.
   public func snapshot<Item>(of repository: LocalRepository<Item>) throws(RepositoryError) -> RepositorySnapshot<Item> {
+    // An object of its own, because a new store may get the address of one that is gone.
     guard repository.core.identity === store else {
       throw RepositoryError(.unsupported, "expected a repository of the store that the snapshot is of, found one of another store")
     }
     let collections = state.collections
+    // The position of a repository that was created later is beyond the collections of this commit.
     let collection = repository.collection < collections.count ? collections[repository.collection] : CollectionState()
-    // Where the repository was opened after the snapshot was taken, its declarations are known and none of its indexes is built.
+    // If the repository was opened after the snapshot was taken, its indexes are declared and none of them is built.
     let indexes =
       collection.indexes.areDeclared ? collection.indexes : IndexSet(repository.schema.indexes, repository.coder)
     return RepositorySnapshot(
@@ -57,15 +59,15 @@ public struct StoreSnapshot: Sendable {
       indexes: indexes)
   }
 
-  /// Returns the record with this id, or `nil` when there is none.
+  /// Returns the record with this id, or `nil` if there is none.
   ///
   /// Cost: as ``RepositorySnapshot/find(by:)``.
-  /// - Throws: as ``RepositorySnapshot/find(by:)``; `.unsupported` for a repository of another store.
+  /// - Throws: as ``RepositorySnapshot/find(by:)``, and `.unsupported` for a repository of another store.
   public func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
     try snapshot(of: repository).find(by: id)
   }
 
-  /// Returns all records that decode, in the order of their keys' bytes.
+  /// Returns all records that decode, sorted by the bytes of their keys.
   ///
   /// Cost: as ``RepositorySnapshot/loadAll()``.
   /// - Throws: `.unsupported` for a repository of another store.
@@ -76,12 +78,12 @@ public struct StoreSnapshot: Sendable {
   /// Returns the records that meet the query, in its order.
   ///
   /// Cost: as ``RepositorySnapshot/fetch(_:)``.
-  /// - Throws: as ``RepositorySnapshot/fetch(_:)``; `.unsupported` for a repository of another store.
+  /// - Throws: as ``RepositorySnapshot/fetch(_:)``, and `.unsupported` for a repository of another store.
   public func fetch<Item>(_ query: Query<Item>, in repository: LocalRepository<Item>) throws(RepositoryError) -> [Item] {
     try snapshot(of: repository).fetch(query)
   }
 
-  /// Returns the first record that meets the query, or `nil` when none does.
+  /// Returns the first record that meets the query, or `nil` if none does.
   ///
   /// Cost: as ``RepositorySnapshot/fetch(_:)``.
   /// - Throws: as ``fetch(_:in:)``.
@@ -89,7 +91,7 @@ public struct StoreSnapshot: Sendable {
     try snapshot(of: repository).first(query)
   }
 
-  /// Returns the number of records that meet the query: as many as ``fetch(_:in:)`` would give.
+  /// Returns the number of records that meet the query, which is the number that ``fetch(_:in:)`` would return.
   ///
   /// Cost: as ``RepositorySnapshot/count(_:)``.
   /// - Throws: as ``fetch(_:in:)``.
@@ -99,8 +101,8 @@ public struct StoreSnapshot: Sendable {
 }
 
 extension Store {
-  /// The records of all repositories at the newest commit, as an immutable value.
+  /// An immutable value with the records of all repositories at the newest commit.
   ///
-  /// Cost: a copy of some pointers. It goes on answering after ``close()``, with the last state.
+  /// Cost: a copy of some pointers. The snapshot still returns its records after ``close()``.
   public var snapshot: StoreSnapshot { StoreSnapshot(core.state, of: core) }
 }

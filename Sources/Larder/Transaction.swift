@@ -1,15 +1,33 @@
-/// Reads and writes that are committed together, all or none; given to the closure of `transaction`.
+/// The reads and writes of one commit, which the closure of `transaction` receives.
 ///
 /// ```swift
+/// // Both are stored, or neither
 /// try await store.transaction { transaction in
 ///   try transaction.update(spotID, in: spots) { $0.visitCount += 1 }
 ///   try transaction.insert(Visit(spot: spotID, date: .now), in: visits)
 /// }
 /// ```
 ///
-/// It sees its own writes, and everything that was written before it. It cannot be kept beyond the closure. The closure
-/// runs on the store's executor, one at a time, so it should be quick: reads cost what they cost a repository, without
-/// its parallel decoding, and other writes wait. If it throws, nothing of it is written.
+/// You get a transaction from ``Store/transaction(durability:_:)`` or ``LocalRepository/transaction(durability:_:)``. It may use every
+/// repository of the same store. Its reads include its own writes and everything that was committed before. If the closure throws, nothing
+/// is written. A closure that writes nothing costs no sync.
+///
+/// The closure is synchronous and runs on the store's executor, one at a time, so no other write comes between its reads and its writes. A
+/// transaction cannot be copied or kept beyond the closure.
+///
+/// ## When to use another call
+///
+/// - Use ``LocalRepository/update(_:durability:_:)`` to change one record, and ``LocalRepository/save(contentsOf:durability:)`` to save
+///   many.
+/// - Use ``Store/snapshot`` if you only read. A transaction waits for its turn among the writes.
+///
+/// ## Avoid
+///
+/// - Do not work long in the closure, because other writes wait for it. Reads cost as much as those of a repository, but without its
+///   parallel decoding. Request and compute values before the call.
+/// - Do not expect `.uniqueViolation` inside the closure. Unique indexes are checked when it has returned, so two records may swap their
+///   values.
+/// - Write `Larder.Transaction` in a file that also imports SwiftUI, which has a type of the same name.
 ///
 /// ## Topics
 ///
@@ -36,34 +54,35 @@ public struct Transaction: ~Copyable {
 
   init(_ pending: PendingState, of core: StoreCore) {
     self.pending = pending
+    // An address is enough here, because the store lives until the closure has returned.
     store = ObjectIdentifier(core)
   }
 
   consuming func finish() -> PendingState { pending }
 
-  /// The revision that everything written here will have.
+  /// Revision of everything that the transaction writes.
   public var revision: Revision { pending.revision }
 
-  /// Returns the record with this id as the transaction sees it, or `nil` when there is none.
+  /// Returns the record with this id, as the transaction has left it, or `nil` if there is none.
   ///
-  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge`, `.newerSchema` for a record that cannot be read;
-  ///   `.invalidKey`; `.unsupported` for a repository of another store.
+  /// - Throws: `.decodingFailed`, `.migrationFailed` or `.newerSchema` for a stored record that cannot be read. `.unsupported` for a
+  ///   repository of another store. See <doc:Errors>.
   public func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
     try check(repository)
     return try pending.collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
   }
 
-  /// Returns all records that decode, in the order of their keys' bytes, as the transaction sees them.
+  /// Returns all records that decode, including those that the transaction has written.
   ///
-  /// Cost: linear, on the store's executor.
+  /// They are sorted by the bytes of their keys. Cost: linear, on the store's executor.
   /// - Throws: `.unsupported` for a repository of another store.
   public func loadAll<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> [Item] {
     try snapshot(of: repository).loadAll()
   }
 
-  /// Returns how many records decode, as the transaction sees it: as many as ``loadAll(in:)`` gives.
+  /// Returns the number of records that decode, including those that the transaction has written.
   ///
-  /// Cost: as ``LocalRepository/count(_:)``, on the store's executor.
+  /// It is the number of records that ``loadAll(in:)`` returns. Cost: as ``LocalRepository/count(_:)``, on the store's executor.
   /// - Throws: `.unsupported` for a repository of another store.
   public func count<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> Int {
     let records = try snapshot(of: repository).records
@@ -72,32 +91,34 @@ public struct Transaction: ~Copyable {
 
   func snapshot<Item>(of repository: LocalRepository<Item>) throws(RepositoryError) -> RepositorySnapshot<Item> {
     try check(repository)
+    // Without indexes, because the callers load or count whole collections.
     return RepositorySnapshot(
       revision: pending.latest, collection: repository.schema.name, records: pending.collections[repository.collection].records,
       coder: repository.coder)
   }
 
-  /// Returns the records that meet the query, in its order, as the transaction sees them.
+  /// Returns the records that meet the query, in its order, including records that the transaction has written.
   ///
-  /// Cost: as ``LocalRepository/fetch(_:)``, on the store's executor; an index that no query has needed yet is made here, for this once.
-  /// - Throws: `.unsupported` for a query that cannot be evaluated, or for a repository of another store; `.decodingFailed` for a
-  ///   ``Query/strict()`` one while a record does not decode.
+  /// Cost: as ``LocalRepository/fetch(_:)``, on the store's executor. An index that no query has needed yet is built for this call alone.
+  /// - Throws: `.unsupported` for a query that cannot be evaluated, and for a repository of another store. `.decodingFailed` for a
+  ///   ``Query/strict()`` query while a record does not decode.
   public func fetch<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> [Item] {
     try run(query, in: repository).items()
   }
 
-  /// Returns the first record that meets the query, as the transaction sees it, or `nil` when none does.
+  /// Returns the first record that meets the query, as the transaction has left it, or `nil` if none does.
   ///
   /// - Throws: as ``fetch(_:in:)``.
   public func first<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> Item? {
+    // A limit of 0 stays as it is, and so does a negative limit, which `run` refuses.
     try run(query.limit(min(query.shape.maximum ?? 1, 1)), in: repository).items().first
   }
 
-  /// Returns how many records meet the query, as the transaction sees them: as many as ``fetch(_:in:)`` would give.
+  /// Returns the number of records that meet the query, which is the number that ``fetch(_:in:)`` would return.
   ///
   /// - Throws: as ``fetch(_:in:)``.
   public func count<Item>(
@@ -106,10 +127,10 @@ public struct Transaction: ~Copyable {
     try run(query, in: repository).count()
   }
 
-  /// Deletes all records that meet the query.
+  /// Deletes all records that meet the query, including records that the transaction has written.
   ///
-  /// - Returns: How many there were.
-  /// - Throws: `.newerSchema`; otherwise as ``fetch(_:in:)``.
+  /// - Returns: The number of records that were deleted.
+  /// - Throws: `.newerSchema` if another process has stored a newer version. Otherwise as ``fetch(_:in:)``.
   @discardableResult
   public mutating func delete<Item>(
     where query: Query<Item>, in repository: LocalRepository<Item>
@@ -127,16 +148,16 @@ public struct Transaction: ~Copyable {
     try check(repository)
     try query.shape.check()
     let state = pending.collections[repository.collection]
-    // Not kept: the batch may fail, and a build that is under way elsewhere must find its log.
+    // The built indexes are not kept. The batch may fail, and a build that runs elsewhere must find its log of changes complete.
     return try TypedQueryRun(query, repository.coder, state.building(state.indexes.missing(for: query.shape)))
   }
 
   /// Inserts the record, or replaces the one with its id.
   ///
-  /// Uniqueness is checked when the closure has returned: the transaction itself then throws `.uniqueViolation`.
-  /// - Throws: `.revisionMismatch`, `.invalidKey`, `.encodingFailed`, `.decodingFailed`, `.tooLarge`, `.newerSchema`;
-  ///   what prevented the copy before a migration; `.unsupported` for a repository of another store, and for a place
-  ///   that a `.geo` index cannot hold.
+  /// Unique indexes are checked when the closure has returned. The transaction itself then throws `.uniqueViolation`.
+  /// - Throws: `.revisionMismatch` if the record was written since. `.decodingFailed` for a type whose own encoding does not decode.
+  ///   `.unsupported` for a repository of another store, and for a place that a `.geo` index cannot hold. The error that prevented the copy
+  ///   before a migration. See <doc:Errors>.
   @discardableResult
   public mutating func save<Item>(
     _ item: Item, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
@@ -146,22 +167,24 @@ public struct Transaction: ~Copyable {
 
   /// Inserts a record whose id is new.
   ///
-  /// - Throws: `.alreadyExists`, otherwise as ``save(_:in:ifRevision:)``.
+  /// - Throws: `.alreadyExists` if there is a record with this id. Otherwise as ``save(_:in:ifRevision:)``.
   @discardableResult
   public mutating func insert<Item>(_ item: Item, in repository: LocalRepository<Item>) throws(RepositoryError) -> Revision {
     try put(item, in: repository, .absent)
   }
 
-  /// Changes a record in place.
+  /// Changes a record in place, with a closure.
   ///
   /// The closure must not change the id.
   ///
   /// - Returns: The record as the closure left it.
-  /// - Throws: `.notFound`; what the closure throws; `.invalidKey` when the id was changed; otherwise as ``save(_:in:ifRevision:)``.
+  /// - Throws: `.notFound` if there is no such record. The error of the closure. `.invalidKey` if the id was changed. Otherwise as
+  ///   ``save(_:in:ifRevision:)``.
   @discardableResult
   public mutating func update<Item>(
     _ id: Item.ID, in repository: LocalRepository<Item>, _ body: (inout Item) throws -> Void
   ) throws -> Item {
+    // Before the closure runs, which may change the id.
     let key = try repository.coder.keys.key(for: id)
     guard var item = try find(by: id, in: repository) else {
       throw RepositoryError(.notFound, "expected a record with this id, found none", keyHash: key.hash)
@@ -170,14 +193,16 @@ public struct Transaction: ~Copyable {
     guard try repository.coder.keys.key(for: item.id) == key else {
       throw RepositoryError(.invalidKey, "an update must not change the id; delete the record, and insert another", keyHash: key.hash)
     }
+    // Without a revision, because no other write can come between the read above and this write.
     try put(item, in: repository, .anything)
     return item
   }
 
   /// Deletes the record with this id, if there is one.
   ///
-  /// - Returns: Whether there was one.
-  /// - Throws: `.revisionMismatch`, `.invalidKey`, `.newerSchema`; `.unsupported` for a repository of another store.
+  /// - Returns: True if there was a record.
+  /// - Throws: `.revisionMismatch` if the record was written since. `.invalidKey` for an id that cannot be a key. `.newerSchema` if another
+  ///   process has stored a newer version. `.unsupported` for a repository of another store.
   @discardableResult
   public mutating func delete<Item>(
     _ id: Item.ID, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
@@ -193,6 +218,7 @@ public struct Transaction: ~Copyable {
     _ item: Item, in repository: LocalRepository<Item>, _ expectation: Expectation
   ) throws(RepositoryError) -> Revision {
     try check(repository)
+    // Decoded only if a unique index needs the value before the commit.
     try pending.put(
       repository.coder.encode(item, decoding: pending.collections[repository.collection].indexes.needsValues(of: 1)),
       in: repository.collection,
@@ -201,6 +227,7 @@ public struct Transaction: ~Copyable {
   }
 
   private func check<Item>(_ repository: LocalRepository<Item>) throws(RepositoryError) {
+    // A collection may also be newer than the group of writes, and then it has no place in the pending state.
     guard ObjectIdentifier(repository.core) == store, repository.collection < pending.collections.count else {
       throw RepositoryError(.unsupported, "the repository belongs to another store than the transaction; use repositories of one store")
     }
@@ -209,18 +236,22 @@ public struct Transaction: ~Copyable {
 
 extension StoreCore {
   /// Runs the closure of a transaction as one write.
-  /// - Returns: What the closure returned, once its changes are committed, or threw; and then nothing was written.
+  /// - Returns: The value that the closure has returned, once its changes are committed, or the error that it has thrown, and then nothing
+  ///   was written.
   /// - Throws: as ``submit(_:_:)``.
   func transaction<Output: Sendable, Failure: Error>(
     _ durability: Durability?, _ body: @escaping @Sendable (inout Transaction) throws(Failure) -> Output
   ) async throws(RepositoryError) -> Result<Output, Failure> {
+    // Unowned, because the waiting caller holds the store until the write has ended.
     try await result(durability, .unknown) { [unowned self] pending throws(Failure) in
+      // Moved, because a second owner would make every write copy the records staged before it.
       var transaction = Transaction(pending.moveOut(), of: self)
       do throws(Failure) {
         let output = try body(&transaction)
         pending = transaction.finish()
         return output
       } catch {
+        // Handed back with the staged writes, which the caller undoes with its savepoint.
         pending = transaction.finish()
         throw error
       }

@@ -1,18 +1,43 @@
 public import Observation
 
-/// The results of a query for a view: always current, and observable.
+/// An observable result of a query for a view, which stays current.
 ///
 /// ```swift
-/// @State private var best = LiveQuery(spots, Query().sorted(by: \.rating, .reverse).limit(20))
+/// struct BestSpots: View {
+///   @State private var best: LiveQuery<Spot>
+///
+///   init(_ spots: LocalRepository<Spot>) {
+///     _best = State(initialValue: LiveQuery(spots, Query().sorted(by: \.rating, .reverse).limit(20)))
+///   }
+///
+///   var body: some View {
+///     List(best.items) { spot in Text(spot.name) }
+///   }
+/// }
 /// ```
 ///
-/// It begins when it is made and is updated on the main actor, where only the ready result arrives: the query is followed elsewhere, as by
-/// ``LocalRepository/results(of:)``. It stops when it goes away. It keeps its repository.
+/// Create a live query in the view's `init`, and hold it in `@State`. It begins to follow the query at once, and stops when it is released.
+/// Set ``query`` to follow another query. It holds its repository, so the store stays open meanwhile.
+///
+/// Use it on the main actor, to which it belongs. Only the finished result arrives there. The query is followed elsewhere, as by
+/// ``LocalRepository/results(of:)``.
 ///
 /// ## Cost
 ///
-/// The query is run once, and again when ``query`` is set; after that each commit costs what ``QueryResults`` says, away from the main
-/// actor. The view is updated only when the result differs.
+/// The query is run once, and again when ``query`` is set. After that each commit costs the time that ``QueryResults`` states, away from
+/// the main actor. The view is updated only when the result differs.
+///
+/// ## When to use another type
+///
+/// - Use ``LocalRepository/results(of:)`` on another actor, or where no view is updated.
+/// - Use ``RepositorySnapshot/fetch(_:)`` for a result that need not stay current.
+/// - Use ``LocalRepository/changes(since:)`` to receive every change with its old value.
+///
+/// ## Avoid
+///
+/// - Do not create a live query in `body`. It would start again with every redraw.
+/// - Do not follow a large collection without a limit. All results are then kept in memory.
+/// - Do not ignore ``error``. Without it, a query that cannot be answered looks like an empty result.
 ///
 /// ## Topics
 ///
@@ -26,15 +51,19 @@ public import Observation
 /// - ``error``
 @MainActor @Observable public final class LiveQuery<Item: Codable & Identifiable & Sendable>
 where Item.ID: Hashable & Codable & Sendable {
-  /// The newest results; empty until the first ones are there, and those of the last query until the next one has its own.
+  /// Newest results of the query.
+  ///
+  /// They are empty until the first results arrive. After ``query`` was set, they are those of the earlier query until the new query has
+  /// its own.
   public private(set) var items: [Item] = []
-  /// Whether the first results of the query are still to come.
+  /// True until the first results of the query arrive.
   public private(set) var isLoading = true
-  /// The error for which there are no results, or no newer ones: `.unsupported` for a query that cannot be answered, `.decodingFailed`
-  /// for a ``Query/strict()`` one, `.closed`.
+  /// Error that ended the results of the query, or `nil`.
+  ///
+  /// It is `.unsupported` for a query that cannot be answered, `.decodingFailed` for a ``Query/strict()`` query, or `.closed`.
   public private(set) var error: RepositoryError?
 
-  /// The query that is followed; another one takes its place at once.
+  /// Query that is followed, which you can replace at any time.
   public var query: Query<Item> {
     didSet { follow() }
   }
@@ -42,7 +71,7 @@ where Item.ID: Hashable & Codable & Sendable {
   @ObservationIgnored private let repository: any ObservableRepository<Item>
   @ObservationIgnored private var task: Task<Void, Never>?
 
-  /// Begins to follow a query: all records, unless given.
+  /// Begins to follow a query, by default all records.
   public init(_ repository: some ObservableRepository<Item>, _ query: Query<Item> = Query()) {
     self.repository = repository
     self.query = query
@@ -53,13 +82,16 @@ where Item.ID: Hashable & Codable & Sendable {
 
   private func follow() {
     task?.cancel()
+    // Here and below, a property is assigned only if it changes, so that the views that read it are not updated for nothing.
     if !isLoading { isLoading = true }
     if error != nil { error = nil }
     let results = repository.results(of: query)
+    // Weak, because a task that held the object would keep it from being released, which ends the task.
     task = Task { [weak self] in
       var failure = RepositoryError.storeClosed
       do throws(RepositoryError) {
         for try await items in results {
+          // The query was replaced while this result was on its way.
           if Task.isCancelled { return }
           self?.show(items)
         }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The committed changes of a repository in order, for as long as it is open; see ``LocalRepository/changes(since:)``.
+/// An asynchronous sequence of the committed changes of a repository, in the order of commits.
 ///
 /// ```swift
 /// for try await set in spots.changes() {
@@ -8,15 +8,17 @@ internal import Synchronization
 /// }
 /// ```
 ///
-/// The first iterator begins at the moment in which the sequence was made, so that nothing is lost before its first `next`. Another one
-/// begins when it is made, or at the revision that was given. Iterators share nothing; each has one reader.
+/// You get it from ``LocalRepository/changes(since:)``. In a view, use ``LiveQuery``.
 ///
-/// A reader that is slow loses no record: changes of one record merge, and commits in between become one set. The sequence ends when the
-/// store is closed, and when the task is cancelled.
+/// The first iterator records changes from the moment in which the sequence was created, so that nothing is lost before its first `next`.
+/// Another iterator begins when it is created, or at the revision that was passed. Iterators share nothing, and each has one reader.
+///
+/// A slow reader loses no record: changes of one record merge, and the commits in between become one set. The sequence ends when the store
+/// is closed, and when the task is cancelled.
 ///
 /// ## Cost
 ///
-/// A buffer holds at most one change for each record that has changed since the last `next`. A write pays for each reader of its
+/// A buffer holds at most one change for each record that has changed since the last `next`. A write takes some time for each reader of its
 /// collection.
 ///
 /// ## Topics
@@ -30,9 +32,9 @@ internal import Synchronization
 /// - ``revision``
 public struct RepositoryChanges<Item: Codable & Identifiable & Sendable>: AsyncSequence, Sendable
 where Item.ID: Hashable & Codable & Sendable {
-  /// One commit's changes, or several that were merged.
+  /// Changes of one commit, or of several commits that were merged.
   public typealias Element = ChangeSet<Item>
-  /// The error that the first `next` throws when the changes since a revision are no longer known.
+  /// Error that the first `next` throws if the changes since a revision are no longer known.
   public typealias Failure = RepositoryError
 
   private let source: ChangeSource
@@ -43,20 +45,22 @@ where Item.ID: Hashable & Codable & Sendable {
     self.coder = coder
   }
 
-  /// The commit up to which readers have been told: every change up to it was given to them, or waits in their buffers.
+  /// Newest commit whose changes were handed to all readers, or wait in their buffers.
   ///
-  /// A write returns when it is durable and can be read, and its observers are told just after that: when `save` returns a revision, this
-  /// may still be less.
+  /// A write returns when it is durable and can be read, and observers receive it just after that. When `save` returns a revision, this
+  /// property may still be less.
   public var revision: Revision { source.revision }
 
-  /// Returns an iterator that records changes from now on; the first one has recorded them since the sequence was made.
+  /// Returns an iterator that records changes from now on.
+  ///
+  /// The first one has recorded them since the sequence was created.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source.take(), coder) }
 
-  /// An iterator over change sets, for one reader.
+  /// An iterator that returns change sets to one reader.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    /// One commit's changes, or several that were merged.
+    /// Changes of one commit, or of several commits that were merged.
     public typealias Element = ChangeSet<Item>
-    /// The error that the first `next` throws when the changes since a revision are no longer known.
+    /// Error that the first `next` throws if the changes since a revision are no longer known.
     public typealias Failure = RepositoryError
 
     let feed: ChangeFeed
@@ -69,19 +73,21 @@ where Item.ID: Hashable & Codable & Sendable {
       self.coder = coder
     }
 
-    /// The commit up to which every change was given by `next`; at first, where the iterator begins.
+    /// Newest commit up to which `next` has returned every change, and before the first call the commit at which the iterator begins.
     ///
     /// It is never less than the ``ChangeSet/revision`` of the last set, and grows with the commits of other collections too.
     public var revision: Revision { resume == nil ? Swift.max(given, feed.toldRevision ?? given) : given }
 
     /// Returns the next change set as soon as there is one.
     ///
-    /// It is `nil` when the store was closed and everything was delivered, and when the task is cancelled. A cancelled call loses nothing.
-    /// - Throws: `.unsupported`, from the first call only, when the feed cannot be resumed from its revision: reload everything.
+    /// Returns `nil` when the store was closed and everything was delivered, and when the task is cancelled. A cancelled call loses
+    /// nothing.
+    /// - Throws: `.unsupported`, from the first call only, if the sequence cannot resume from its revision. Load everything again.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(RepositoryError) -> ChangeSet<Item>? {
       if let resume {
+        // Checked before `resume` is used up, so that a cancelled call loses no changes.
         if Task.isCancelled { return nil }
         self.resume = nil
         let changes = try await resume.changes(coder)
@@ -95,24 +101,22 @@ where Item.ID: Hashable & Codable & Sendable {
   }
 }
 
-/// The start of the iterators of a sequence.
-///
-/// It does not keep the store open.
+/// A factory for the iterators of a sequence of changes, which does not keep the store open.
 final class ChangeSource: Sendable {
   struct Start: Sendable {
     let feed: ChangeFeed
     let resume: Resume?
-    /// The revision after which the reader is told.
+    /// Revision after which the reader receives changes.
     let begin: Revision
   }
 
-  /// The changes that a resuming reader gets first: captured when it begins, merged when it asks.
+  /// Records and deletions from which the first set of a resuming reader is made, when the reader requests it.
   struct Resume: Sendable {
     let collection: Int
     let since: Revision
     let commit: Revision
     let records: RecordMap
-    /// The deletions since; `nil` when they are not known any more.
+    /// Deletions since the revision, or `nil` if some of them may have been forgotten.
     let deletions: [RecordKey: Revision]?
     let horizon: Revision
   }
@@ -120,18 +124,19 @@ final class ChangeSource: Sendable {
   private weak let core: StoreCore?
   private let collection: Int
   private let since: Revision?
-  /// The start that the first iterator takes.
+  /// Registered feed of the first iterator, which removes it from here when it begins.
   private let first: Mutex<Start?>
   private let begin: Revision
   private let progress: ChangeProgress
 
-  /// The commit up to which the readers have been told.
+  /// Newest commit that was announced to the readers.
   var revision: Revision { Swift.max(begin, progress.revision) }
 
   init(_ core: StoreCore, _ collection: Int, since: Revision?) {
     self.core = core
     self.collection = collection
     self.since = since
+    // The first feed is registered now, so that no change is lost between this call and the first iterator.
     let start = Self.start(core, collection, since: since)
     begin = start.begin
     progress = core.hub.progress
@@ -139,6 +144,7 @@ final class ChangeSource: Sendable {
   }
 
   func take() -> Start {
+    // Later iterators begin by themselves: a feed has one reader.
     let taken = first.withLock { first in
       defer { first = nil }
       return first
@@ -152,12 +158,13 @@ final class ChangeSource: Sendable {
       feed.finish()
       return Start(feed: feed, resume: nil, begin: since ?? .zero)
     }
+    // Registered before the state is read, so that no commit falls between the two.
     core.hub.register(feed, for: collection)
     let state = core.state
     let commit = Revision(state.commit)
     feed.begin(after: commit)
     guard let since else { return Start(feed: feed, resume: nil, begin: commit) }
-    // Read after the state: a deletion is noted before it is published.
+    // After the state was read. Deletions are noted before they are published, so all that led to this state are found.
     let (deletions, horizon) = core.hub.deletions(in: collection, after: since, upTo: commit)
     return Start(
       feed: feed,
@@ -169,7 +176,7 @@ final class ChangeSource: Sendable {
 }
 
 extension ChangeSource.Resume {
-  /// Returns everything that changed since, in the order of commits.
+  /// Returns all changes since the revision, in the order of commits.
   ///
   /// Cost: linear in the records, away from the caller's actor.
   /// - Throws: `.unsupported`.
@@ -190,6 +197,7 @@ extension ChangeSource.Resume {
         .init(RecordChange(collection: collection, key: key, revision: revision, origin: .unknown, old: nil, new: slot), coder))
     }
     for slot in records.ordered() where slot.revision > since { note(slot.key, slot.revision, slot) }
+    // A record that was deleted and saved again is in the records above.
     for (key, revision) in deletions where records[key] == nil { note(key, revision, nil) }
     return changes.sorted { $0.revision == $1.revision ? $0.key < $1.key : $0.revision < $1.revision }
   }
