@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Everything that can be checked without building: house rules, numbers for 32 bits, guides against their snippets, words, rooms, scripts, formatting, and that Tests/Smoke knows every public entry.
+# Everything that can be checked without building: house rules, numbers for 32 bits, guides against their snippets, words, floors, folders, scripts, formatting, and that Tests/Smoke knows every public entry.
 # What needs a build, the API against its baseline and the documentation without warnings, are steps of test.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for check in sources numbers snippets words rooms scripts mutants; do
+for check in sources numbers snippets words rooms floors scripts mutants; do
   "Scripts/check-$check.sh" --self-test
   "Scripts/check-$check.sh"
 done
@@ -19,4 +19,4 @@ if ! command -v swift >/dev/null; then
   exit 1
 fi
 find . -name '.build*' -prune -o -name .git -prune -o -name '*.swift' -print0 | xargs -0 swift format lint --strict --parallel
-echo "make lint: house rules, numbers, guides, words, rooms, scripts, mutants and formatting are as they must be"
+echo "make lint: house rules, numbers, guides, words, floors, folders, scripts, mutants and formatting are as they must be"
