@@ -1,9 +1,9 @@
 public import Foundation
 internal import Synchronization
 
-/// A backend that keeps nothing beyond the process: for tests, previews, and values that are not worth a file.
+/// A backend that keeps a store in memory only, for tests, previews, and values that are not worth a file.
 ///
-/// It takes part in everything a store promises except durability.
+/// It keeps every promise of a store except durability.
 public final class InMemoryBackend: StorageBackend {
   private struct State: Sendable {
     var records: [RecordAddress: StoredRecord] = [:]
@@ -13,7 +13,7 @@ public final class InMemoryBackend: StorageBackend {
     var wasOpened = false
     var tombstoneLimit = 0
     var tombstoneCount = 0
-    /// The newest deletion that was forgotten.
+    /// Newest deletion whose tombstone was removed.
     var tombstoneHorizon = Revision.zero
     let storeID = UUID()
 
@@ -21,36 +21,38 @@ public final class InMemoryBackend: StorageBackend {
 
     mutating func put(_ record: StoredRecord) {
       let old = records.updateValue(record, forKey: record.address)
+      // A tombstone that replaces a tombstone must count once.
       if let old, old.value == nil { tombstoneCount -= 1 }
       if record.value == nil { tombstoneCount += 1 }
     }
 
-    /// Hands over the records in the order of their addresses.
+    /// Passes the records to `visit` in the order of their addresses.
     func read(_ visit: (StoredRecord) -> Void) -> OpenReport {
       for record in records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
       return OpenReport(
         storeID: storeID, commit: commit, isNew: !wasOpened, recordCount: recordCount, tombstoneHorizon: tombstoneHorizon)
     }
 
-    /// Keeps the newest tombstones, as many as the limit says.
+    /// Removes the oldest tombstones above the limit.
     mutating func forgetOldTombstones() {
       guard tombstoneCount > tombstoneLimit else { return }
       let oldestFirst = records.values.filter { $0.value == nil }.sorted { $0.revision < $1.revision }
       tombstoneCount = tombstoneLimit
       for tombstone in oldestFirst.dropLast(tombstoneLimit) {
         records[tombstone.address] = nil
+        // Set for each one: the report must name the newest deletion that was forgotten.
         tombstoneHorizon = tombstone.revision
       }
     }
   }
   private let state = Mutex(State())
 
-  /// Makes an empty backend.
+  /// Creates an empty backend.
   ///
-  /// Its contents outlive a closed store for as long as the object does, so that a test can reopen it.
+  /// The contents stay in this object after its store is closed, so that a test can open it again.
   public init() {}
 
-  /// Makes a backend that is open and holds some records.
+  /// Creates a backend that is open already and holds some records.
   init(open records: [StoredRecord], at commit: Revision, tombstoneLimit: Int) {
     state.withLock { state in
       for record in records { state.put(record) }
@@ -58,20 +60,21 @@ public final class InMemoryBackend: StorageBackend {
     }
   }
 
-  /// The identity of the store.
+  /// Unique identifier of the store.
   var storeID: UUID { state.withLock { $0.storeID } }
 
   /// The word "memory".
   public var name: String { "memory" }
 
-  /// Whether others may commit: always `false`, since memory has one user.
+  /// Whether other processes may commit: always `false`, since memory has one user.
   public var hasOtherWriters: Bool { false }
 
-  /// Hands over what earlier commits put in, in the order of addresses.
+  /// Passes the records of earlier commits to `visit`, in the order of their addresses.
   ///
   /// - Throws: `.unsupported` for shared access, `.alreadyOpen`.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access != .shared else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
+    // Checked and set under one lock, so that two opens cannot both succeed.
     let opened: State? = state.withLock { state in
       guard !state.isOpen else { return nil }
       let found = state
@@ -81,10 +84,11 @@ public final class InMemoryBackend: StorageBackend {
       return found
     }
     guard let opened else { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
+    // Outside the lock: a closure that calls the backend would wait for itself.
     return opened.read(visit)
   }
 
-  /// Notes that the store exists from now on.
+  /// Marks the store as existing, so that later opens do not report a new one.
   ///
   /// - Throws: `.closed`.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
@@ -93,13 +97,14 @@ public final class InMemoryBackend: StorageBackend {
     return report
   }
 
-  /// Keeps the batch.
+  /// Adds the batch to the records in memory.
   ///
   /// - Throws: `.closed`, `.unsupported` for a batch that does not follow the newest commit.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     let failure: RepositoryError? = state.withLock { state in
       guard state.isOpen else { return RepositoryError(.closed, file: name) }
       guard !state.isReadOnly else { return RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
+      // A gap or an overlap means that the store and this backend disagree about the newest commit.
       guard batch.commits.lowerBound == state.commit.number + 1 else { return .notConsecutive(batch, after: state.commit, file: name) }
       for record in batch.records { state.put(record) }
       state.commit = Revision(batch.commits.upperBound)
@@ -108,13 +113,13 @@ public final class InMemoryBackend: StorageBackend {
     if let failure { throw failure }
   }
 
-  /// Does nothing: nothing here outlives the process.
+  /// Does nothing, since memory does not outlive the process.
   public func flush() throws(RepositoryError) { try checkOpen() }
 
-  /// Whether there are more tombstones than twice the limit, and a thousand.
+  /// Whether the tombstones outnumber twice their limit plus a thousand.
   public var wantsCheckpoint: Bool { state.withLock { $0.isOpen && $0.tombstoneCount / 2 > $0.tombstoneLimit + 500 } }
 
-  /// Forgets tombstones over the limit; there is no journal to fold.
+  /// Removes the oldest tombstones above the limit, since memory has no journal to fold.
   public func checkpoint() throws(RepositoryError) {
     try checkOpen()
     state.withLock { if !$0.isReadOnly { $0.forgetOldTombstones() } }
@@ -124,7 +129,7 @@ public final class InMemoryBackend: StorageBackend {
     guard state.withLock({ $0.isOpen }) else { throw RepositoryError(.closed, file: name) }
   }
 
-  /// Counts what is there.
+  /// Counts records and tombstones, which in memory have no checksums to compare.
   public func verify() -> VerifyReport {
     state.withLock { state in
       VerifyReport(
@@ -132,7 +137,7 @@ public final class InMemoryBackend: StorageBackend {
     }
   }
 
-  /// Refuses: there is no file to copy.
+  /// Throws `.unsupported`, since there is no file to copy.
   ///
   /// - Throws: `.unsupported`, `.closed`.
   public func backup(to url: URL) throws(RepositoryError) {
@@ -140,31 +145,36 @@ public final class InMemoryBackend: StorageBackend {
     throw RepositoryError(.unsupported, "a store in memory has no file to back up", file: name)
   }
 
-  /// Hands over the records in the order of their addresses.
+  /// Passes the records to `visit` in the order of their addresses.
   ///
   /// - Throws: `.closed`.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try checkOpen()
+    // The copy of the state is read without the lock, since `visit` may call the backend.
     var report = state.withLock { $0 }.read(visit)
+    // `wasOpened` is false in a store opened `.readOnly`, but an open store is not new.
     report.isNew = false
     return report
   }
 
-  /// Does nothing: memory has no lock.
+  /// Does nothing, since memory has no lock to release.
   public func suspend() throws(RepositoryError) { try checkOpen() }
 
-  /// Does nothing: nobody else can have written.
+  /// Returns `true`, since no other process can have written.
   public func resume() throws(RepositoryError) -> Bool {
     try checkOpen()
     return true
   }
 
-  /// Ends the use of the store, and leaves the contents as they are.
+  /// Closes the store, and leaves its contents as they are.
   public func abandon() { state.withLock { $0.isOpen = false } }
 
-  /// Ends the use of the store; the contents stay for the next open.
+  /// Closes the store.
+  ///
+  /// Its contents stay in this object for the next open.
   public func close() throws(RepositoryError) {
     state.withLock { state in
+      // A reader must leave the contents as they are.
       if !state.isReadOnly { state.forgetOldTombstones() }
       state.isOpen = false
     }

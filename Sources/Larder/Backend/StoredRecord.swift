@@ -1,22 +1,22 @@
 public import Foundation
 
-/// A record as backends see it: addressed, numbered, and opaque.
+/// A stored record: its address, revision, schema version and encoded value, which a backend does not decode.
 public struct StoredRecord: Sendable {
-  /// The collection that holds it.
+  /// Name of the collection that holds the record.
   public let collection: String
-  /// Its key, unique within the collection.
+  /// Key of the record, unique within its collection.
   public let key: RecordKey
-  /// The commit that last changed what it means.
+  /// Commit that last changed the record's meaning.
   ///
-  /// It is not above the commit that writes the record, and below it when a migration rewrites one; so a backend that has to tell what a
-  /// commit brought looks at ``WriteBatch/commits``.
+  /// It is never above the commit that writes the record. It is below that commit when a migration rewrites the record. To find the records
+  /// that a commit wrote, use ``WriteBatch/commits``.
   public let revision: Revision
-  /// The schema version of its value.
+  /// Schema version of the value.
   public let schemaVersion: Int
-  /// One JSON value in UTF-8 without a line feed, or `nil` for a tombstone: the record was deleted by this revision.
+  /// One JSON value in UTF-8 without a line feed, or `nil` for a tombstone, whose record this revision deleted.
   public let value: Data?
 
-  /// Makes a record.
+  /// Creates a record or, without a value, a tombstone.
   public init(collection: String, key: RecordKey, revision: Revision, schemaVersion: Int, value: Data?) {
     self.collection = collection
     self.key = key
@@ -25,15 +25,15 @@ public struct StoredRecord: Sendable {
     self.value = value
   }
 
-  /// The record with a value in memory of its own, where the value was a part of a larger block.
+  /// Copy of the record with bytes of its own, so that its value keeps no larger block in memory.
   var detached: StoredRecord {
     StoredRecord(collection: collection, key: key, revision: revision, schemaVersion: schemaVersion, value: value.map { Data(Array($0)) })
   }
 
-  /// The address of the record.
+  /// Collection and key of the record.
   public var address: RecordAddress { RecordAddress(collection: collection, key: key) }
 
-  /// The checksum that backends store beside a record and compare when they read it.
+  /// Checksum that backends store beside a record and compare when they read it.
   ///
   /// It is the CRC32C of, in this order: the length of the collection's name and of the key (eight bytes each), the revision, twice the
   /// schema version plus one if there is a value (eight bytes each, all least significant byte first), the name, the key and the value.
@@ -50,12 +50,13 @@ public struct StoredRecord: Sendable {
     }
   }
 
-  /// Returns the ``checksum`` of a record up to its value, which is still to be added.
+  /// Returns the ``checksum`` of a record except for its value, whose bytes the caller adds.
   package static func checksum(
     _ collection: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, revision: UInt64, schemaVersion: Int, hasValue: Bool
   ) -> CRC32C {
     var crc = CRC32C()
     let version = UInt64(bitPattern: Int64(schemaVersion)) &* 2 &+ (hasValue ? 1 : 0)
+    // The lengths come first, so that bytes moved from the name to the key change the checksum.
     let numbers = (UInt64(collection.count), UInt64(key.count), revision, version)
     withUnsafeBytes(of: (numbers.0.littleEndian, numbers.1.littleEndian, numbers.2.littleEndian, numbers.3.littleEndian)) { crc.update($0) }
     crc.update(collection)
@@ -64,35 +65,40 @@ public struct StoredRecord: Sendable {
   }
 }
 
-/// The address of a record: its collection and its key, ordered by the bytes of the first, then of the second.
+/// The address of a record: its collection and its key.
+///
+/// Addresses are ordered by the UTF-8 bytes of the collection, then by those of the key.
 public struct RecordAddress: Hashable, Comparable, Sendable {
-  /// The collection.
+  /// Name of the collection.
   public let collection: String
-  /// The key in it.
+  /// Key within the collection.
   public let key: RecordKey
 
-  /// Makes an address.
+  /// Creates an address.
   public init(collection: String, key: RecordKey) {
     self.collection = collection
     self.key = key
   }
 
-  /// Whether the left address comes first: by the bytes of the collection, then of the key.
+  /// True if the left address is smaller by the bytes of its collection, then of its key.
   public static func < (left: RecordAddress, right: RecordAddress) -> Bool {
+    // `String` compares by Unicode rules. Files are sorted by bytes, as `RecordKey` compares.
     left.collection == right.collection ? left.key < right.key : RecordKey(left.collection) < RecordKey(right.collection)
   }
 }
 
-/// Records to be made durable together, by one call of ``StorageBackend/commit(_:)``.
+/// Records and tombstones that one call of ``StorageBackend/commit(_:)`` makes durable together.
 public struct WriteBatch: Sendable {
-  /// The records and tombstones in the order of their commits; an address may occur more than once, and the last one holds.
+  /// Records and tombstones in the order of their commits.
+  ///
+  /// If an address occurs more than once, its last record holds.
   public let records: [StoredRecord]
-  /// The numbers of the commits in this batch: it starts one above the store's newest commit, and ends at its new newest.
+  /// Numbers of the commits in this batch, which start one above the store's newest commit and end at its next newest.
   public let commits: ClosedRange<UInt64>
-  /// The kind of failure that the batch must survive.
+  /// Kind of failure that the batch must survive.
   public let durability: Durability
 
-  /// Makes a batch.
+  /// Creates a batch.
   public init(records: [StoredRecord], commits: ClosedRange<UInt64>, durability: Durability = .durable) {
     self.records = records
     self.commits = commits
@@ -100,19 +106,18 @@ public struct WriteBatch: Sendable {
   }
 }
 
-/// The commits of other processes to a store since a revision: all that it takes to catch up with them.
+/// The commits that other processes made to a store since a revision, as needed to catch up with them.
 public struct ForeignCommits: Sendable {
-  /// The store's newest commit, which what is here leads to.
+  /// Newest commit of the store, which these records lead to.
   public let commit: Revision
-  /// The records and tombstones of later revisions than the one asked about: each address once, as it is now, in any order.
+  /// Records and tombstones with later revisions than the requested one: each address once, in its newest state, in any order.
   public let records: [StoredRecord]
-  /// The addresses of all records, if tombstones after the revision asked about may have been forgotten: a record that is not among them
-  /// was deleted.
+  /// Addresses of all records in the store, if tombstones after the requested revision may have been forgotten.
   ///
-  /// `nil` when ``records`` has a tombstone for every deletion.
+  /// A record that is not among them was deleted. `nil` if ``records`` has a tombstone for every deletion.
   public let addresses: Set<RecordAddress>?
 
-  /// Describes what was committed.
+  /// Creates the description of some commits.
   public init(commit: Revision, records: [StoredRecord], addresses: Set<RecordAddress>? = nil) {
     self.commit = commit
     self.records = records

@@ -3,26 +3,28 @@ internal import Foundation
 /// The status of a file: kind, identity, size, mode, links and owner.
 public struct FileStatus: Hashable, Sendable {
   /// The kind of a file.
+  ///
+  /// A store uses plain files only.
   public enum Kind: Hashable, Sendable {
     case file, directory, symbolicLink
     /// A named pipe, a socket or a device.
     case other
   }
 
-  /// The kind of the file; stores are kept in plain files only.
+  /// Kind of the file.
   public var kind: Kind
-  /// The identity of the file, whatever its name; `nil` where the file system does not tell files apart.
+  /// Identity of the file under all its names, or `nil` if the file system has no identities.
   public var identity: FileIdentity?
-  /// The size in bytes.
+  /// Size in bytes.
   public var size: Int
-  /// The permission bits.
+  /// Permission bits.
   public var mode: UInt16
-  /// The number of names that the file has; 0 when it was removed while it was open.
+  /// Number of names (hard links) of the file, which is 0 if it was removed while it was open.
   public var linkCount: Int
-  /// The owner; `nil` where files have none.
+  /// Owner of the file, or `nil` if the file system has no owners.
   public var owner: FileOwner?
 
-  /// Describes a file.
+  /// Creates a status.
   public init(kind: Kind = .file, identity: FileIdentity?, size: Int, mode: UInt16, linkCount: Int = 1, owner: FileOwner? = nil) {
     self.kind = kind
     self.identity = identity
@@ -33,28 +35,30 @@ public struct FileStatus: Hashable, Sendable {
   }
 }
 
-/// The identity of a file, whatever its name: two paths with equal identities lead to one file.
+/// The identity of a file, by device and inode: two paths with equal identities lead to one file.
 public struct FileIdentity: Hashable, Sendable {
-  /// The device that holds the file.
+  /// Device that holds the file.
   public let device: UInt64
-  /// The number of the file on its device; given out again once the file is removed and closed everywhere.
+  /// Inode number on the device.
+  ///
+  /// The system gives it to another file once this one is removed and closed everywhere.
   public let inode: UInt64
 
-  /// Makes an identity.
+  /// Creates an identity.
   public init(device: UInt64, inode: UInt64) {
     self.device = device
     self.inode = inode
   }
 }
 
-/// The owner of a file.
+/// The user and group that own a file.
 public struct FileOwner: Hashable, Sendable {
-  /// The number of the user.
+  /// Numeric id of the user.
   public var user: UInt32
-  /// The number of the group.
+  /// Numeric id of the group.
   public var group: UInt32
 
-  /// Names an owner.
+  /// Creates an owner.
   public init(user: UInt32, group: UInt32) {
     self.user = user
     self.group = group
@@ -63,6 +67,7 @@ public struct FileOwner: Hashable, Sendable {
 
 extension FileIdentity {
   init(_ status: stat) {
+    // The types of these two fields differ between the platforms, also in their sign.
     self.init(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(truncatingIfNeeded: status.st_ino))
   }
 }
@@ -74,6 +79,7 @@ extension FileStatus {
       case S_IFREG: .file
       case S_IFDIR: .directory
       case S_IFLNK: .symbolicLink
+      // Everything else could block or have side effects when it is opened.
       default: .other
       }
     self.init(
@@ -84,7 +90,7 @@ extension FileStatus {
 }
 
 extension RepositoryError {
-  /// Returns the error for anything else in the place of a plain file: a store is never read from it or written to it.
+  /// Returns the error for a link, directory or device in the place of a plain file, which no store reads or writes.
   static func notAPlainFile(_ kind: FileStatus.Kind, _ path: String) -> RepositoryError {
     let found =
       switch kind {

@@ -1,33 +1,39 @@
 internal import Synchronization
 
-/// A long part of a checkpoint that runs beside commits on another thread, and can be given up at any moment.
+/// A long part of a checkpoint that runs beside commits on another thread, and can be cancelled at any moment.
 final class BackgroundWork<Output: Sendable>: Sendable {
   private let body: @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output
   private let givenUp = Atomic(false)
-  /// Held while the work is done, so that giving up waits for its end.
+  /// Result of the background work, or `nil` before its end.
+  ///
+  /// The mutex is held while the work runs, so that ``giveUp()`` waits for its end.
   private let outcome = Mutex<Result<Output, RepositoryError>?>(nil)
 
   init(_ body: @escaping @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output) { self.body = body }
 
-  /// Does the work, unless it was done or given up.
+  /// Runs the work, unless it has run or was cancelled.
   func run() {
     outcome.withLock { outcome in
+      // Two threads may call this, and the work must run once.
       guard outcome == nil, !isGivenUp else { return }
       do throws(RepositoryError) { outcome = .success(try body(self)) } catch { outcome = .failure(error) }
     }
   }
 
-  /// Whether the work was given up.
+  /// True if the work was cancelled.
   var isGivenUp: Bool { givenUp.load(ordering: .acquiring) }
 
-  /// Checks for cancellation: the work calls this now and then.
+  /// Throws `.cancelled` if the work was given up.
+  ///
+  /// The work calls this now and then.
   func check() throws(RepositoryError) {
     if isGivenUp { throw .checkpointGivenUp }
   }
 
-  /// Ends the work as soon as it looks, and waits for that.
-  /// - Returns: What it has made, if it was done.
+  /// Cancels the work, and waits until it has ended.
+  /// - Returns: The result, if the work had finished.
   func giveUp() -> Output? {
+    // Before the mutex: the work holds that until it has seen this flag.
     givenUp.store(true, ordering: .releasing)
     return outcome.withLock { outcome in
       guard case .success(let output) = outcome else { return nil }
@@ -35,7 +41,7 @@ final class BackgroundWork<Output: Sendable>: Sendable {
     }
   }
 
-  /// The error that the work has thrown, if any.
+  /// Error that the work has thrown, if any.
   var failure: RepositoryError? {
     outcome.withLock { outcome in
       guard case .failure(let error) = outcome else { return nil }
@@ -43,11 +49,13 @@ final class BackgroundWork<Output: Sendable>: Sendable {
     }
   }
 
-  /// Whether it has ended: looked up without waiting.
+  /// True if the work has ended.
+  ///
+  /// Does not wait for it.
   var isDone: Bool { outcome.withLockIfAvailable { $0 != nil } ?? false }
 
-  /// Returns what the work has made.
-  /// - Throws: What it threw; `.cancelled` when it was not done.
+  /// Returns the result of the work.
+  /// - Throws: The error of the work, or `.cancelled` if it did not run.
   func result() throws(RepositoryError) -> Output {
     guard let outcome = outcome.withLock({ $0 }) else { throw RepositoryError(.cancelled, "the checkpoint was not done") }
     return try outcome.get()
@@ -55,22 +63,24 @@ final class BackgroundWork<Output: Sendable>: Sendable {
 }
 
 extension RepositoryError {
-  /// The error of work that ends because its checkpoint was given up.
+  /// Error of work that ended because its checkpoint was given up.
   static var checkpointGivenUp: RepositoryError { RepositoryError(.cancelled, "the checkpoint was given up") }
 }
 
-/// A box from which one owner takes the value, whatever else still holds the box.
+/// A box whose value one owner can take out, even while other references to the box remain.
 ///
-/// The owner changes the value without a copy, or frees it on a thread that nobody waits for. Copying or freeing a million changes takes
-/// longer than a commit may wait.
+/// The owner then changes the value without a copy, or frees it on a thread that no commit waits for. To copy or free a million changes
+/// takes longer than a commit may wait.
 final class TransferBox<Value: Sendable>: Sendable {
   private let contents: Mutex<Value?>
 
   init(_ value: Value) { contents = Mutex(value) }
 
-  /// The value; `nil` once it was taken.
+  /// Value in the box, or `nil` after ``take()``.
   var value: Value? { contents.withLock { $0 } }
 
-  /// Takes the value out of the box; it is freed at once where the result is not used.
+  /// Takes the value out of the box.
+  ///
+  /// If the caller does not use the result, the value is freed at once.
   @discardableResult func take() -> Value? { contents.withLock { $0.take() } }
 }

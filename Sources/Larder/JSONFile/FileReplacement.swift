@@ -1,48 +1,55 @@
-/// A file that is written under a temporary name, and then takes the place of the one that has its name.
+/// A file that is written under a temporary name and then renamed over the file that it replaces.
 ///
-/// The steps of a durable replacement: write, sync, ``rename()``, and a sync of the directory, in this order. Until the rename the old
-/// file is untouched, and the rename is atomic, so a crash leaves the old file or the new one. A temporary file that a crash leaves is
-/// removed by the next opening of the store.
+/// A durable replacement takes these steps in order: write, sync, ``rename()``, sync of the directory. Until the rename the old file is
+/// untouched, and the rename is atomic, so a crash leaves the old file or the new one. The next opening of the store removes a temporary
+/// file that a crash has left.
 struct FileReplacement: Sendable {
-  /// The ending of temporary names.
+  /// Suffix of temporary names.
   static let suffix = "-tmp"
 
-  /// The name that the file will have.
+  /// Path of the file after the rename.
   let path: String
   let fileSystem: any FileSystem
-  /// Whether a file that the system refuses its class of protection, as a locked device does, is given up.
+  /// True to fail if the system refuses the file its protection class, as a locked device does.
   var requiresAttributes = true
 
-  /// The name under which the file is written.
+  /// Path of the file until the rename.
   var temporary: String { path + Self.suffix }
 
-  /// Creates the file under its temporary name and lets it be written; removes it again when that fails.
+  /// Creates the file under its temporary name and calls `body` to write it.
+  ///
+  /// Removes the file if that fails.
   ///
   /// - Parameters:
-  ///   - original: The main file whose owner and attributes the file is given, if any.
+  ///   - original: Main file whose owner and attributes the new file gets, if any.
   ///   - body: Writes the file and syncs it.
   func write<Output>(
     like original: MainFile?, _ body: (any OpenFile) throws(RepositoryError) -> Output
   ) throws(RepositoryError) -> Output {
+    // A crash may have left one, and `create` refuses a name that is taken.
     try fileSystem.remove(temporary)
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
+      // Before the first byte: contents of a protected store must not lie on the disk without the class.
       do throws(RepositoryError) { try original?.passOn(to: file) } catch {
         if requiresAttributes || error.code != .protectedDataUnavailable { throw error }
       }
       return try body(file)
     } catch {
+      // The bytes take space that a full disk needs.
       discard(file)
       throw error
     }
   }
 
-  /// Puts the file into place: atomically, and durably once the directory is synced.
+  /// Renames the file over the old one, atomically.
+  ///
+  /// The rename is durable once the directory is synced.
   func rename() throws(RepositoryError) { try fileSystem.rename(temporary, to: path) }
 
-  /// Closes and removes a file that is not wanted.
+  /// Closes and removes the temporary file.
   ///
-  /// Something else has failed already, or the result is unused; a temporary file that stays is removed by the next open.
+  /// Errors are ignored, since another error comes first or the file is unused. The next open removes a file that stays.
   func discard(_ file: (any OpenFile)? = nil) {
     do throws(RepositoryError) { try file?.close() } catch {}
     do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}

@@ -1,34 +1,34 @@
-// JSONFile/ keeps a store in one JSON document that people can read, and a journal beside it while the store is open.
-// Invariant: main file and journal together hold everything acknowledged, at every moment of every operation. Called through
+// JSONFile/ keeps a store in one JSON document that people can read, and a journal (an append-only log) beside it while the store is open.
+// Invariant: document ("main file") and journal together hold every acknowledged commit, at every moment of every operation. Called through
 // StorageBackend.
 
 public import Foundation
 internal import Synchronization
 
-/// A backend that keeps a store in a JSON file: a complete, valid document at all times, with a journal beside it while the store is open.
+/// A backend that keeps a store in one JSON document, valid and complete at all times, with a journal beside it while the store is open.
 ///
 /// ```swift
 /// let store = try await Store.open(JSONFileBackend(file: url))
 /// let spots = try await store.repository(RepositorySchema<Spot>("spots"))
 /// ```
 ///
-/// For a store with one repository, ``LocalRepository/init(jsonFile:schema:options:)`` does the same in one line.
+/// If your store has one repository, ``LocalRepository/init(jsonFile:schema:options:)`` does the same in one line. Prefer SQLite if several
+/// processes write.
 ///
-/// A save appends to the journal, so that it costs the same for ten records and for a hundred thousand; a checkpoint folds the journal into
-/// a new document. After a clean close only the document remains, and beside one of more than 1 MiB a journal of up to half its size,
-/// which is not worth folding yet: the document alone is complete after ``checkpoint()``. It can be read with any tool but not edited by
-/// hand: every line has a checksum.
+/// A save appends to the journal, so it costs the same for ten records and for a hundred thousand. A checkpoint folds the journal into a
+/// new document. After a clean close only the document remains. Beside a document of more than 1 MiB a journal of up to half its size may
+/// remain too, which is not worth folding yet. Call ``checkpoint()`` if you need the document alone to be complete. You can read it with
+/// any tool, but do not edit it by hand: every line has a checksum.
 ///
-/// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if asked for), `-quarantine-…` (bytes that were cut from a journal), and
-/// `-tmp` while one of them is being written.
+/// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if you ask for it), `-quarantine-…` (bytes that were cut from a journal),
+/// and `-tmp` while one of them is being written.
 ///
-/// One process at a time writes the file, and every other open for writing is refused: `.alreadyOpen` in this process, `.locked` in
-/// another.
+/// One process at a time writes the file. Every other open for writing throws: `.alreadyOpen` in this process, `.locked` in another.
 ///
 /// ## Cost
 ///
-/// Opening reads the whole file, and keeps every record in memory as bytes until it is first used. A durable commit is one write and one
-/// sync; the first one makes the journal, and one in several grows it. A checkpoint rewrites the document on another thread, with memory
+/// Opening reads the whole file, and keeps every record in memory as bytes until its first use. A durable commit is one write and one sync.
+/// The first one also creates the journal, and one in several grows it. A checkpoint rewrites the document on another thread, with memory
 /// for the changes and some MiB.
 ///
 /// ## Topics
@@ -49,22 +49,22 @@ public final class JSONFileBackend: PackingBackend {
 
   private enum Phase {
     case new
-    /// While ``open(_:_:)`` runs.
+    /// ``open(_:_:)`` is running.
     case opening
-    /// Read, and not accepted yet.
+    /// The files were read, and the store has not accepted them yet.
     case found(JSONFileOpening.Found, OpenReport)
     case open(JSONFileStore)
-    /// Open before, and without a lock now.
+    /// The store is suspended, and holds no lock.
     case suspended(JSONFileStore)
     case reading
     case closed
   }
 
-  /// Sizes that tests set otherwise.
+  /// Sizes that tests change.
   package struct Tuning: Sendable {
-    /// The number of bytes of journal that are allocated at a time: a multiple of 512.
+    /// Number of bytes by which the journal's allocated space grows: a multiple of 512.
     package var journalChunk = 64 << 10
-    /// The size up to which a document is rewritten for any change, in bytes.
+    /// Size in bytes up to which a document is rewritten for any change.
     package var smallFile = 1 << 20
 
     package init(journalChunk: Int = 64 << 10, smallFile: Int = 1 << 20) {
@@ -73,12 +73,12 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Names the file; nothing is touched before ``open(_:_:)``.
+  /// Creates a backend for a file, which is not touched before ``open(_:_:)``.
   public convenience init(file: URL) {
     self.init(file: file, fileSystem: POSIXFileSystem(), tuning: .init())
   }
 
-  /// Names a file in a file system of your own, such as a simulated one.
+  /// Creates a backend for a file in a file system of your own, such as a simulated one.
   public convenience init(file: URL, fileSystem: any FileSystem) {
     self.init(file: file, fileSystem: fileSystem, tuning: .init())
   }
@@ -90,15 +90,15 @@ public final class JSONFileBackend: PackingBackend {
     self.tuning = tuning
   }
 
-  /// The path of the JSON document.
+  /// Path of the JSON document.
   public var name: String { paths.mainFile }
 
-  /// Reads the store, whatever a crash has left of it, and hands over every record; nothing is created but the lock and missing
-  /// directories, and nothing changed.
+  /// Reads the store in the state in which a crash may have left it, and passes every record to `visit`.
   ///
-  /// With `access: .readOnly` nothing is locked either: what is on disk is read, also beside a writer.
+  /// Creates only the lock and missing directories, and changes no file. With `access: .readOnly` it takes no lock either, and reads the
+  /// files also beside a writer.
   ///
-  /// - Throws: as ``StorageBackend/open(_:_:)``; `.unsupported` for a file that has several names (hard links) and is opened for writing,
+  /// - Throws: as ``StorageBackend/open(_:_:)``. `.unsupported` for a file that has several names (hard links) and is opened for writing,
   ///   for a name that is too long, and for anything but a plain file. In every case the files are left as they were.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try open(options, limits: nil) { $0.forEach(visit) }
@@ -111,10 +111,12 @@ public final class JSONFileBackend: PackingBackend {
   private func open(
     _ options: StoreOptions, limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
   ) throws(RepositoryError) -> OpenReport {
+    // A reader of a JSON file does not see later commits, so the processes could not follow each other.
     guard options.access != .shared else {
       throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
     }
     guard isFileURL else { throw .noFileURL(name) }
+    // Set before the files are read: another thread's `open` must not read beside this one.
     let isFree = phase.withLock { phase in
       switch phase {
       case .new, .closed:
@@ -124,6 +126,7 @@ public final class JSONFileBackend: PackingBackend {
       }
     }
     guard isFree else { throw RepositoryError(.alreadyOpen, "the backend is open: close its store first", file: name) }
+    // Outside the mutex, since `visit` is the caller's code and reading takes long.
     do throws(RepositoryError) {
       if options.access == .readOnly {
         let (records, report) = try reading(options).run(limits)
@@ -135,15 +138,18 @@ public final class JSONFileBackend: PackingBackend {
       phase.withLock { $0 = .found(found, report) }
       return report
     } catch {
+      // A backend whose open has thrown must be like a new one.
       phase.withLock { $0 = .new }
       throw error
     }
   }
 
-  /// Creates the store; or keeps a torn tail aside and cuts it, renews the journal, and removes temporary files; writes the document anew
-  /// where it may owe its name to a sync that has failed: that of an unused store, and one that deletions on a full disk have written.
+  /// Creates a new store, or makes a crashed one ready for commits.
   ///
-  /// - Throws: as ``StorageBackend/recover(_:)``; `.locked` when another process has created the store meanwhile.
+  /// Copies a torn tail (an unfinished write) to a quarantine file and cuts it, renews the journal, and removes temporary files. Writes the
+  /// document again if a failed sync may have left its name undurable: in an unused store, and after deletions on a full disk.
+  ///
+  /// - Throws: as ``StorageBackend/recover(_:)``. `.locked` if another process has created the store meanwhile.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     try phase.withLock { (phase) throws(RepositoryError) -> OpenReport in
       guard case .found(let found, _) = phase else {
@@ -155,28 +161,30 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Whether others may commit while the file is open: always `false`, since a reader of a JSON file shows the state found at open.
+  /// Whether other processes may commit: always `false`, since a reader of a JSON file shows the state found at open.
   public var hasOtherWriters: Bool { false }
 
-  /// Appends the batch to the journal as one frame, and syncs it if the batch is durable.
+  /// Appends the batch to the journal as one checksummed frame, and syncs it if the batch is durable.
   ///
-  /// - Throws: as ``StorageBackend/commit(_:)``; `.dataMissing` or `.locked` when the store's files were removed, replaced or moved while
-  ///   it is open: nothing was written then, and the store goes on once they are back.
+  /// - Throws: as ``StorageBackend/commit(_:)``. `.dataMissing` or `.locked` if the store's files were removed, replaced or moved while it
+  ///   is open. Nothing was written then, and the store goes on once they are back.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commit(batch) }
   }
 
-  /// Appends deletions to the space that the journal keeps for them, and folds it, so that the space of what was deleted is free; where
-  /// there is no room in it, writes the document anew without what is deleted.
+  /// Commits deletions in space that the journal reserves for them, and then folds the journal to free the deleted bytes.
   ///
-  /// For the new document the journal gives back what it has allocated ahead: there is room for some records that stay. Tombstones that
-  /// have none are forgotten, and the report of the next opening says since when deletions are known.
-  /// - Throws: as ``commit(_:)``; `.full` when what stays has no room beside the old document.
+  /// If they have no room in the journal, the document is written again without the deleted records. The journal first gives back the space
+  /// that it has allocated ahead, which makes room for some of the remaining records. Tombstones without room are forgotten, and the report
+  /// of the next opening says since when deletions are known.
+  /// - Throws: as ``commit(_:)``. `.full` if the remaining records have no room beside the old document.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commitOnFullDisk(batch) }
   }
 
-  /// Syncs the journal, if a commit in it is not synced yet; does nothing in a store opened `.readOnly`.
+  /// Syncs the journal if it has unsynced commits.
+  ///
+  /// Does nothing in a store opened `.readOnly`.
   ///
   /// - Throws: `.outcomeUnknown`, `.dataMissing`, `.locked`, `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
   public func flush() throws(RepositoryError) {
@@ -186,54 +194,57 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Whether the journal is larger than one and a half times the document, and 4 MiB.
+  /// Whether the journal is larger than one and a half times the document, and larger than 4 MiB.
   public var wantsCheckpoint: Bool {
     phase.withLock { if case .open(let store) = $0 { store.wantsCheckpoint } else { false } }
   }
 
   /// Whether the document is small (1 MiB), or at most twice as large as the journal, or the oldest change is a day old.
   ///
-  /// Asked at a pause after a commit, and on close: a change that is a day old waits for one of these.
+  /// The store reads this at a pause after a commit, and `close` does. A change that is a day old waits for one of these.
   public var isCheckpointWorthwhile: Bool {
     phase.withLock { if case .open(let store) = $0 { store.isCheckpointWorthwhile } else { false } }
   }
 
-  /// Writes a new document of everything, and begins a new journal.
+  /// Writes a new document with all records, and begins a new journal.
   ///
   /// Cost: reads and writes the whole document.
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before, `.corrupted` when the document was
-  ///   damaged, `.dataMissing` when it was removed or replaced, `.locked` for a journal of another process, `.outcomeUnknown`,
-  ///   `.poisoned`, `.closed`; `.unsupported` in a store opened `.readOnly`.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` if the store goes on as before, `.corrupted` if the document was
+  ///   damaged, `.dataMissing` if it was removed or replaced, `.locked` for a journal of another process, `.outcomeUnknown`, `.poisoned`,
+  ///   `.closed`. `.unsupported` in a store opened `.readOnly`.
   public func checkpoint() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).checkpoint() }
   }
 
-  /// Begins a new document that is written while commits go on.
+  /// Begins a checkpoint whose new document is written while commits go on.
   ///
-  /// Cost: reads and writes the whole document, on another thread; memory for the changes of the journal and some MiB.
+  /// Cost: reads and writes the whole document on another thread, with memory for the changes of the journal and some MiB.
   /// - Throws: as ``checkpoint()``.
   public func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).beginCheckpoint() }
   }
 
-  /// Puts the new document into place, then a new journal with what was committed meanwhile.
+  /// Renames the new document into place, and then a new journal with the commits made meanwhile.
   ///
   /// - Throws: as ``checkpoint()``.
   public func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).continueCheckpoint() }
   }
 
-  /// Makes everything durable, and gives up the lock of the document and the lock file; see `StorageBackend.suspend()`.
+  /// Makes every commit durable, and releases the locks of the document and of the lock file.
   ///
-  /// - Throws: as ``flush()``; the locks are given up all the same.
+  /// See `StorageBackend.suspend()`.
+  ///
+  /// - Throws: as ``flush()``. The locks are released all the same.
   public func suspend() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in
       switch phase {
       case .open(let store):
+        // Before the call: the locks are gone even if it throws.
         phase = .suspended(store)
         try store.suspend()
       case .found(let found, _):
-        // Nothing was committed yet, and it is read anew.
+        // Nothing was committed yet, and the store reads the files again.
         phase = .closed
         found.release()
       case .new, .opening, .suspended, .reading, .closed: return
@@ -241,10 +252,11 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Takes the locks again, if the document is as ``suspend()`` has left it, and reads what others have appended to the journal.
+  /// Takes the locks again if the document is unchanged since ``suspend()``, and reads the commits that others have appended to the
+  /// journal.
   ///
-  /// Cost: some 0.1 ms where nobody has written; otherwise reading and copying the journal. `false` after a checkpoint of another process,
-  /// which every close of a store of up to 1 MiB makes: everything is read anew then.
+  /// Cost: some 0.1 ms if nobody has written. Otherwise it reads and copies the journal. Returns `false` after a checkpoint of another
+  /// process, which every close of a store of up to 1 MiB makes. The store then reads everything again.
   /// - Throws: `.locked`, `.alreadyOpen`, `.unsupported` for a document that has several names by now, `.full`, `.dataMissing`,
   ///   `.inputOutput`, `.protectedDataUnavailable`.
   public func resume() throws(RepositoryError) -> Bool {
@@ -264,12 +276,12 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Returns the commits of others that ``resume()`` has found in the journal.
+  /// Returns the commits of other processes that ``resume()`` has found in the journal.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     phase.withLock { if case .open(let store) = $0 { store.foreignCommits(after: revision) } else { nil } }
   }
 
-  /// Reads document and journal back, compares every checksum, and changes nothing.
+  /// Reads document and journal back and compares every checksum, without changing anything.
   public func verify() -> VerifyReport {
     phase.withLock { phase in
       switch phase {
@@ -281,29 +293,31 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Writes a document of everything to a new file, durably.
+  /// Writes a document with all records to a new file, durably.
   ///
-  /// No journal of this store continues the copy: put in the place of the document, it is refused beside one.
-  /// - Throws: `.alreadyExists`, `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.corrupted`, `.poisoned`, `.closed`; `.unsupported`
+  /// No journal of this store continues the copy: in the place of the document, it is refused beside a journal.
+  /// - Throws: `.alreadyExists`, `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.corrupted`, `.poisoned`, `.closed`. `.unsupported`
   ///   for a name that is too long, and in a store opened `.readOnly`.
   public func backup(to url: URL) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).backup(to: JSONFilePaths(url)) }
   }
 
-  /// Reads a copy without a lock.
+  /// Reads a copy of a store without a lock.
   ///
   /// - Throws: as ``StorageBackend/readCopy(at:_:)``.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    // A backend of its own, so that it may run beside the calls of the open store.
     try JSONFileBackend(file: url, fileSystem: fileSystem, tuning: tuning).open(StoreOptions(access: .readOnly), visit)
   }
 
-  /// Folds the journal into the document if that is worth it (see ``isCheckpointWorthwhile``), else makes it durable; gives up the lock,
-  /// which happens even when the first fails.
+  /// Folds the journal into the document if that is worth it, or else makes it durable, and releases the lock even if that fails.
   ///
-  /// - Throws: what prevented a clean close; the journal then stays, and the next open replays it.
+  /// See ``isCheckpointWorthwhile``.
+  /// - Throws: The error that prevented a clean close. The journal then stays, and the next open replays it.
   public func close() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in
       let old = phase
+      // Before the steps that may throw: a second call must do nothing.
       phase = .closed
       if case .found(let found, _) = old { found.release() }
       if case .suspended(let store) = old { store.release() }
@@ -311,7 +325,7 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Gives up the lock and leaves every file as it was found.
+  /// Releases the lock and leaves every file as it was found.
   public func abandon() {
     phase.withLock { phase in
       if case .found(let found, _) = phase { found.release() }
@@ -331,7 +345,7 @@ public final class JSONFileBackend: PackingBackend {
     JSONFileReader(paths: paths, fileSystem: fileSystem, options: options)
   }
 
-  /// Returns the open store; one that was read and not recovered is recovered first, since writing to it accepts it.
+  /// Returns the open store, and recovers one that was only read, since a write to it accepts its contents.
   private func store(_ phase: inout Phase) throws(RepositoryError) -> JSONFileStore {
     switch phase {
     case .open(let store): return store

@@ -1,19 +1,19 @@
 internal import Foundation
 
-/// The first step of opening: reads the files of a JSON store in whatever state a crash has left them, and changes nothing.
+/// The first step of opening a JSON store: reads its files in the state in which a crash may have left them, and changes nothing.
 ///
-/// Nothing is decided on bytes that a crash could still take away: directory, main file and journal are synced before they are read.
+/// Directory, main file and journal are synced before they are read. Otherwise a crash could take away bytes that a decision was based on.
 struct JSONFileOpening {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let tuning: JSONFileBackend.Tuning
   let options: StoreOptions
 
-  /// The files that were found, for the second step of opening.
+  /// The files and locks that the first step passes to the second.
   struct Found: Sendable {
     let lock: any HeldLock
     let options: StoreOptions
-    /// `nil` for a store that is still to be created.
+    /// Open main file, or `nil` for a store that does not exist yet.
     var main: MainFile?
     var journal: Journal?
 
@@ -22,30 +22,31 @@ struct JSONFileOpening {
       let replay: JSONFileReplay
     }
 
-    /// Gives up the locks.
+    /// Releases the locks and closes the main file.
     func release() {
-      // The main file is closed when it is released, at the latest; a failure says nothing about what is in it.
+      // Nothing was written, so an error of `close` means nothing. The descriptor is closed with its last reference at the latest.
       do throws(RepositoryError) { try main?.file.close() } catch {}
       lock.release()
     }
   }
 
-  /// Hands over the records.
-  /// - Parameter limits: What records must keep; without it, none is refused.
+  /// Reads the store and passes its records to `visit`.
+  /// - Parameter limits: Limits that records must keep. With `nil` no record is refused.
   func run(_ limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> (Found, OpenReport) {
     try paths.checkLength()
     for path in [paths.mainFile, paths.journal] {
-      // Before anything is made, and also where the main file is missing.
+      // Before the lock and the directories are created, and also if the main file is missing.
       guard let kind = try fileSystem.status(of: path)?.kind, kind != .file else { continue }
       throw .notAPlainFile(kind, path)
     }
     for path in paths.drafts(keepsPrevious: options.keepsPreviousSnapshot) where try fileSystem.status(of: path)?.kind == .directory {
-      // It could not be removed, and nothing could be written: better said now than at every save.
+      // A directory at a temporary path cannot be removed, and every save would fail. Better to fail here.
       throw .notAPlainFile(.directory, path)
     }
     try fileSystem.createDirectory(paths.directory)
     let lock = try fileSystem.lock(paths.lock)
     do throws(RepositoryError) {
+      // A crash may have left a rename that is not durable. Its file decides whether the store is new.
       try fileSystem.syncDirectory(paths.directory)
       let removed = try paths.temporaryFiles(in: fileSystem)
       guard let file = try MainFile.open(paths.mainFile, fileSystem) else {
@@ -56,17 +57,18 @@ struct JSONFileOpening {
       do throws(RepositoryError) {
         return try read(file, lock, removed, limits, visit)
       } catch {
-        // The failure is what the caller must hear of; the file is closed when it is released, at the latest.
+        // The caller needs the first error. The descriptor is closed with its last reference at the latest.
         do throws(RepositoryError) { try file.close() } catch {}
         throw error
       }
     } catch {
+      // An `open` that throws must leave the backend as new.
       lock.release()
       throw error
     }
   }
 
-  /// Refuses a missing main file whose journal, previous generation or quarantine is there.
+  /// Throws `.dataMissing` if the main file is missing but its journal, previous generation or quarantine exists.
   private func checkAbsence() throws(RepositoryError) {
     let quarantine = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine)
     for path in [paths.journal, paths.previous] + (quarantine.map { [paths.path(of: $0)] } ?? []) {
@@ -79,6 +81,7 @@ struct JSONFileOpening {
   private func read(
     _ file: any OpenFile, _ lock: any HeldLock, _ removed: [String], _ limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
   ) throws(RepositoryError) -> (Found, OpenReport) {
+    // Bytes that only the page cache has may be lost in a power cut, after they were reported as committed.
     try file.sync()
     let journal = try fileSystem.contents(of: paths.journal, syncingFirst: true)
     let contents = try JSONFileContents(.file(file), journal, paths, options.recovery, limits, visit)
@@ -92,7 +95,7 @@ struct JSONFileOpening {
     return (found, report)
   }
 
-  /// Returns the cut of an earlier open that failed or was killed before it reported it.
+  /// Returns the cut of an earlier opening that ended before it was reported.
   private func unreportedCut() throws(RepositoryError) -> OpenReport.CutTail? {
     for name in try (fileSystem.entries(of: paths.directory) ?? []).sorted() where paths.unreportedCut(name, byteCount: 0) != nil {
       let size = try fileSystem.status(of: paths.path(of: name))?.size
@@ -101,7 +104,7 @@ struct JSONFileOpening {
     return nil
   }
 
-  /// Returns the tail that recovery will cut, if any.
+  /// Returns the torn tail that recovery will cut, if any.
   private func cut(of contents: JournalReader.Contents) -> OpenReport.CutTail? {
     guard case .torn(let end, let isAmbiguous) = contents.tail else { return nil }
     return .init(
@@ -111,7 +114,7 @@ struct JSONFileOpening {
 }
 
 extension RepositoryError {
-  /// The error for a URL that names no file, as `URL(string:)` makes them.
+  /// The error for a URL that is no file URL, as `URL(string:)` creates from a path.
   static func noFileURL(_ name: String) -> RepositoryError {
     RepositoryError(
       .unsupported,
@@ -120,22 +123,25 @@ extension RepositoryError {
   }
 }
 
-/// A reader of a JSON store's files as they are: it locks, syncs, cuts and removes nothing.
+/// A reader of a JSON store's files as they are.
 ///
-/// A writer may be at work. What it appends to the journal meanwhile is a torn tail here, and is left out; a checkpoint puts another
-/// main file in place, which is noticed by the generation, and then all is read again.
+/// It locks, syncs, cuts and removes nothing.
+///
+/// A writer may be at work. A frame that it is appending to the journal looks like a torn tail and is left out. A checkpoint puts another
+/// main file in place. The reader notices the new generation in the header, and reads everything again.
 struct JSONFileReader {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let options: StoreOptions
 
-  /// The number of attempts to read files that change meanwhile.
+  /// Number of attempts to read files that a writer keeps changing.
   private static let attempts = 5
 
   /// Returns all records and tombstones as of one commit.
   func run(_ limits: StoreOptions.Limits?) throws(RepositoryError) -> ([LoadedRecords], OpenReport) {
     var failure: RepositoryError?
     for _ in 0..<Self.attempts {
+      // The main file first: a checkpoint between the two reads then shows in the header comparison below.
       guard let mainFile = try fileSystem.contents(of: paths.mainFile) else {
         throw RepositoryError(.dataMissing, "there is no such file", file: paths.mainFile)
       }
@@ -147,7 +153,7 @@ struct JSONFileReader {
           return (records, contents.report)
         }
       } catch {
-        // Damage that is there in both readings is damage, and not a writer's work.
+        // A writer's work changes between two readings. An error with identical bytes is damage.
         if try fileSystem.contents(of: paths.mainFile) == mainFile, try fileSystem.contents(of: paths.journal) == journal { throw error }
         failure = error
       }
@@ -171,6 +177,6 @@ struct JSONFileReader {
     }
   }
 
-  /// Enough to hold the header, and with it the generation.
+  /// Bytes that are enough to hold the header, and with it the generation.
   private static let headerSize = 512
 }

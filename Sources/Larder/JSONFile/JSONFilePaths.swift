@@ -1,27 +1,27 @@
 internal import Foundation
 
-/// The names of a JSON store's files, all beside the main file and derived from its name.
+/// The paths of a JSON store's files, all derived from the name of its main file.
 struct JSONFilePaths: Sendable {
   let directory: String
-  /// The main file: a JSON document, complete at all times.
+  /// Path of the JSON document, which is complete at all times.
   let mainFile: String
-  /// The name of the main file in its directory.
+  /// Name of the main file in its directory.
   let name: String
-  /// The beginnings of the names of quarantine files and of copies that are being written: the main file's name, shortened where theirs
-  /// would not fit.
+  /// Prefixes for the names of quarantine files and of unfinished copies: the main file's name, shortened if theirs would be too long.
   private let quarantineStem, copyStem: String
 
-  /// The longest of the suffixes that every store needs.
+  /// Length of the longest suffix that every store needs, in bytes.
   private static let longestSuffix = "-previous-tmp".utf8.count
-  /// As long as every copy's suffix: a number of 16 digits, and that of a temporary file.
+  /// Length of every copy's suffix in bytes: a number of 16 digits and "-tmp".
   private static let copySuffix = "-copy-".utf8.count + 16 + "-tmp".utf8.count
-  /// As long as a quarantine suffix can be: two numbers of 20 digits, and that of a temporary file.
+  /// Length of the longest quarantine suffix in bytes: two numbers of 20 digits and "-tmp".
   private static let longestQuarantineSuffix = "-quarantine--".utf8.count + 40 + "-tmp".utf8.count
 
   init(_ file: URL) {
     let url = file.standardizedFileURL
     mainFile = url.path
     directory = url.deletingLastPathComponent().path
+    // `lastPathComponent` leaves out a byte order mark, which is a part of the name.
     name = PathText.name(of: url.path)
     quarantineStem = FileName.shortened(name, leaving: Self.longestQuarantineSuffix)
     copyStem = FileName.shortened(name, leaving: Self.copySuffix)
@@ -29,10 +29,12 @@ struct JSONFilePaths: Sendable {
 
   var journal: String { mainFile + "-journal" }
   var lock: String { mainFile + "-lock" }
-  /// The generation before the main file, kept if the options ask for it.
+  /// Path of the main file before the last checkpoint, which the options may keep.
   var previous: String { mainFile + "-previous" }
 
-  /// Refuses a name from which the names beside it cannot be made: it would open, and fail at every save.
+  /// Refuses a name that is too long for the suffixes.
+  ///
+  /// Such a store would open, and fail at every save.
   func checkLength() throws(RepositoryError) {
     guard name.utf8.count + Self.longestSuffix > FileName.limit else { return }
     throw RepositoryError(
@@ -41,26 +43,30 @@ struct JSONFilePaths: Sendable {
         + "the names beside it", file: mainFile)
   }
 
-  /// Returns the path of a file in the directory.
+  /// Returns the path of a name in the store's directory.
   func path(of name: String) -> String { (directory == "/" ? "" : directory) + "/" + name }
 
-  /// Returns the path for bytes that are cut from a journal; never removed by Larder.
+  /// Returns the path for bytes that are cut from a journal.
+  ///
+  /// Larder never removes this file.
   func quarantine(generation: UInt64, offset: Int) -> String { path(of: "\(quarantineStem)-quarantine-\(generation)-\(offset)") }
 
-  /// A new path under which a copy is written before it gets its name: a random one, since another file may have the usual one.
+  /// New random path for a copy that is being written.
+  ///
+  /// Another file may have a fixed name.
   var newCopy: String { path(of: "\(copyStem)-copy-\(Hexadecimal.string(UInt64.random(in: .min ... .max)))-tmp") }
 
-  /// Whether a name in this directory is one that ``newCopy`` has made for the main file.
+  /// True if a name is one that ``newCopy`` has made for this main file.
   func isCopy(_ other: String) -> Bool {
     guard other.utf8.starts(with: (copyStem + "-copy-").utf8), other.hasSuffix("-tmp") else { return false }
     let number = other.utf8.dropFirst(copyStem.utf8.count + 6).dropLast(4)
     return number.count == 16 && number.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
-  /// Returns the path of bytes that were cut, until their cut was reported.
+  /// Returns the path for bytes that were cut, until an opening has reported the cut.
   static func unreported(_ cut: OpenReport.CutTail) -> String { cut.quarantineFile + (cut.isAmbiguous ? "-due" : "-torn") }
 
-  /// Returns the cut that a name made by ``unreported(_:)`` describes; `nil` for any other name.
+  /// Returns the cut that a name made by ``unreported(_:)`` describes, or `nil` for any other name.
   func unreportedCut(_ other: String, byteCount: Int) -> OpenReport.CutTail? {
     for (ending, isAmbiguous) in [("-due", true), ("-torn", false)] where isQuarantine(other) && other.hasSuffix(ending) {
       let numbers = numbers(of: other, before: ending)
@@ -72,35 +78,36 @@ struct JSONFilePaths: Sendable {
     return nil
   }
 
-  /// Returns the parts of a quarantine file's name behind "-quarantine-".
+  /// Returns the numbers in a quarantine file's name, which follow "-quarantine-".
   private func numbers(of other: String, before ending: String) -> [Substring] {
     Substring(other.utf8.dropFirst(quarantineStem.utf8.count + "-quarantine-".utf8.count).dropLast(ending.utf8.count)).split(separator: "-")
   }
 
-  /// Whether a name is that of bytes kept aside, and not of a copy that was interrupted.
+  /// True for the name of a finished quarantine file, false for one that is being written.
   func isQuarantine(_ name: String) -> Bool {
-    // One that was itself set aside, as `…-damaged` or `…-damaged-2`, is out of the way.
+    // A quarantine file that was itself set aside, as `…-damaged` or `…-damaged-2`, must not keep a new store from opening.
     name.utf8.starts(with: (quarantineStem + "-quarantine-").utf8) && !name.hasSuffix("-tmp")
       && !name.dropFirst(quarantineStem.count).contains("-damaged")
   }
 
-  /// Returns the paths under which the store's files are written before they get their names.
+  /// Returns the temporary paths of the store's files.
   func drafts(keepsPrevious: Bool) -> [String] {
     ([mainFile, journal] + (keepsPrevious ? [previous] : [])).map { $0 + FileReplacement.suffix }
   }
 
-  /// Returns the names of what an interrupted run has left, in order; a directory is none of it.
+  /// Returns the sorted names of the temporary files that an interrupted run has left.
   func temporaryFiles(in fileSystem: any FileSystem) throws(RepositoryError) -> [String] {
     var names: [String] = []
     for name in try (fileSystem.entries(of: directory) ?? []).sorted() where isTemporary(name) {
+      // A directory cannot be one of them, and `unlink` would fail at each opening.
       if try fileSystem.status(of: path(of: name))?.kind != .directory { names.append(name) }
     }
     return names
   }
 
-  /// Whether a name is a temporary one that an interrupted run may have left; other files with names alike are not the store's.
+  /// True for a temporary name that an interrupted run of this store may have left, and for no similar name.
   ///
-  /// Names are compared by their bytes, here and above: texts that are equal but for their Unicode form name two files.
+  /// This type compares names by their bytes: two texts that differ only in their Unicode form name two files.
   private func isTemporary(_ other: String) -> Bool {
     ["-tmp", "-journal-tmp", "-previous-tmp"].contains { other.utf8.elementsEqual((name + $0).utf8) } || isCopy(other)
       || isTemporaryQuarantine(other)

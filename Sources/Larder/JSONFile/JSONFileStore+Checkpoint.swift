@@ -2,22 +2,23 @@ internal import Dispatch
 internal import Foundation
 
 extension JSONFileStore {
-  /// Whether the journal is half as large again as the main file, so that folding it rewrites at most two thirds of a byte of the old file
-  /// for each byte of the journal.
+  /// True if the journal is larger than 4 MiB and than one and a half times the main file.
+  ///
+  /// Folding then rewrites at most two thirds of a byte of the old file for each byte of the journal.
   var wantsCheckpoint: Bool {
     guard let journal, folding == nil, !isPoisoned else { return false }
     return journal.end > max(4 << 20, main.size + main.size / 2)
   }
 
-  /// Whether folding the journal is worth what it rewrites of the old file: at most twice the bytes in the journal, or a small file; or the
-  /// oldest of the changes has waited for a day.
+  /// True if folding the journal rewrites at most twice its bytes, or a small file, or if the oldest change has waited for a day.
   ///
-  /// Asked at a pause after a commit, and on close. A larger journal would be cheaper still, but the next opening replays and copies it:
-  /// one of half the file's size makes that three times as long. What is written in all is at most four times what goes into the journal,
-  /// since what was inserted is in the new file, too; unless the file is small, checkpoints are requested, a change has waited for a day,
-  /// or `keepsPreviousSnapshot` writes a copy besides.
+  /// Read at a pause after a commit, and on close. A larger journal would be cheaper still, but the next opening replays and copies it:
+  /// with one of half the file's size, opening takes three times as long. In all at most four times the bytes of the journal are written,
+  /// since inserted records are in the new file too. Exceptions are a small file, requested checkpoints, a change that has waited for a
+  /// day, and the copy of `keepsPreviousSnapshot`.
   var isCheckpointWorthwhile: Bool {
     guard folding == nil, !isPoisoned else { return false }
+    // Without new commits only a leftover journal or an undurable name is worth it.
     guard let journal, commit > main.header.commit else { return !isMainDurable || journal != nil }
     let isOld = oldestChange.map { ContinuousClock.now - $0 >= .seconds(86_400) } ?? false
     return main.size <= max(tuning.smallFile, journal.end * 2) || isOld
@@ -25,8 +26,8 @@ extension JSONFileStore {
 
   /// Folds the journal into a new main file and begins a new journal.
   ///
-  /// The states on the way, each of which recovers to the same records: the old pair; with a temporary main file beside it; the new main
-  /// file with the old journal, whose commits it has all; with a temporary journal beside it; the new pair.
+  /// Five states follow each other, and each recovers to the same records: the old pair, the old pair with a temporary main file, the new
+  /// main file with the old journal (which adds nothing), the same with a temporary journal, and the new pair.
   func checkpoint() throws(RepositoryError) {
     try checkHealth()
     try checkFiles()
@@ -35,32 +36,35 @@ extension JSONFileStore {
     try createJournal()
   }
 
-  /// Returns the draft of the next main file, with all changes that no checkpoint is at work on.
+  /// Returns the draft of the next main file, without the changes that a running checkpoint is folding.
   func draft() -> MainFileDraft {
     MainFileDraft(
       paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit,
       journalSalt: journal?.header.salt ?? MainFileHeader.noJournal, options: options)
   }
 
-  /// Returns the contents of the main file with all changes, also those that a checkpoint is at work on.
+  /// Returns the contents of the main file with all changes, including those that a running checkpoint is folding.
   func fold() -> MainFileFold {
     var draft = draft()
     if case .mainFile(_, let box) = folding?.part, let begun = box.value { draft.changes = begun.changes.merging(changes) { $1 } }
     return draft.fold
   }
 
-  /// Puts a main file of everything in the place of the old one, durably.
+  /// Replaces the main file by one with all records, durably.
   ///
-  /// The old journal stays, and adds nothing to it.
+  /// The old journal stays, and adds nothing to the new file.
   func replaceMain() throws(RepositoryError) {
     giveUpFolding()
+    // A failed sync in the checkpoint that was given up stops all writing.
     try checkHealth()
     let next = try putInPlace(draft())
     changes = [:]
     try install(next)
   }
 
-  /// Writes a main file and gives it its name, which is not durable yet.
+  /// Writes a main file and renames it into place.
+  ///
+  /// The rename is not durable yet.
   func putInPlace(_ draft: MainFileDraft) throws(RepositoryError) -> MainFile {
     let next = try draft.write()
     do throws(RepositoryError) {
@@ -72,51 +76,58 @@ extension JSONFileStore {
     return next
   }
 
-  /// Gives the next main file its name, which is not durable yet.
+  /// Renames the next main file into place.
   ///
-  /// The header names the journal that was folded: a power cut must not bring the one before that back beside it.
+  /// The rename is not durable yet.
+  ///
+  /// Its header names the folded journal, whose own name must be durable first: a power cut must not bring back the journal before that
+  /// one.
   func renameMain(to next: MainFile) throws(RepositoryError) {
     do throws(RepositoryError) { try syncJournalName() } catch { throw noted(error) }
-    // An app may have changed them while the next file was written, which takes long beside commits.
+    // Copied again: an app may have changed the attributes while the next file was written.
     try next.file.copyAttributes(of: main.file)
     try FileReplacement(path: paths.mainFile, fileSystem: fileSystem).rename()
   }
 
-  /// Takes the main file into use that has got its name, and makes the name durable: before that, nothing may be dropped that is in it.
+  /// Switches to the renamed main file and makes its name durable.
+  ///
+  /// Until then no change or journal that it contains may be dropped.
   func install(_ next: MainFile) throws(RepositoryError) {
     takeIntoUse(next)
     try fileSystem.syncDirectory(paths.directory)
     isMainDurable = true
   }
 
-  /// Takes the main file into use that has got its name.
+  /// Switches the store to the main file that was renamed into place.
   func takeIntoUse(_ next: MainFile) {
     let old = main
     main = next
     oldestChange = changes.isEmpty ? nil : .now
     isMainDurable = false
-    // The old file is closed, and with it freed by the system, once nothing refers to it any more: for a large file that takes a while.
+    // The system frees the old file when the last reference closes it. For a large file that takes a while.
     DispatchQueue.global(qos: .utility).async { withExtendedLifetime(old) {} }
   }
 
-  /// Makes an empty journal for the main file that is in place, and puts it in the place of the old one, which has nothing of its own.
+  /// Creates an empty journal for the main file in place, and replaces the old journal, whose commits the main file has.
   ///
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`; the store goes on with the old journal if that has kept its name,
-  ///   else the next commit makes another.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`. The store goes on with the old journal if that has kept its name.
+  ///   Otherwise the next commit creates another.
   func createJournal() throws(RepositoryError) {
     let header = JournalHeader(continuing: main.header)
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
     let new = try replacement.write(like: main) { file throws(RepositoryError) in
       let contents = try JournalWriter.create(file, header, chunk: tuning.journalChunk)
-      // The file stays open while it is renamed: it could not be opened again where there are no descriptors left.
+      // Opened before the rename and kept open: a process without free descriptors could not open it afterwards.
       let new = try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk, name: paths.journal, growingIn: fileSystem)
       try replacement.rename()
       return new
     }
     let old = journal
+    // No journal is in use until its name is durable: a power cut would take commits in it away.
     (journal, unusedJournal, hasUnusedJournal) = (nil, new.identity, true)
     isJournalDurable = false
-    do throws(RepositoryError) { try old?.close() } catch {}  // what was in it is in the main file
+    // Its commits are in the main file.
+    do throws(RepositoryError) { try old?.close() } catch {}
     try fileSystem.syncDirectory(paths.directory)
     isJournalDurable = true
     (journal, unusedJournal, hasUnusedJournal) = (new, nil, false)

@@ -1,25 +1,31 @@
+// Locks/ holds the locks between processes, and between stores of one process.
+// Invariant: a file has one writer, or only writers that share it, under all its names.
+// Called by JSONFile, LarderBlobs and LarderSQLite.
+
 internal import Foundation
 internal import Synchronization
 
-/// An open lock file, and the steps that exclusive and shared locks are made of.
+/// An open lock file, with the steps that exclusive and shared locks are made of.
 ///
-/// `flock` belongs to the descriptor: no `close` of another one drops it, unlike POSIX record locks, and it ends with the process however
-/// that ends. It does not say who holds it, so a registry of this process tells `.alreadyOpen` from `.locked`, and the file says what its
-/// holder does.
+/// `flock` belongs to the descriptor. Unlike with POSIX record locks, no `close` of another descriptor drops it, and it ends with the
+/// process, however that ends. It does not name its holder. A registry in this process therefore distinguishes `.alreadyOpen` from
+/// `.locked`, and the text of the file says how its holder uses the lock.
 struct LockFile: Sendable {
-  /// The files that this process has locked, lock files and main files: ``exclusive``, or the number of shares that it has.
+  /// Lock files and main files that this process has locked: ``exclusive``, or the number of shares.
   ///
-  /// Taking and releasing happen under this mutex, so neither sees the other half done.
+  /// Locks are taken and released under this mutex, so that no thread sees a lock without its entry.
   static let registry = Mutex<[FileIdentity: Int]>([:])
   static let exclusive = -1
 
   let path: String
   let descriptor: Int32
   let identity: FileIdentity
-  /// Whether the file has one name: what is behind several is somebody else's too, and is locked but neither written nor given away.
+  /// True if the file has only one name.
+  ///
+  /// A file with several may belong to another program: it is locked, but not written or given away.
   let hasOneName: Bool
 
-  /// Opens the file, and creates it if it is missing.
+  /// Opens the lock file, and creates it if it is missing.
   /// - Throws: `.unsupported` for anything but a plain file.
   init(opening path: String) throws(RepositoryError) {
     switch SystemCall.uninterrupted({ Int(openLock(path)) }) {
@@ -27,6 +33,7 @@ struct LockFile: Sendable {
       let descriptor = Int32(number)
       do throws(RepositoryError) {
         let status = try POSIXFile.status(of: descriptor, path)
+        // A named pipe or device can be opened, and must not be written to.
         if status.st_mode & S_IFMT != S_IFREG { throw RepositoryError.notAPlainFile(.other, path) }
         (self.path, self.descriptor, identity) = (path, descriptor, FileIdentity(status))
         hasOneName = status.st_nlink <= 1
@@ -41,20 +48,21 @@ struct LockFile: Sendable {
     }
   }
 
-  /// Opens the file for an attempt to lock it, and closes it again unless the attempt succeeds.
-  /// - Parameter attempt: Returns `nil` when it did not get the lock.
+  /// Opens the lock file for one attempt to lock it, and closes it again if the attempt fails.
+  /// - Parameter attempt: Returns `nil` if it did not get the lock.
   static func attempt<Lock>(
     _ path: String, _ attempt: (LockFile) throws(RepositoryError) -> Lock?
   ) throws(RepositoryError) -> Lock? {
     let file = try LockFile(opening: path)
     var isLocked = false
+    // A descriptor that stays open would leak with every round of a wait.
     defer { if !isLocked { _ = closeDescriptor(file.descriptor) } }
     let lock = try attempt(file)
     isLocked = lock != nil
     return lock
   }
 
-  /// Gives a lock file that root has made to the owner of its directory, who could not open it if root were killed.
+  /// Gives a lock file that root has created to the owner of its directory, who could not open it if root were killed.
   private static func adopt(_ descriptor: Int32, _ status: stat, _ path: String) {
     var directory = stat()
     guard geteuid() == 0, status.st_uid == 0, stat(PathText.parent(of: path), &directory) == 0, directory.st_uid != 0 else { return }
@@ -62,31 +70,33 @@ struct LockFile: Sendable {
   }
 
   /// Takes or changes the lock without waiting.
-  /// - Returns: Whether it was taken; `false` when others are in the way.
+  /// - Returns: True if it was taken, `false` if other holders prevent it.
   func take(_ operation: Int32) throws(RepositoryError) -> Bool { try Self.take(operation, descriptor, path) }
 
   static func take(_ operation: Int32, _ descriptor: Int32, _ path: String) throws(RepositoryError) -> Bool {
     try SystemCall.perform("flock", path, accepting: EWOULDBLOCK) { flock(descriptor, operation | LOCK_NB) }
   }
 
-  /// Whether the name still means this file: the last holder removes it while it has the lock, so a file that was locked may have no name.
+  /// True if the path still leads to this file.
+  ///
+  /// The last holder removes the file while it has the lock, so a file that was locked may have no name.
   func isInPlace() throws(RepositoryError) -> Bool {
     var status = stat()
     return try SystemCall.perform("lstat", path, accepting: ENOENT) { lstat(path, &status) } && FileIdentity(status) == identity
   }
 
-  /// Removes the file while it is locked, if the name still means it: it may have been removed by hand meanwhile.
+  /// Removes the lock file while it is locked, unless somebody has removed or replaced it by hand.
   func remove() {
     var status = stat()
     if lstat(path, &status) == 0, FileIdentity(status) == identity { unlink(path) }
   }
 
-  /// Sets the mode to 0600, which it has but for the umask.
+  /// Sets the mode to 0600, which the umask may have narrowed when the file was created.
   func setMode() { if hasOneName { _ = fchmod(descriptor, 0o600) } }
 
-  /// Gives the lock up, and closes the file.
+  /// Releases the lock and closes the file.
   ///
-  /// A program that is being started may hold a copy of the descriptor for a moment, so closing alone would not do.
+  /// A child process may hold a copy of the descriptor between `fork` and `exec`, so that closing alone would not release the lock.
   func close() {
     Self.unlock(descriptor)
     _ = closeDescriptor(descriptor)
@@ -95,11 +105,11 @@ struct LockFile: Sendable {
   static func unlock(_ descriptor: Int32) { _ = flock(descriptor, LOCK_UN) }
 }
 
-// A method named `open` hides the function of that name.
+// A method named `open` hides the C function of that name. O_NONBLOCK keeps a named pipe from blocking the call.
 private func openLock(_ path: String) -> Int32 { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600) }
 
 extension RepositoryError {
-  /// The error for a file that this process has open: usually a view that opens its store each time it is made.
+  /// The error for a file that this process has open already, often because a view opens its store each time it is made.
   static func openInThisProcess(_ path: String) -> RepositoryError {
     RepositoryError(
       .alreadyOpen,
@@ -108,19 +118,19 @@ extension RepositoryError {
   }
 }
 
-/// The text in a lock file: which process holds the lock, and what for.
+/// The text in a lock file: the process that holds the lock, and how it uses the lock.
 struct LockNote {
-  /// The use that the holder makes of the lock.
+  /// The use of a lock by its holder.
   enum Use: String {
     case exclusive = ""
     case opening, shared, closing
   }
 
   var process: pid_t?
-  /// `nil` where nothing can be read: the holder has just taken the lock and not written yet.
+  /// `nil` if the text is empty, as when the holder has just taken the lock and not written yet.
   var use: Use?
 
-  /// The holder in words, for an error.
+  /// Description of the holder for an error message.
   var holder: String {
     if use == .shared { return "other processes share the store" }
     return process.map { "process \($0) holds the lock" } ?? "another process holds the lock"
@@ -128,14 +138,15 @@ struct LockNote {
 }
 
 extension LockFile {
-  /// Writes this process's id and the use, for others to read.
+  /// Writes this process's id and its use of the lock into the file.
   ///
-  /// An exclusive lock does not depend on it; a shared one does. Does nothing to a file with several names.
+  /// An exclusive lock works without this text, a shared one does not. Does nothing to a file with several names.
   /// - Returns: The `errno` of the call that failed, if one did.
   @discardableResult
   func write(_ use: LockNote.Use) -> Int32? {
     guard hasOneName else { return nil }
     let text = use == .exclusive ? "\(getpid())\n" : "\(getpid()) \(use.rawValue)\n"
+    // A shorter text over a longer one would leave the end of the old one behind.
     guard ftruncate(descriptor, 0) == 0 else { return errno }
     return Array(text.utf8).withUnsafeBytes { bytes in
       SystemCall.writeAll(bytes, at: 0) { piece, offset in
@@ -144,10 +155,11 @@ extension LockFile {
     }
   }
 
-  /// The note that the file holds now.
+  /// The text that the lock file holds now.
   var note: LockNote {
     var bytes = [UInt8](repeating: 0, count: 32)
     let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
+    // A text without its line feed is still being written.
     guard count > 0, let end = bytes.prefix(count).firstIndex(of: UInt8(ascii: "\n")) else { return LockNote() }
     let words = String(decoding: bytes[..<end], as: UTF8.self).split(separator: " ")
     return LockNote(

@@ -3,9 +3,9 @@ internal import Synchronization
 
 /// A share in a `flock` on a lock file, which the last holder removes.
 ///
-/// The first process locks exclusively, prepares the store, marks the file "shared", then downgrades its lock. Others come in only where
-/// the file says "shared", so that a process that is killed while it is alone leaves nothing half prepared for them: the next one finds
-/// the lock free, and is alone.
+/// The first process locks exclusively, prepares the store, writes "shared" into the file, then downgrades its lock. Other processes come
+/// in only if the file says "shared". If the first one is killed while it is alone, the next process finds the lock free, is alone itself,
+/// and prepares everything again.
 final class POSIXSharedLock: HeldSharedLock {
   private struct Hold: Sendable {
     var file: LockFile?
@@ -26,9 +26,9 @@ final class POSIXSharedLock: HeldSharedLock {
 
   // MARK: Acquiring
 
-  /// Takes a share, and waits at most so long while another process is alone.
+  /// Takes a share, and waits at most for the timeout while another process is alone with the lock.
   ///
-  /// - Parameter write: Writes the note of the file, so that tests can play a full disk.
+  /// - Parameter write: Writes the text of the file, so that tests can simulate a full disk.
   static func acquire(
     _ path: String, waiting timeout: Duration, write: (LockNote.Use, LockFile) -> Int32? = { $1.write($0) }
   ) throws(RepositoryError) -> POSIXSharedLock {
@@ -46,6 +46,7 @@ final class POSIXSharedLock: HeldSharedLock {
     try LockFile.registry.withLock { (held) throws(RepositoryError) -> POSIXSharedLock? in
       try LockFile.attempt(path) { file throws(RepositoryError) -> POSIXSharedLock? in
         if held[file.identity] == LockFile.exclusive { throw .openInThisProcess(path) }
+        // A shared holder must write its text, and a file with another name may belong to another program.
         guard file.hasOneName else {
           throw RepositoryError(.unsupported, "the lock file has several names (hard links), expected one: remove the others", file: path)
         }
@@ -54,17 +55,18 @@ final class POSIXSharedLock: HeldSharedLock {
           refusal = file.note
           return nil
         }
+        // A lock on a removed file excludes nobody. The next round opens the file that has its place.
         guard try file.isInPlace() else {
           refusal = LockNote(use: .closing)
           return nil
         }
         if isAlone {
           file.setMode()
-          // On a full disk the file stays empty, and no other process comes in until it says "shared": a store that is there can be read
-          // all the same.
+          // On a full disk the file stays empty, and no other process comes in until it says "shared". An existing store can still be read.
           if let number = write(.opening, file), file.note.use != nil { throw .system("write", number, file: path) }
         } else if file.note.use != .shared {
-          refusal = LockNote(use: .opening)  // the process that was alone has ended, or is between its two locks
+          // The process that was alone has ended, or is between its two locks.
+          refusal = LockNote(use: .opening)
           return nil
         }
         held[file.identity, default: 0] += 1
@@ -77,9 +79,10 @@ final class POSIXSharedLock: HeldSharedLock {
 
   func share() throws(RepositoryError) {
     guard let file = hold.withLock({ $0.isAlone ? $0.file : nil }) else { return }
+    // Before the downgrade: a process that gets its share in between must find the text.
     if let number = file.write(.shared) { throw .system("write", number, file: file.path) }
     hold.withLock { $0.isAlone = false }
-    // Between the two locks there is none: another process may be alone for a moment.
+    // `flock` releases the exclusive lock before it takes the shared one, so another process may be alone for a moment.
     var patience = Patience(file.path, timeout)
     while try !file.take(LOCK_SH) { try patience.wait(file.note) }
   }
@@ -88,8 +91,9 @@ final class POSIXSharedLock: HeldSharedLock {
     hold.withLock { hold in
       guard let file = hold.file else { return false }
       if !hold.isAlone {
-        // Any failure means the same: not alone.
+        // Any failure means the same: this process is not alone.
         do { hold.isAlone = try file.take(LOCK_EX) } catch {}
+        // A process that comes in now must wait for the removal instead of joining.
         if hold.isAlone { file.write(.closing) }
       }
       return hold.isAlone
@@ -98,6 +102,7 @@ final class POSIXSharedLock: HeldSharedLock {
 
   func release() {
     LockFile.registry.withLock { held in
+      // Only a holder that is alone removes the file: the lock of the others would lose its name.
       let isLast = reclaim()
       guard let file = hold.withLock({ $0.file.take() }) else { return }
       let others = (held[file.identity] ?? 1) - 1
@@ -107,11 +112,11 @@ final class POSIXSharedLock: HeldSharedLock {
     }
   }
 
-  /// The limit of waiting for a lock that is taken.
+  /// The time limit of waiting for a lock that another process holds.
   private struct Patience {
     private let path: String
     private let deadline: ContinuousClock.Instant
-    /// The moment since which the file names an exclusive holder.
+    /// Moment since which the text of the file has named an exclusive holder.
     private var exclusiveSince: ContinuousClock.Instant?
 
     init(_ path: String, _ timeout: Duration) {
@@ -119,11 +124,12 @@ final class POSIXSharedLock: HeldSharedLock {
       deadline = .now + timeout
     }
 
-    /// Waits a moment for a process that is alone to let others in.
+    /// Sleeps 2 ms, so that a process which is alone can let others in.
     ///
-    /// An exclusive holder will not, but the note may be older than the lock: it must say so for a while.
+    /// - Throws: `.locked` after the deadline, or after 250 ms of an exclusive holder, which lets nobody in.
     mutating func wait(_ note: LockNote) throws(RepositoryError) {
       let now = ContinuousClock.now
+      // A new holder takes the lock before it writes, so that an exclusive note may be left from the holder before.
       exclusiveSince = note.use == .exclusive ? exclusiveSince ?? now : nil
       let isExclusive = exclusiveSince.map { now - $0 >= .milliseconds(250) } ?? false
       if isExclusive || now >= deadline { throw RepositoryError(.locked, note.holder, file: path) }

@@ -4,32 +4,35 @@ internal import Synchronization
 
 /// An open file of the operating system.
 ///
-/// The descriptor is used and closed under one mutex, so that no call can reach a descriptor that was closed and given out again.
+/// A mutex guards every use of the descriptor and its closing. No call can reach a descriptor that was closed and given out again.
 final class POSIXFile: OpenFile {
   let path: String
   private let state: Mutex<State>
 
   private struct State {
     var descriptor: Int32?
-    /// Whether the next sync must cover the whole inode: the file is new or its mode was set, which `fdatasync` may leave out.
+    /// True if the next sync must cover the whole inode.
+    ///
+    /// `fdatasync` may leave out a new file's mode or owner.
     var metadataChanged: Bool
-    /// The identity of the file that ``lock()`` has locked.
+    /// Identity of the file, if ``lock()`` has locked it.
     var lock: FileIdentity?
   }
 
-  /// Takes over an open descriptor.
+  /// Creates a file that owns an open descriptor and closes it.
   init(path: String, descriptor: Int32, isNew: Bool) {
     self.path = path
     state = Mutex(State(descriptor: descriptor, metadataChanged: isNew))
   }
 
   deinit {
-    // A failure has no caller to go to here; code that needs to know closes first.
+    // No caller is left to receive an error. Code that needs it closes the file first.
     _ = closeOnce()
   }
 
   func size() throws(RepositoryError) -> Int {
     let size = try currentStatus().st_size
+    // `off_t` is wider than `Int` on 32-bit systems.
     guard let count = Int(exactly: size) else {
       throw RepositoryError(
         .tooLarge, "expected a file of at most \(Int.max) bytes, which this system can address, found \(size)", file: path)
@@ -42,6 +45,7 @@ final class POSIXFile: OpenFile {
   func setMode(_ mode: UInt16) throws(RepositoryError) {
     try withState("fchmod") { (state, descriptor) throws(RepositoryError) in
       try SystemCall.perform("fchmod", path) { fchmod(descriptor, mode_t(mode)) }
+      // `fdatasync` may leave the mode out.
       state.metadataChanged = true
     }
   }
@@ -50,7 +54,8 @@ final class POSIXFile: OpenFile {
     try withState("pread") { (_, descriptor) throws(RepositoryError) in
       guard offset >= 0 else { throw .system("pread", EINVAL, file: path) }
       let size = Int(clamping: try Self.status(of: descriptor, path).st_size)
-      var data = Data(count: max(0, min(count, size - offset)))  // the size bounds what a wild count can allocate
+      // The file's size limits the memory, also if a damaged file asks for a count of gigabytes.
+      var data = Data(count: max(0, min(count, size - offset)))
       let outcome = data.withUnsafeMutableBytes { buffer in
         SystemCall.readAll(into: buffer, at: offset) { piece, offset in
           SystemCall.uninterrupted { pread(descriptor, piece.baseAddress, piece.count, off_t(offset)) }
@@ -74,19 +79,21 @@ final class POSIXFile: OpenFile {
   }
 
   #if os(Linux)
-    /// Has the system set the space aside, which need not write it; writes zero bytes where the file system cannot do that.
+    /// Allocates disk space for the range without writing it, or writes zero bytes if the file system cannot.
     func allocate(_ range: Range<Int>) throws(RepositoryError) {
       let isAllocated = try withState("fallocate") { (_, descriptor) throws(RepositoryError) in
         guard range.lowerBound >= 0 else { throw .system("fallocate", EINVAL, file: path) }
+        // `posix_fallocate` refuses an empty range with EINVAL, which below means the file system.
         guard !range.isEmpty else { return true }
-        // The call returns the number of its error. Where the file system knows no such thing, glibc writes to each block; musl does not.
+        // The call returns its error instead of setting `errno`. If the file system has no such call, glibc writes to each block. musl does
+        // not.
         let outcome = SystemCall.uninterrupted {
           errno = posix_fallocate(descriptor, off_t(range.lowerBound), off_t(range.count))
           return errno == 0 ? 0 : -1
         }
         switch outcome {
         case .done: return true
-        // The range is right, so that EINVAL means the file system, too.
+        // The range is valid here, so EINVAL too means that the file system cannot do it.
         case .failed(EOPNOTSUPP), .failed(ENOSYS), .failed(EINVAL): return false
         case .failed(let number): throw .system("fallocate", number, file: path, offset: range.lowerBound)
         }
@@ -98,8 +105,10 @@ final class POSIXFile: OpenFile {
   func cut(to size: Int) throws(RepositoryError) {
     try withState("ftruncate") { (state, descriptor) throws(RepositoryError) in
       guard size >= 0 else { throw .system("ftruncate", EINVAL, file: path) }
+      // `ftruncate` would grow the file, with a hole that has no space on the disk.
       guard size < Int(clamping: try Self.status(of: descriptor, path).st_size) else { return }
       try SystemCall.perform("ftruncate", path) { ftruncate(descriptor, off_t(size)) }
+      // Reset only after success: the next sync must still cover the inode.
       state.metadataChanged = true
     }
   }
@@ -122,16 +131,20 @@ final class POSIXFile: OpenFile {
   #endif
 
   func close() throws(RepositoryError) {
-    // The descriptor is gone whatever close returns: a second call could close another file. EINTR says nothing about the data.
+    // `close` always frees the descriptor, so a second call could close another file. EINTR says nothing about the data.
     if let number = closeOnce(), number != EINTR { throw .system("close", number, file: path) }
   }
 
-  /// Closes the descriptor if it is open, with its lock, and returns `errno` if the system complains.
+  /// Closes the descriptor and releases its lock.
+  ///
+  /// Returns the `errno` of a failure.
   private func closeOnce() -> Int32? {
     guard let lock = state.withLock({ $0.lock }) else { return state.withLock { $0.descriptor.take() }.flatMap(closeDescriptor) }
+    // The registry's mutex comes first, as in `lock()`: another order could deadlock.
     return LockFile.registry.withLock { held in
       guard let descriptor = state.withLock({ $0.descriptor.take() }) else { return nil }
       held[lock] = nil
+      // A child process may hold a copy of the descriptor, so that closing would not release the lock.
       LockFile.unlock(descriptor)
       return closeDescriptor(descriptor)
     }
@@ -140,6 +153,7 @@ final class POSIXFile: OpenFile {
   func lock() throws(RepositoryError) {
     try LockFile.registry.withLock { (held) throws(RepositoryError) in
       let identity = FileIdentity(try currentStatus())
+      // `flock` would only report `.locked`, also if this process itself has the file open.
       if held[identity] != nil { throw .openInThisProcess(path) }
       try withState("flock") { (state, descriptor) throws(RepositoryError) in
         guard try LockFile.take(LOCK_EX, descriptor, path) else {
@@ -157,7 +171,7 @@ final class POSIXFile: OpenFile {
     try withState("fchown") { (state, descriptor) throws(RepositoryError) in
       let status = try Self.status(of: descriptor, path)
       guard status.st_uid != owner.user || status.st_gid != owner.group else { return }
-      // Only root may give a file away; others may give it to a group that they belong to.
+      // Only root may change the user. Others may set a group that they belong to.
       if fchown(descriptor, owner.user, owner.group) != 0, fchown(descriptor, uid_t.max, owner.group) != 0 { return }
       state.metadataChanged = true
     }
@@ -167,7 +181,7 @@ final class POSIXFile: OpenFile {
     guard let file = file as? POSIXFile, file !== self else { return }
     try file.withState("fgetxattr") { (_, source) throws(RepositoryError) in
       try withState("fsetxattr") { (state, descriptor) throws(RepositoryError) in
-        // An extended attribute that this process may not set stays unset, as the owner does. Nothing else is lost in silence.
+        // An extended attribute that this process may not set stays unset, as the owner does. Every other failure is thrown.
         try SystemCall.perform("fsetxattr", path) { larder_copy_attributes(source, descriptor) }
         state.metadataChanged = true
       }
@@ -187,7 +201,7 @@ final class POSIXFile: OpenFile {
     }
   }
 
-  /// Returns the status of an open descriptor.
+  /// Returns the `fstat` status of an open descriptor.
   static func status(of descriptor: Int32, _ path: String) throws(RepositoryError) -> stat {
     var status = stat()
     try SystemCall.perform("fstat", path) { fstat(descriptor, &status) }
@@ -195,9 +209,9 @@ final class POSIXFile: OpenFile {
   }
 }
 
-/// Closes a descriptor once, and returns `errno` if the system complains.
+/// Closes a descriptor once, and returns the `errno` of a failure.
 ///
-/// It is not repeated after EINTR: Linux has released the descriptor by then, and another thread may own the number already.
+/// EINTR is not repeated: Linux has released the descriptor by then, and another thread may own the number already.
 func closeDescriptor(_ descriptor: Int32) -> Int32? {
   close(descriptor) == 0 ? nil : errno
 }

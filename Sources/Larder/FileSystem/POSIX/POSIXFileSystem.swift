@@ -1,3 +1,7 @@
+// POSIX/ calls the operating system and turns `errno` into typed errors.
+// Invariant: a failed sync is never repeated: the kernel may have dropped the unsynced pages, and a second sync would then succeed.
+// Called by FileSystem.
+
 internal import CLarderFiles
 internal import Foundation
 
@@ -121,7 +125,9 @@ public struct POSIXFileSystem: FileSystem {
     return try POSIXLock.acquire(path)
   }
 
-  /// Takes a share in the lock with `flock`. The lock file names the task of the process that is alone with it.
+  /// Takes a share in the lock with `flock`.
+  ///
+  /// The lock file names the task of the process that is alone with it.
   public func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
     try Self.check(path)
     return try POSIXSharedLock.acquire(path, waiting: timeout)
@@ -180,13 +186,17 @@ public struct POSIXFileSystem: FileSystem {
 
 /// Operations on the text of paths.
 enum PathText {
-  /// Returns the directory that holds a file, computed from the text alone. The root's is "/".
+  /// Returns the directory that holds a file, computed from the text alone.
+  ///
+  /// The root's is "/".
   static func parent(of path: String) -> String {
     let parts = path.utf8.split(separator: UInt8(ascii: "/"))
     return "/" + parts.dropLast().map { String(Substring($0)) }.joined(separator: "/")
   }
 
-  /// Returns the name of a file in its directory, byte for byte. `URL.lastPathComponent` leaves out a byte order mark.
+  /// Returns the name of a file in its directory, byte for byte.
+  ///
+  /// `URL.lastPathComponent` leaves out a byte order mark.
   static func name(of path: String) -> String { path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? "/" }
 }
 

@@ -6,29 +6,34 @@ package enum CallOutcome: Hashable, Sendable {
   case failed(Int32)
 }
 
-/// The loops around system calls that POSIX lets stop half-way; the calls are closures, so that tests can make them stop.
+/// Loops around system calls that may be interrupted or end early.
+///
+/// The calls are closures, so that tests can simulate that.
 package enum SystemCall {
-  /// The most bytes that one call is asked to move: Linux moves at most 0x7FFFF000, Darwin refuses more than `INT32_MAX`.
+  /// Largest number of bytes for one call.
+  ///
+  /// Linux moves at most 0x7FFFF000, and Darwin refuses more than `INT32_MAX`.
   package static let largestTransfer = 1 << 30
 
-  /// Makes a call that returns -1 for failure, again for as long as a signal interrupts it.
+  /// Calls the closure, which returns -1 for failure, and repeats it while a signal interrupts it (EINTR).
   ///
   /// Not for `close`, which must not be repeated.
   package static func uninterrupted(_ call: () -> Int) -> CallOutcome {
     while true {
       let result = call()
       if result != -1 { return .done(result) }
+      // Read at once: any other call may change `errno`.
       let number = errno
       if number != EINTR { return .failed(number) }
     }
   }
 
-  /// Makes a call on a file, again for as long as a signal interrupts it.
+  /// Calls the closure for a file, and repeats it while a signal interrupts it.
   ///
   /// - Parameters:
-  ///   - name: The name of the call, for the error.
-  ///   - accepted: The `errno` that is an answer and no failure, if one is.
-  /// - Returns: Whether the call has succeeded; `false` where it failed with the accepted `errno`.
+  ///   - name: Name of the call, for the error.
+  ///   - accepted: An `errno` that is a result and no failure, if any.
+  /// - Returns: True if the call succeeded, `false` if it failed with the accepted `errno`.
   @discardableResult static func perform(
     _ name: String, _ path: String, accepting accepted: Int32? = nil, _ call: () -> Int32
   ) throws(RepositoryError) -> Bool {
@@ -40,9 +45,11 @@ package enum SystemCall {
     }
   }
 
-  /// Writes all the bytes, going on after a short write; returns the `errno` of the call that failed.
+  /// Writes all bytes, and goes on after a short write.
   ///
-  /// A call that takes nothing of a piece without saying why would be repeated for ever, so it counts as EIO.
+  /// Returns the `errno` of the call that failed.
+  ///
+  /// A call that writes nothing and reports no error counts as EIO, since repeating it would never end.
   package static func writeAll(
     _ bytes: UnsafeRawBufferPointer, at offset: Int, with call: (UnsafeRawBufferPointer, Int) -> CallOutcome
   ) -> Int32? {
@@ -59,7 +66,9 @@ package enum SystemCall {
     return nil
   }
 
-  /// Fills the buffer, going on after a short read; fewer bytes only where a call says that the file ends.
+  /// Reads until the buffer is full, and continues after short reads.
+  ///
+  /// The result is smaller only if a call reports the end of the file.
   package static func readAll(
     into buffer: UnsafeMutableRawBufferPointer, at offset: Int, with call: (UnsafeMutableRawBufferPointer, Int) -> CallOutcome
   ) -> CallOutcome {
@@ -69,6 +78,7 @@ package enum SystemCall {
       switch call(piece, offset + filled) {
       case .done(0): return .done(filled)
       case .done(let count) where count > 0 && count <= piece.count: filled += count
+      // More bytes than asked for cannot be true, and would move the next piece out of the buffer.
       case .done: return .failed(EIO)
       case .failed(EINTR): continue
       case .failed(let number): return .failed(number)
@@ -77,28 +87,28 @@ package enum SystemCall {
     return .done(filled)
   }
 
-  /// Makes a sync, and another one instead where the file system does not know the first.
+  /// Calls a sync, and a second one only if the file system does not support the first.
   ///
-  /// Taking the other after any other failure would turn lost data into success: the second call reports nothing any more.
+  /// The second call after any other failure would report lost data as a success.
   package static func flush(_ call: () -> CallOutcome, unknown other: () -> CallOutcome) -> CallOutcome {
     let outcome = call()
     guard case .failed(let number) = outcome, isUnknownSync(number) else { return outcome }
     return other()
   }
 
-  /// Whether an `errno` of `fcntl(F_FULLFSYNC)` or `fcntl(F_BARRIERFSYNC)` says that the file system has no such call.
+  /// True if an `errno` of `fcntl(F_FULLFSYNC)` or `fcntl(F_BARRIERFSYNC)` means that the file system has no such call.
   ///
-  /// ENOTSUP comes from file systems that refuse the call by name, ENOTTY from those that have no such control at all. A sync that lost
-  /// data fails with EIO, ENOSPC or another one.
+  /// ENOTSUP comes from file systems that refuse the call by name, ENOTTY from those without such a control. A sync that lost data fails
+  /// with EIO, ENOSPC or another error.
   package static func isUnknownSync(_ number: Int32) -> Bool { [ENOTSUP, EOPNOTSUPP, ENOTTY].contains(number) }
 }
 
-/// The calls that make a descriptor's data durable on this platform.
+/// The sync calls of this platform.
 enum DurableSync {
-  /// Flushes contents and size; with `metadata` also what `fdatasync` may leave out, such as permission bits.
+  /// Flushes contents and size and, with `metadata`, also attributes such as permission bits.
   ///
-  /// Linux: `fdatasync` covers contents and every size change needed to read them back, `fsync` the rest of the inode.
-  /// Darwin: `fsync` leaves the data in the drive's cache, so `F_FULLFSYNC` it is.
+  /// Linux: `fdatasync` covers contents and every size change needed to read them back, `fsync` the rest of the inode. Darwin: `fsync`
+  /// leaves the data in the drive's cache, so the call is `F_FULLFSYNC`.
   static func file(_ descriptor: Int32, metadata: Bool) -> (call: String, outcome: CallOutcome) {
     #if canImport(Darwin)
       return ("fcntl(F_FULLFSYNC)", full(descriptor))
@@ -125,7 +135,7 @@ enum DurableSync {
         unknown: { SystemCall.uninterrupted { Int(fsync(descriptor)) } })
     }
 
-    /// Has contents and size reach the medium before what is written later; flushes them where the file system has no barrier.
+    /// Makes contents and size reach the medium before later writes, or flushes them if the file system has no barrier.
     static func ordered(_ descriptor: Int32) -> (call: String, outcome: CallOutcome) {
       let outcome = SystemCall.flush(
         { SystemCall.uninterrupted { Int(fcntl(descriptor, F_BARRIERFSYNC)) } }, unknown: { full(descriptor) })

@@ -1,37 +1,38 @@
-// Inspection/ shows tools what the files of a JSON store hold beside records: the header of the main file, and the frames of the journal.
-// Invariant: it reads as a store opened `.readOnly` does, and is no public API: an app has no use for it. Called by the larder tool.
+// Inspection/ shows tools the parts of a JSON store's files that are not records: the header of the main file and the frames of the
+// journal.
+// Invariant: it reads as a store opened `.readOnly` does, and is no public API, since an app has no use for it. Called by the larder tool.
 
 public import Foundation
 
 /// The header of a JSON store's main file, and its journal, as they are on the disk at one moment.
 @_spi(Inspection)
 public struct JSONFileInspection: Sendable {
-  /// The identity of the store.
+  /// Unique identifier of the store.
   public let storeID: UUID
-  /// The generation of the main file, which grows by one with every checkpoint.
+  /// Generation of the main file, which grows by one with every checkpoint.
   public let generation: UInt64
-  /// The newest commit in the main file.
+  /// Newest commit in the main file.
   public let commit: Revision
-  /// The newest deletion whose tombstone was forgotten.
+  /// Newest deletion whose tombstone was forgotten.
   public let tombstoneHorizon: Revision
-  /// The journal beside the main file, if there is one.
+  /// Journal beside the main file, if there is one.
   public let journal: JournalInspection?
 
-  /// The number of attempts to read files that change meanwhile.
+  /// Number of attempts to read files that a writer keeps changing.
   private static let attempts = 5
-  /// Enough to hold the header.
+  /// Bytes that are enough to hold the header.
   private static let headerSize = 4_096
 
-  /// Reads header and journal, locks nothing, and changes nothing.
+  /// Reads header and journal without a lock, and changes nothing.
   ///
-  /// - Throws: `.dataMissing` where there is no main file; `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
+  /// - Throws: `.dataMissing` if there is no main file. `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
   public init(file: URL, fileSystem: any FileSystem = POSIXFileSystem()) throws(RepositoryError) {
     let paths = JSONFilePaths(file)
     var (before, journal): (Data?, Data?) = (nil, nil)
     for _ in 0..<Self.attempts {
       before = try fileSystem.contents(of: paths.mainFile, limit: Self.headerSize)
       journal = try fileSystem.contents(of: paths.journal)
-      // A checkpoint in between puts another main file into place.
+      // A checkpoint between the reads renames another main file into place, and header and journal would not belong together.
       if try fileSystem.contents(of: paths.mainFile, limit: Self.headerSize) == before { break }
     }
     guard let before else { throw RepositoryError(.dataMissing, "there is no such file", file: paths.mainFile) }
@@ -46,45 +47,45 @@ public struct JSONFileInspection: Sendable {
   }
 }
 
-/// The frames of a journal, as far as they are whole, and the kind of what follows them.
+/// The whole frames of a journal, and the kind of the bytes behind them.
 @_spi(Inspection)
 public struct JournalInspection: Sendable {
-  /// A frame: one group of commits, all or none.
+  /// A frame of a journal, which is one group of commits, all or none.
   public struct Frame: Sendable {
-    /// The offset of its first byte.
+    /// Offset of its first byte.
     public let offset: Int
-    /// Its size in bytes.
+    /// Size in bytes.
     public let byteCount: Int
-    /// The commits that it makes.
+    /// Commits in the frame.
     public let commits: ClosedRange<UInt64>
-    /// The records and tombstones that it writes, in order.
+    /// Records and tombstones of the frame, in order.
     public internal(set) var records: [StoredRecord]
   }
 
-  /// The bytes behind the last whole frame.
+  /// The kind of the bytes behind the last whole frame.
   public enum Tail: Sendable {
     /// Zero bytes, which are allocated ahead.
     case clean
-    /// A last write that is not whole, of so many bytes; if ambiguous, damage is as likely.
+    /// An unfinished last write of `byteCount` bytes. If ambiguous, it may also be damage to a finished one.
     case torn(byteCount: Int, isAmbiguous: Bool)
   }
 
-  /// The identity of the store that it belongs to.
+  /// Unique identifier of the store that the journal belongs to.
   public let storeID: UUID
-  /// The generation of the main file that it continues.
+  /// Generation of the main file that the journal continues.
   public let generation: UInt64
-  /// The commit that it continues.
+  /// Commit that the journal continues.
   public let base: UInt64
-  /// The whole frames, in order.
+  /// Whole frames, in order.
   public let frames: [Frame]
-  /// The newest commit in a whole frame, or the base.
+  /// Newest commit in a whole frame, or ``base``.
   public let lastCommit: UInt64
-  /// The offset behind the last whole frame.
+  /// Offset behind the last whole frame.
   public let end: Int
-  /// The bytes from there on.
+  /// Kind of the bytes behind the last whole frame.
   public let tail: Tail
 
-  /// Reads all frames.
+  /// Reads all frames of a journal.
   init(_ data: Data, _ file: String) throws(RepositoryError) {
     var frames: [Frame] = []
     let contents = try JournalReader(data: data, file: file).read(

@@ -1,29 +1,29 @@
 public import Foundation
 
-/// The parts of a main file, read one by one from a file that is damaged as a whole; for tools that save what is left of a store.
+/// Functions that read the parts of a damaged main file one by one, for tools that save the rest of a store.
 @_spi(Inspection)
 public enum JSONFileParts {
   /// The header of a main file.
   public struct Header: Hashable, Sendable {
-    /// The identity of the store.
+    /// Unique identifier of the store.
     public let storeID: UUID
-    /// The number of checkpoints, from 1 on.
+    /// Number of checkpoints, from 1 on.
     public let generation: UInt64
-    /// The newest commit in the main file.
+    /// Newest commit in the main file.
     public let commit: UInt64
-    /// The commit up to which deletions may have been forgotten.
+    /// Commit up to which deletions may have been forgotten.
     public let tombstonesSince: UInt64
-    /// The salt of the journal that was folded into the main file.
+    /// Salt of the journal that was folded into the main file.
     public let folded: UInt32?
-    /// The tag of a journal that continues the main file.
+    /// Tag of a journal that continues the main file.
     public let journal: UInt32?
-    /// The checksum of the header, the first that the seal is made of.
+    /// Checksum of the header, the first of the checksums that the seal hashes.
     public let checksum: UInt32
-    /// The number of bytes that the header has, with its line feed.
+    /// Size of the header in bytes, with its line feed.
     public let byteCount: Int
   }
 
-  /// Reads the header that a main file begins with.
+  /// Reads the header at the beginning of a main file.
   /// - Parameters:
   ///   - bytes: The file from its first byte on, or enough of it.
   ///   - file: The path, for errors.
@@ -40,22 +40,24 @@ public enum JSONFileParts {
     }
   }
 
-  /// Returns the checksum of a header that was read whole: that of the bytes before it.
+  /// Returns the checksum of a whole header, which covers the bytes before it.
   private static func checksum(ofHeader text: UnsafeRawBufferPointer) -> UInt32 {
     let ending = #","crc":"00000000","records":["#.utf8.count + 1
     return CRC32C.checksum(UnsafeRawBufferPointer(rebasing: text.dropLast(ending)))
   }
 
-  /// Reads a line with its record, and compares its checksum.
+  /// Reads the record of one line, and compares its checksum.
   /// - Parameters:
   ///   - line: The bytes from the opening to the closing brace.
   ///   - file: The path, for errors.
   ///   - offset: The offset of the line in the file, for errors.
   /// - Throws: `.corrupted` with the offset.
   public static func record(ofLine line: Data, file: String, at offset: Int) throws(RepositoryError) -> StoredRecord {
+    // The scanner expects a line in its place: a line feed and the seal must follow.
     try (line + Data("\n]".utf8)).lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       cursor.base = offset
+      // A damaged file may have a record of any revision, so none is too new.
       var scanner = MainFileScanner(cursor, commit: .max)
       guard let found = try scanner.next(before: 1) else {
         throw RepositoryError(.corrupted, "expected a line that begins with a brace", file: file, offset: UInt64(offset))
@@ -70,19 +72,21 @@ public enum JSONFileParts {
   }
 }
 
-/// A main file that a tool writes: a copy of a store that keeps its identity, or one whose checksums are made anew.
+/// The description of a main file that a tool writes: a copy of a store with its identity, or one with new checksums.
 @_spi(Inspection)
 public struct JSONFileCopy: Sendable {
-  /// The identity of the store.
+  /// Unique identifier of the store.
   public var storeID: UUID
-  /// The generation; a journal of another one does not continue the file.
+  /// Generation of the file.
+  ///
+  /// A journal of another generation does not continue it.
   public var generation: UInt64
-  /// The newest commit.
+  /// Newest commit in the file.
   public var commit: UInt64
-  /// The commit up to which deletions may have been forgotten.
+  /// Commit up to which deletions may have been forgotten.
   public var tombstonesSince: UInt64
 
-  /// Makes the description of a main file.
+  /// Creates the description of a main file.
   public init(storeID: UUID, generation: UInt64, commit: UInt64, tombstonesSince: UInt64) {
     self.storeID = storeID
     self.generation = generation
@@ -90,15 +94,18 @@ public struct JSONFileCopy: Sendable {
     self.tombstonesSince = tombstonesSince
   }
 
-  /// Writes a new file, and syncs it; no journal that exists continues it.
+  /// Writes the main file as a new file, and syncs it.
+  ///
+  /// No existing journal continues it.
   /// - Parameters:
   ///   - records: All records and tombstones, in the order of their addresses.
   ///   - path: The path of a file that does not exist.
-  /// - Throws: `.full`, `.inputOutput`, `.protectedDataUnavailable`; what was written then is for the caller to remove.
+  /// - Throws: `.full`, `.inputOutput`, `.protectedDataUnavailable`. The caller then removes the unfinished file.
   public func write(_ records: [StoredRecord], to path: String, in fileSystem: any FileSystem) throws(RepositoryError) {
     let file = try fileSystem.create(path)
     var writer = MainFileWriter(
       file,
+      // A new tag, so that the journal of the original store is refused beside this file.
       MainFileHeader(
         storeID: storeID, generation: generation, commit: commit, tombstonesSince: tombstonesSince, journal: MainFileHeader.newTag()))
     for record in records { try writer.add(record) }

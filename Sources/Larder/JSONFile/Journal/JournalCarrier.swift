@@ -1,20 +1,20 @@
 internal import Foundation
 
-/// A carrier of frames from a journal to the one that follows it, whose checksums have another seed.
+/// A copier of frames from a journal to its successor, whose checksums have another seed.
 struct JournalCarrier: Sendable {
   let source: any OpenFile
   let old: JournalHeader
   let new: JournalHeader
-  /// The name of the old journal, for errors.
+  /// Path of the old journal, for errors.
   let name: String
 
-  /// The number of bytes that are read at a time; more where a frame is larger.
+  /// Number of bytes that are read at a time, or more if a frame is larger.
   private static let pieceSize = 1 << 20
 
   /// Copies whole frames to another file.
   ///
-  /// - Parameter work: The work that this is a part of, if of any: looked at before each piece, since it may have been given up.
-  /// - Returns: Where they end there.
+  /// - Parameter work: The background work that this is a part of, if any. It is checked for cancellation before each piece.
+  /// - Returns: The offset behind the copied frames in the other file.
   func carry(
     _ range: Range<Int>, to file: any OpenFile, at target: Int, _ work: BackgroundWork<CarriedJournal>? = nil
   ) throws(RepositoryError) -> Int {
@@ -23,15 +23,18 @@ struct JournalCarrier: Sendable {
       try work?.check()
       let head = [UInt8](try read(at: position, count: JournalFormat.frameHeaderSize))
       guard head.count == JournalFormat.frameHeaderSize else { throw damage(at: position) }
+      // A frame larger than a piece must be read whole to compute its checksum.
       let size = max(Self.pieceSize, Self.size(ofFrameAt: 0, in: head))
       var bytes = [UInt8](try read(at: position, count: min(size, range.upperBound - position)))
       var end = 0
       while bytes.count - end >= JournalFormat.frameHeaderSize {
         let size = Self.size(ofFrameAt: end, in: bytes)
+        // The rest of a piece may be a part of a frame, and belongs to the next piece.
         guard end + size <= bytes.count else { break }
         guard reseal(&bytes, end..<(end + size)) else { throw damage(at: position + end) }
         end += size
       }
+      // A damaged length would otherwise make this loop endless.
       guard end > 0 else { throw damage(at: position) }
       bytes.removeLast(bytes.count - end)
       try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: target) }
@@ -41,15 +44,17 @@ struct JournalCarrier: Sendable {
     return target
   }
 
-  /// The space that is allocated behind the last frame.
+  /// The space to allocate behind the last frame.
   struct Room {
-    /// The unit of allocation, in bytes.
+    /// Unit of allocation, in bytes.
     let chunk: Int
-    /// For how many bytes of frames there must be room.
+    /// Number of bytes of frames that must have room.
     let count: Int
   }
 
-  /// Allocates space behind the last frame: a file that ends in a frame was cut.
+  /// Allocates space behind the last frame.
+  ///
+  /// Readers treat a file that ends in a frame as cut.
   func makeRoom(_ room: Room, in file: any OpenFile, at end: Int) throws(RepositoryError) {
     let size = (end + room.count + JournalFormat.terminatorSize + room.chunk - 1) / room.chunk * room.chunk
     try file.allocate(end..<size)
@@ -60,7 +65,7 @@ struct JournalCarrier: Sendable {
     return JournalFormat.frameHeaderSize + Int(payload) + JournalFormat.frameTrailerSize
   }
 
-  /// Gives a frame the checksums of the new journal; `false` when it does not have those of the old one.
+  /// Replaces the checksums of a frame by those of the new journal, or returns `false` if it does not match those of the old one.
   private func reseal(_ bytes: inout [UInt8], _ frame: Range<Int>) -> Bool {
     let head = frame.lowerBound..<(frame.lowerBound + JournalFormat.frameHeaderSize - 4)
     let payload = (head.upperBound + 4)..<(frame.upperBound - JournalFormat.frameTrailerSize)
@@ -70,6 +75,7 @@ struct JournalCarrier: Sendable {
         return ($0.number(at: head.upperBound), CRC32C.checksum(part, seed: old.seed), CRC32C.checksum(part, seed: new.seed))
       }
       let stored: UInt32 = part == head ? found : bytes.withUnsafeBytes { $0.number(at: payload.upperBound) }
+      // Compared before it is replaced: a new checksum over damaged bytes would hide the damage for ever.
       guard stored == before else { return false }
       withUnsafeBytes(of: after.littleEndian) { bytes.replaceSubrange(part.upperBound..<(part.upperBound + 4), with: $0) }
     }

@@ -1,11 +1,11 @@
-// Journal/ is the append-only log beside a main file, which makes a save cost the same however many records there are.
-// Invariant: what is behind a frame that was synced is zero bytes, at least four. Called by JSONFileBackend and its recovery.
+// Journal/ is the append-only log beside a main file. With it a save costs the same for any number of records.
+// Invariant: behind a synced frame follow zero bytes, at least four. Called by JSONFileBackend and its recovery.
 
 internal import Foundation
 
-/// The bytes of a journal: a header, frames, and zero bytes that are allocated ahead.
+/// The byte layout of a journal: a header, frames (each one group of commits), and zero bytes that are allocated ahead.
 ///
-/// Described in `Docs/Larder.docc/Formats/JournalFormat.md`, with an example. All numbers are little-endian.
+/// `Docs/Larder.docc/Formats/JournalFormat.md` describes it, with an example. All numbers are little-endian.
 enum JournalFormat {
   static let version: UInt32 = 1
   /// "LARDERJL", the first eight bytes of a journal.
@@ -14,31 +14,35 @@ enum JournalFormat {
   /// "LFRM", the first four bytes of a frame.
   static let frameMagic: UInt32 = 0x4D52_464C
   static let frameHeaderSize = 40
-  /// The checksum behind a frame's payload.
+  /// Size of the checksum behind a frame's payload, in bytes.
   static let frameTrailerSize = 4
-  /// The zero bytes that must be there behind the last frame, so that a journal cut exactly between two frames is noticed.
+  /// Number of zero bytes that must follow the last frame, so that a journal cut exactly between two frames is noticed.
   static let terminatorSize = 4
-  /// The fixed part of an operation in a payload.
+  /// Size of the fixed part of an operation in a payload, in bytes.
   static let operationHeaderSize = 32
-  /// The largest count in a frame, in bytes or operations.
+  /// Largest count in a frame, in bytes or operations.
   ///
-  /// It keeps the sum of a few counts from a damaged journal within an `Int` of 32 bits. No such system holds so many bytes.
+  /// With it the sum of a few counts from a damaged journal fits an `Int` of 32 bits. No such system can hold as many bytes.
   static let countLimit = Swift.min(Int(Int32.max), Int.max / 8)
 }
 
-/// The header of a journal.
+/// The header of a journal, which names its store and the main file that it continues.
 struct JournalHeader: Hashable, Sendable {
   let storeID: UUID
-  /// The generation of the main file that it was made for.
+  /// Generation of the main file that the journal was created for.
   let generation: UInt64
-  /// The newest commit of that main file: the first frame continues it.
+  /// Newest commit of that main file.
+  ///
+  /// The first frame continues it.
   let base: UInt64
-  /// The number that makes the checksums of one journal differ from those of another.
+  /// Random number that makes the checksums of one journal differ from those of another.
   let salt: UInt32
-  /// The tag that the main file gave to the journal that continues it; 0 where an older version has written one of them.
+  /// Tag that the main file gave to the journal that continues it, or 0 if an older version has written one of the two.
   var tag: UInt32 = 0
 
-  /// The bytes, ending in a checksum that also seeds the checksums of the frames.
+  /// Encoded header.
+  ///
+  /// It ends in a checksum, which also seeds the checksums of the frames.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(number: JournalFormat.magic)
@@ -48,30 +52,33 @@ struct JournalHeader: Hashable, Sendable {
     bytes.append(number: generation)
     bytes.append(number: base)
     bytes.append(number: tag)
+    // Reserved bytes, which must be zero in this version.
     bytes += [UInt8](repeating: 0, count: JournalFormat.headerSize - 4 - bytes.count)
     bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0) })
     return bytes
   }
 
-  /// The seed of the frames' checksums.
+  /// Seed of the frames' checksums.
+  ///
+  /// A frame of another journal in reused disk blocks does not match it.
   var seed: UInt32 { bytes.withUnsafeBytes { $0.number(at: JournalFormat.headerSize - 4) } }
 }
 
 extension JournalHeader {
-  /// Makes the header of a new journal that continues a main file.
+  /// Creates the header of a new journal that continues a main file.
   init(continuing main: MainFileHeader) {
     self.init(
       storeID: main.storeID, generation: main.generation, base: main.commit, salt: .random(in: 1 ... .max), tag: main.journal ?? 0)
   }
 }
 
-/// The head of a frame: one group of commits, all or none.
+/// The head of a frame, which is one group of commits, all or none.
 struct JournalFrame: Hashable, Sendable {
   let payloadSize: Int
   let commits: ClosedRange<UInt64>
-  /// The newest commit that was synced when this frame was written.
+  /// Newest commit that was synced when this frame was written.
   ///
-  /// What it covers was acknowledged: its damage is never a torn write.
+  /// That commit was acknowledged. If it is broken, it is damaged, and no torn write.
   let durableThrough: UInt64
   let operationCount: Int
 
@@ -79,43 +86,46 @@ struct JournalFrame: Hashable, Sendable {
 }
 
 extension Array<UInt8> {
-  /// Appends a number, its least significant byte first.
+  /// Appends a number in little-endian order.
   mutating func append<Number: FixedWidthInteger>(number: Number) {
     Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
   }
 }
 
 extension UnsafeRawBufferPointer {
-  /// Returns the little-endian number at an offset, which must be inside.
+  /// Returns the little-endian number at an offset, which must be inside the buffer.
   func number<Number: FixedWidthInteger>(at offset: Int) -> Number {
     Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
   }
 
-  /// Returns the little-endian count of four bytes at an offset, which must be inside, or the limit if it is larger.
+  /// Returns the four-byte count at an offset, or the limit if it is larger.
+  ///
+  /// The offset must be inside the buffer.
   func count(at offset: Int) -> Int { Swift.min(Int(clamping: number(at: offset) as UInt32), JournalFormat.countLimit) }
 
-  /// Whether there is something, and no line feed in it.
+  /// True if the buffer is not empty and has no line feed.
   var isOneLine: Bool {
     guard let base = baseAddress, count > 0 else { return false }
     return memchr(base, 0x0A, count) == nil
   }
 
-  /// Whether a range holds zero bytes only.
+  /// True if a range has zero bytes only.
   func isZero(in range: Range<Int>) -> Bool {
     guard let base = baseAddress, let first = range.first else { return true }
-    // A region is zero if its first byte is, and every other byte equals its neighbour.
+    // All bytes are zero if the first is, and each equals its neighbour. `memcmp` is vectorized.
     return self[first] == 0 && memcmp(base + first, base + first + 1, range.count - 1) == 0
   }
 }
 
 extension JournalFrame {
-  /// The number of records above which the cores share them out.
+  /// Number of records in a part, above which several cores write the parts.
   private static let partSize = 1_024
 
-  /// Returns the bytes of a frame with the records of a batch.
+  /// Returns the encoded frame with the records of a batch.
   ///
-  /// Cost: one pass over the records, on all cores where they are many, and a checksum over all of them.
+  /// Cost: one pass over the records, on all cores if there are many, and a checksum over all bytes.
   static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
+    // All sizes are added up first, so that each core can write its part at a fixed place.
     var starts: [Int] = []
     var end = JournalFormat.frameHeaderSize
     for (position, record) in batch.records.enumerated() {
@@ -123,6 +133,7 @@ extension JournalFrame {
       end += JournalFormat.operationHeaderSize + record.collection.utf8.count + record.key.byteCount + (record.value?.count ?? 0)
     }
     let size = end + JournalFormat.frameTrailerSize
+    // Uninitialized memory, since zeroing it would be a second pass over a large frame.
     return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
       count = size
       let frame = UnsafeMutableRawBufferPointer(buffer)
@@ -147,18 +158,18 @@ extension JournalFrame {
   }
 }
 
-/// The memory of a frame that is being made.
+/// The memory of a frame that several threads are writing.
 ///
 /// Unchecked, since each thread writes a part of its own.
 private struct FrameSpace: @unchecked Sendable {
   let base: UnsafeMutableRawPointer
 }
 
-/// A place in the memory of a frame, which is written from front to back.
+/// A position in the memory of a frame, which is written from front to back.
 private struct FrameCursor {
   private(set) var place: UnsafeMutableRawPointer
 
-  /// Appends a number, its least significant byte first.
+  /// Appends a number in little-endian order.
   mutating func append<Number: FixedWidthInteger & BitwiseCopyable>(number: Number) {
     place.storeBytes(of: number.littleEndian, as: Number.self)
     place += MemoryLayout<Number>.size
@@ -170,7 +181,7 @@ private struct FrameCursor {
     place += bytes.count
   }
 
-  /// Appends an operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
+  /// Appends an operation: name length with a bit for a value, the lengths, the numbers, then name, key and value.
   mutating func append(operation record: StoredRecord) {
     append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
     append(number: UInt32(truncatingIfNeeded: record.key.byteCount))

@@ -1,33 +1,38 @@
 internal import Foundation
 
-/// The next main file, under its temporary name: all that is needed to write it, so that any thread can.
+/// The next main file before it is written, with all that any thread needs to write it under its temporary name.
 struct MainFileDraft: Sendable {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let main: MainFile
   var changes: [RecordAddress: StoredRecord]
   var commit: UInt64
-  /// The salt of the journal that is folded.
+  /// Salt of the journal that is folded.
   let journalSalt: UInt32?
   var options: StoreOptions
 
+  /// The contents of the next main file.
   var fold: MainFileFold {
     MainFileFold(
       main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.mainFile)
   }
 
-  /// Writes everything, durably, with the owner, mode and attributes of the old main file, and locks it; removes it again when that fails.
+  /// Writes all records durably, with the owner, mode and attributes of the old main file, and locks the new file.
   ///
-  /// - Parameter work: Beside which work it goes on, if beside any: it is synced in small parts then, so that no sync of a commit waits
-  ///   for it long.
+  /// Removes it again if that fails.
+  /// - Parameter work: The background work that this runs in, if any. The file is then synced in small parts, so that no sync of a commit
+  ///   waits long for it.
   func write(_ work: BackgroundWork<MainFile>? = nil) throws(RepositoryError) -> MainFile {
     let fold = fold
     var header = fold.header
+    // A reader refuses `UInt64.max`, and one more would trap.
     guard header.generation + 1 < .max else {
       throw RepositoryError(.unsupported, "the store has had as many generations as there can be", file: paths.mainFile)
     }
     header.generation += 1
+    // A new tag with every main file: the old journal must not pass for its successor.
     (header.folded, header.journal) = (journalSalt, MainFileHeader.newTag())
+    // First, so that a failure leaves no unfinished main file beside the copy.
     if options.keepsPreviousSnapshot { try keepPrevious(work) }
     return try replacement.write(like: nil) { file throws(RepositoryError) in
       try file.setMode(main.mode)
@@ -36,17 +41,20 @@ struct MainFileDraft: Sendable {
       writer.work = work
       try fold.write(to: &writer)
       try writer.finish()
+      // Locked before the rename, so that no other store can open it in between.
       try file.lock()
       return try MainFile(file, header, tombstones: fold.tombstones)
     }
   }
 
-  /// The replacement of the main file, which ``write(_:)`` begins and the user of its result ends.
+  /// Replacement of the main file, which ``write(_:)`` begins.
+  ///
+  /// The user of its result renames or discards it.
   var replacement: FileReplacement { FileReplacement(path: paths.mainFile, fileSystem: fileSystem) }
 
   private func keepPrevious(_ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
     let previous = FileReplacement(path: paths.previous, fileSystem: fileSystem)
-    // A half copy takes space that is wanted: it is removed when this fails.
+    // An unfinished copy takes space that is needed, so `write` removes it if this fails.
     let copy = try previous.write(like: main) { file throws(RepositoryError) in
       try copyMain(to: file, work)
       try file.sync()
@@ -59,12 +67,14 @@ struct MainFileDraft: Sendable {
   private func copyMain(to file: any OpenFile, _ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
     var offset = 0
     while offset < main.size {
+      // Read in pieces, since a whole main file may not fit into memory.
       let piece = try main.file.read(at: offset, count: 1 << 20)
       guard !piece.isEmpty else {
         throw RepositoryError(.corrupted, "the main file was cut while its store is open", file: paths.mainFile, offset: UInt64(offset))
       }
       try piece.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
       offset += piece.count
+      // Not at the end: a checkpoint that is given up must stop soon.
       try work?.check()
     }
   }
@@ -72,21 +82,21 @@ struct MainFileDraft: Sendable {
 
 /// The contents of the next main file: the lines of the old one and the changes of the journal, merged in the order of addresses.
 ///
-/// Lines that did not change are carried over as they are, so that a record which no version of the app can decode survives. The old file
-/// is read line by line: memory is needed for the changes only.
+/// Unchanged lines are copied as they are, so that a record which no version of the app can decode survives. The old file is read line by
+/// line, so that only the changes take memory.
 struct MainFileFold: Sendable {
-  /// The old main file, and what it must say of itself.
+  /// Old main file, and the header that it must have.
   let source: any OpenFile
   let sourceHeader: MainFileHeader
-  /// The newest record or tombstone of every address that is not as in the old main file.
+  /// Newest record or tombstone of every address that differs from the old main file.
   let changes: [RecordAddress: StoredRecord]
-  /// The newest commit that the changes have.
+  /// Newest commit in the changes.
   let commit: UInt64
-  /// The name of the old main file, for errors.
+  /// Path of the old main file, for errors.
   let path: String
-  /// Deletions up to this commit are left out, because there are too many; 0 when none is.
+  /// Commit up to which tombstones are left out because there are too many, or 0 if none is.
   let forgotten: UInt64
-  /// The tombstones that will be there, and the commits of their deletions.
+  /// Tombstones of the next main file, with the commits of their deletions.
   let tombstones: [RecordAddress: UInt64]
 
   init(_ main: MainFile, changes: [RecordAddress: StoredRecord], commit: UInt64, tombstoneLimit: Int, path: String) {
@@ -98,9 +108,11 @@ struct MainFileFold: Sendable {
     var tombstones = main.tombstones
     for (address, record) in changes {
       let deletion = record.value == nil ? record.revision.number : nil
+      // Without tombstones an insertion has none to remove, which saves hashing each address.
       if deletion != nil || !main.tombstones.isEmpty { tombstones[address] = deletion }
     }
     if tombstones.count > tombstoneLimit {
+      // By commit and not by count: the header can only name one commit as the horizon.
       let oldest = tombstones.values.sorted(by: >)[tombstoneLimit]
       tombstones = tombstones.filter { $0.value > oldest }
       forgotten = oldest
@@ -110,7 +122,7 @@ struct MainFileFold: Sendable {
     self.tombstones = tombstones
   }
 
-  /// The header of a main file with everything: that of the old one, at the newest commit.
+  /// Header of a main file with all records: that of the old one, at the newest commit.
   var header: MainFileHeader {
     var header = sourceHeader
     header.commit = commit
@@ -118,8 +130,8 @@ struct MainFileFold: Sendable {
     return header
   }
 
-  /// Writes everything in order.
-  /// - Throws: `.corrupted` when the old main file was damaged since it was opened; what the writer throws.
+  /// Writes the lines of the next main file in the order of addresses.
+  /// - Throws: `.corrupted` if the old main file was damaged since it was opened, and the errors of the writer.
   func write(to writer: inout MainFileWriter) throws(RepositoryError) {
     try merge(in: writer.work) { (line, bytes) throws(RepositoryError) in
       let text = bytes[(bytes.startIndex + line.text.lowerBound)..<(bytes.startIndex + line.text.upperBound)]
@@ -129,7 +141,7 @@ struct MainFileFold: Sendable {
     }
   }
 
-  /// Returns how many lines there will be, from reading the old main file whole and comparing every checksum.
+  /// Returns the number of lines, after reading the whole old main file and comparing every checksum.
   func countLines() throws(RepositoryError) -> Int {
     var (lines, changed) = (0, 0)
     try merge { _, _ in
@@ -144,6 +156,7 @@ struct MainFileFold: Sendable {
     in work: BackgroundWork<MainFile>? = nil, _ keep: (MainFileReader.Line, Data) throws(RepositoryError) -> Void,
     change: (StoredRecord) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
+    // Sorting a million changes takes long, and a checkpoint that is given up must stop soon.
     guard let changed = changes.values.sorted(by: { $0.address < $1.address }, unless: { work?.isGivenUp == true }) else {
       throw .checkpointGivenUp
     }
@@ -158,6 +171,7 @@ struct MainFileFold: Sendable {
       guard next == changed.count || changed[next].address != address, !isForgotten(line.record) else { return }
       try keep(line, bytes)
     }
+    // Another header behind the same descriptor: the file was overwritten while the store is open.
     guard found == sourceHeader else {
       throw RepositoryError(.corrupted, "another file was put in the place of the main file", file: path, offset: 0)
     }

@@ -2,18 +2,19 @@ internal import Foundation
 
 /// A reader of a main file, which compares every byte or its checksum.
 ///
-/// Its bytes are read, compared and packed in parts, several at a time on all cores.
+/// It reads, compares and packs the file in parts, several at a time on all cores. A pack holds the records of one collection in one block
+/// of memory.
 struct MainFileReader {
   let source: MainFileSource
   let file: String
-  /// The limits of records; without them, none is refused.
+  /// Limits that each record must keep, or `nil` to refuse none.
   var limits: StoreOptions.Limits?
 
-  /// The size of a part in bytes.
+  /// Size of a part in bytes.
   var partSize = 256 << 10
-  /// The number of parts that are read before the first of them is looked at: enough that no core is idle for long at the end.
+  /// Number of parts that are read before the first is used: enough that no core is idle for long at the end.
   static var batchCount: Int { 16 * max(1, ProcessInfo.processInfo.activeProcessorCount) }
-  /// More than the header and the seal have.
+  /// Bytes that are enough for the header or the seal.
   private static let edgeSize = 4_096
 
   /// A line of the main file: its record, the range of its text, and its checksum.
@@ -23,11 +24,11 @@ struct MainFileReader {
     let checksum: UInt32
   }
 
-  /// Reads everything.
+  /// Reads the whole main file.
   ///
   /// - Parameters:
-  ///   - visit: Takes the records and tombstones that no change replaces, and then all tombstones of the same part.
-  ///   - begin: Takes the header, before the first line is read, and returns the changes of the journal.
+  ///   - visit: Called for each part, with the records that no change replaces and all tombstones.
+  ///   - begin: Called with the header before the first line is read. Returns the changes of the journal.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
   func read(
     _ visit: ([RecordPack], [StoredRecord]) -> Void,
@@ -56,6 +57,7 @@ struct MainFileReader {
   func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> MainFileHeader {
     guard cursor.skip(MainFileFormat.opening) else { throw withoutOpening(cursor) }
     let version = try cursor.number()
+    // Before the rest, which a newer version may have written in another form.
     guard version == UInt64(MainFileFormat.version) else {
       guard version > UInt64(MainFileFormat.version) else {
         throw cursor.corrupted("expected format version \(MainFileFormat.version), found \(version)")
@@ -67,6 +69,7 @@ struct MainFileReader {
     try cursor.expect(#","store":""#)
     let idOffset = cursor.offset
     let id = try cursor.string()
+    // The format has one spelling of each value, and `UUID(uuidString:)` also accepts lower case.
     guard let storeID = UUID(uuidString: id), storeID.uuidString == id else {
       throw cursor.corrupted("expected an upper-case UUID", at: idOffset)
     }
@@ -87,6 +90,7 @@ struct MainFileReader {
     try cursor.expect(#"","records":["#)
     try cursor.expect("\n")
     seal.add(checksum)
+    // The next checkpoint and commit add one to these numbers, which would trap at the maximum.
     guard generation < .max, commit < .max, tombstonesSince <= commit else {
       throw cursor.corrupted("expected numbers that a store can reach", at: idOffset)
     }
@@ -100,7 +104,7 @@ struct MainFileReader {
     return salt
   }
 
-  /// Classifies a file with a wrong header: damaged if its first bytes are zero or mostly match, foreign otherwise.
+  /// Returns the error for a file with a wrong beginning: damaged if its first bytes are zero or mostly match, foreign otherwise.
   private func withoutOpening(_ cursor: ByteCursor) -> RepositoryError {
     let opening = UnsafeBufferPointer(start: MainFileFormat.opening.utf8Start, count: MainFileFormat.opening.utf8CodeUnitCount)
     let head = cursor.bytes.prefix(opening.count)
@@ -112,7 +116,9 @@ struct MainFileReader {
     return cursor.corrupted("expected `\(MainFileFormat.opening)`, found a damaged beginning", at: 0)
   }
 
-  /// Reads all lines up to the seal, and hands them over in order; moves the offset to the seal.
+  /// Reads all lines up to the seal and passes them to `visit` in order.
+  ///
+  /// Moves the offset to the seal.
   /// - Returns: The number of lines.
   private func readLines(
     _ offset: inout Int, _ seal: inout SealHash, _ context: MainFilePart.Context, _ visit: ([RecordPack], [StoredRecord]) -> Void
@@ -122,7 +128,7 @@ struct MainFileReader {
     let batchSize = partSize * Self.batchCount
     var count: UInt64 = 0
     var last: RecordAddress?
-    // What is behind a damaged part or the seal is not read, but for the rest of the batch.
+    // In batches, so that after a damaged part or the seal at most the rest of one batch is read.
     for batch in stride(from: start, to: size, by: batchSize) {
       let ranges = stride(from: batch, to: min(batch + batchSize, size), by: partSize).map { $0..<min($0 + partSize, size) }
       let results = ConcurrentMap.blockingParts(ranges, of: 1) { ranges in
@@ -131,10 +137,11 @@ struct MainFileReader {
       for result in results.joined() {
         let part = try result.get()
         guard let start = part.start else { continue }
+        // Parts begin where the one before ends, unless the file changed between the reads.
         guard start == offset else {
           throw RepositoryError(.corrupted, "the file changed while it was read", file: file, offset: UInt64(offset))
         }
-        // Within a part the order was checked where it was read.
+        // Within a part the scanner has compared the order.
         if let last, let first = part.first, !(last < first) {
           throw RepositoryError(.corrupted, "expected a key after that of the record before", file: file, offset: UInt64(offset))
         }
@@ -149,7 +156,7 @@ struct MainFileReader {
     return count
   }
 
-  /// Reads the seal at the end of the file.
+  /// Reads the seal at the end of the file, and compares it with the lines.
   func readSeal(_ cursor: inout ByteCursor, _ seal: SealHash, count: UInt64) throws(RepositoryError) {
     let start = cursor.offset
     try cursor.expect(#"],"count":"#)
@@ -157,6 +164,7 @@ struct MainFileReader {
     try cursor.expect(#","hash":""#)
     let hash = try cursor.hexadecimal(UInt64.self)
     try cursor.expect("\"}\n")
+    // Bytes behind the seal are under no checksum.
     guard cursor.isAtEnd else { throw cursor.corrupted("expected the end of the file after the seal") }
     guard sealedCount == count && hash == seal.value else {
       throw cursor.corrupted("the seal does not match the records: \(count) read, \(sealedCount) sealed", at: start)
@@ -164,38 +172,38 @@ struct MainFileReader {
   }
 }
 
-/// The lines of a main file that begin in a range of it, read beside other parts.
+/// The lines of a main file that begin in one range of it, read beside other parts.
 struct MainFilePart: Sendable {
-  /// The properties that all parts have in common.
+  /// The properties that all parts share.
   struct Context: Sendable {
     let source: MainFileSource
     let file: String
-    /// The newest commit of the main file.
+    /// Newest commit of the main file.
     let commit: UInt64
-    /// The changes of the journal: what they replace is left out.
+    /// Changes of the journal, whose addresses are left out of the packs.
     let changes: [RecordAddress: StoredRecord]
-    /// The limits of records; without them, none is refused.
+    /// Limits that each record must keep, or `nil` to refuse none.
     let limits: StoreOptions.Limits?
   }
 
-  /// The offset of the first line in the file; `nil` where none begins in the range.
+  /// Offset of the first line in the file, or `nil` if none begins in the range.
   private(set) var start: Int?
-  /// The offset behind the last line.
+  /// Offset behind the last line.
   private(set) var end = 0
-  /// Whether what follows is no line, and so must be the seal.
+  /// True if no line follows, so that the rest must be the seal.
   private(set) var isLast = false
   private(set) var packs: [RecordPack] = []
   private(set) var tombstones: [StoredRecord] = []
   private(set) var checksums: [UInt32] = []
-  /// The addresses of the first and of the last line.
+  /// Addresses of the first and of the last line.
   private(set) var first: RecordAddress?
   private(set) var last: RecordAddress?
 
-  /// The number of bytes that are read behind a range at first, so that its last line mostly ends in them.
+  /// Number of bytes that are read behind a range at first, so that its last line mostly ends in them.
   private static let margin = 4_096
 
   /// Reads the lines that begin in a range.
-  /// - Parameter beginsWithLine: Whether the range begins with a line; otherwise the first one comes behind a line feed.
+  /// - Parameter beginsWithLine: Whether the range begins with a line. Otherwise the first one comes behind a line feed.
   static func read(_ range: Range<Int>, beginsWithLine: Bool, _ context: Context) -> Result<MainFilePart, RepositoryError> {
     do throws(RepositoryError) {
       var part = MainFilePart()
@@ -207,6 +215,7 @@ struct MainFilePart: Sendable {
   }
 
   private mutating func read(_ range: Range<Int>, beginsWithLine: Bool, _ context: Context) throws(RepositoryError) {
+    // One byte earlier: a line feed there means that the range begins with a line.
     let offset = beginsWithLine ? range.lowerBound : range.lowerBound - 1
     let bound = range.upperBound - offset
     var size = bound + Self.margin
@@ -216,7 +225,7 @@ struct MainFilePart: Sendable {
       guard let lineFeed = bytes.firstLineFeed(from: 0), lineFeed + 1 < bound else { return }
       start = lineFeed + 1
     }
-    // The last line may end far behind the range, and the byte behind it says what follows.
+    // The last line may end far behind the range, and the byte behind it shows whether a line or the seal follows.
     while bytes.count == size, bytes.firstLineFeed(from: bound - 1) ?? size >= size - 1 {
       size *= 2
       bytes = try context.source.read(at: offset, count: size)
@@ -238,7 +247,7 @@ struct MainFilePart: Sendable {
         packer = nil
         if first == nil { first = RecordAddress(collection: scanner.collection, key: line.key) }
       }
-      // The first line tells about how many will follow.
+      // Most lines have about the length of the first one, so that the arrays need not grow.
       let count = (bound - line.text.lowerBound) / line.text.count + 1
       if checksums.isEmpty { checksums.reserveCapacity(count) }
       checksums.append(line.checksum)
@@ -249,6 +258,7 @@ struct MainFilePart: Sendable {
         )
         continue
       }
+      // Hashing an address costs more than the check, and most stores open without changes.
       if !context.changes.isEmpty, context.changes[RecordAddress(collection: scanner.collection, key: line.key)] != nil { continue }
       if packer == nil {
         packer = RecordPacker(
@@ -266,7 +276,7 @@ struct MainFilePart: Sendable {
 }
 
 extension Data {
-  /// Returns the offset of the first line feed from an offset on.
+  /// Returns the offset of the first line feed from an offset on, or `nil` if there is none.
   fileprivate func firstLineFeed(from offset: Int) -> Int? {
     withUnsafeBytes { bytes in
       guard offset < bytes.count, let base = bytes.baseAddress, let found = memchr(base + offset, 0x0A, bytes.count - offset) else {

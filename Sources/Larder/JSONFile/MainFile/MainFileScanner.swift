@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A scanner of a main file's lines.
+/// A scanner that reads a main file's lines and compares their checksums and their order.
 struct MainFileScanner {
   /// A line, as ranges of the bytes that it was read from.
   struct Line {
@@ -8,34 +8,36 @@ struct MainFileScanner {
     let revision: UInt64
     let schemaVersion: Int
     let checksum: UInt32
-    /// The range of the value; `nil` for a tombstone.
+    /// Range of the value, or `nil` for a tombstone.
     let value: Range<Int>?
     let text: Range<Int>
-    /// Whether its collection is that of the line before.
+    /// True if the line before has the same collection.
     let isOfSameCollection: Bool
   }
 
   private(set) var cursor: ByteCursor
-  /// The newest commit of the main file.
+  /// Newest commit of the main file.
   private let commit: UInt64
-  /// The collection of the last line.
+  /// Collection of the last line.
   private(set) var collection = ""
-  /// Its name in UTF-8.
+  /// UTF-8 bytes of ``collection``.
   private var name: [UInt8] = []
-  /// The key of the last line.
+  /// Key of the last line.
   private(set) var last: RecordKey?
 
   init(_ cursor: ByteCursor, commit: UInt64) { (self.cursor, self.commit) = (cursor, commit) }
 
-  /// Reads a line that starts before an offset; `nil` where there is none.
+  /// Reads a line that starts before an offset, or returns `nil` if there is none.
   mutating func next(before end: Int) throws(RepositoryError) -> Line? {
     guard cursor.offset < end, cursor.next == UInt8(ascii: "{") else { return nil }
     let start = cursor.offset
     let isOfSameCollection = try readCollection()
     let line = try readRecord(start: start, isOfSameCollection)
+    // Equal keys would be two records with one address.
     if isOfSameCollection, let last, !(last < line.key) {
       throw cursor.corrupted("expected a key after that of the record before", at: start)
     }
+    // The header says that no newer commit is in the file.
     guard line.revision <= commit else {
       throw cursor.corrupted("record revision \(Revision(line.revision)) exceeds the file's commit \(commit)", at: start)
     }
@@ -49,12 +51,13 @@ struct MainFileScanner {
     return line
   }
 
-  /// Reads the collection of a line; mostly it is the one of the line before, which spares making its name again.
-  /// - Returns: Whether it is; otherwise the new name comes behind the old one.
+  /// Reads the collection of a line, and keeps the name of the line before if it is the same.
+  /// - Returns: True if it is the same. Otherwise the new name must sort after the old one.
   private mutating func readCollection() throws(RepositoryError) -> Bool {
     try cursor.expect(#"{"in":""#)
     let start = cursor.offset
     let end = start + name.count
+    // Mostly it is: comparing bytes spares making and checking a string for each line.
     if !name.isEmpty, end < cursor.bytes.count, cursor.bytes[end] == UInt8(ascii: "\""),
       name.withUnsafeBytes({ $0.elementsEqualBytes(UnsafeRawBufferPointer(rebasing: cursor.bytes[start..<end])) })
     {
@@ -101,10 +104,11 @@ struct MainFileScanner {
     return line
   }
 
-  /// Returns the checksum of a record; the text of a UUID is as it is in the line.
+  /// Returns the checksum of a record, computed from the bytes of its line.
   private func checksum(of line: Line, keyStart: Int) -> UInt32 {
     let key = UnsafeRawBufferPointer(rebasing: cursor.bytes[keyStart..<min(keyStart + line.key.byteCount, cursor.bytes.count)])
     var crc = name.withUnsafeBytes { name in
+      // A UUID key is stored as a number, and the checksum covers its text.
       line.key.withChecksummedBytes(key) { key in
         StoredRecord.checksum(
           name, key: key, revision: line.revision, schemaVersion: line.schemaVersion, hasValue: line.value != nil)
@@ -114,7 +118,9 @@ struct MainFileScanner {
     return crc.value
   }
 
-  /// Reads a key and its closing quotation mark; makes no text where it is that of a UUID, which has nothing to escape.
+  /// Reads a key and its closing quotation mark.
+  ///
+  /// A UUID becomes a number without a string, since it has nothing to escape.
   private mutating func readKey() throws(RepositoryError) -> RecordKey {
     let end = cursor.offset + UUIDNumber.textCount
     if end < cursor.bytes.count, cursor.bytes[end] == UInt8(ascii: "\""),
@@ -128,6 +134,7 @@ struct MainFileScanner {
 
   /// Returns the end of the value that starts here: before the brace that ends the line, and its comma if it has one.
   private func endOfValue() throws(RepositoryError) -> Int {
+    // A value has no line feed, so its line ends at the first one. Parsing it here would cost more than the checksum.
     guard let base = cursor.bytes.baseAddress,
       let lineFeed = memchr(base + cursor.offset, 0x0A, cursor.bytes.count - cursor.offset)
     else { throw cursor.corrupted("the file ends too early; it was cut off", at: cursor.bytes.count) }

@@ -1,19 +1,19 @@
 internal import Foundation
 
-/// A writer of a main file, line by line, into a file that is not in place yet.
+/// A writer of a main file, line by line, into a temporary file.
 struct MainFileWriter {
   private let file: any OpenFile
   private var buffer: [UInt8] = []
   private var written = 0
   private var count = 0
   private var seal = SealHash()
-  /// The background work that writes the main file, if any does.
+  /// Background work that writes the main file, if any.
   var work: BackgroundWork<MainFile>?
   private var synced = 0
 
-  /// The number of bytes that are gathered before they are written to the file.
+  /// Number of bytes to collect before a write to the file.
   private static let bufferSize = 1 << 20
-  /// The number of bytes that are synced at once, where commits go on meanwhile.
+  /// Number of bytes between two syncs while commits go on, whose own syncs wait for these.
   private static let syncSize = 2 << 20
 
   init(_ file: any OpenFile, _ header: MainFileHeader) {
@@ -25,12 +25,15 @@ struct MainFileWriter {
     buffer += Array(#""tombstonesSince":\#(header.tombstonesSince)"#.utf8)
     if let salt = header.folded { buffer += Array(#","folded":"\#(Hexadecimal.string(salt))""#.utf8) }
     if let salt = header.journal { buffer += Array(#","journal":"\#(Hexadecimal.string(salt))""#.utf8) }
+    // The checksum covers the bytes so far. It cannot cover itself.
     let checksum = buffer.withUnsafeBytes { CRC32C.checksum($0) }
     seal.add(checksum)
     buffer += Array(#","crc":"\#(Hexadecimal.string(checksum))","records":["#.utf8)
   }
 
-  /// Adds a record; they must come in the order of their addresses.
+  /// Adds a record.
+  ///
+  /// Records must come in the order of their addresses.
   mutating func add(_ record: StoredRecord) throws(RepositoryError) {
     try beginLine(record.checksum)
     append(#"{"in":""#)
@@ -48,18 +51,21 @@ struct MainFileWriter {
     append("}")
   }
 
-  /// Adds a record as a line of an older main file has it, whose checksum was compared.
+  /// Adds a record as a line of an older main file, whose checksum the reader has compared.
   mutating func add(line: Data, checksum: UInt32) throws(RepositoryError) {
     try beginLine(checksum)
     buffer.append(contentsOf: line)
   }
 
-  /// Ends the main file and makes it durable; it still has to be renamed into place.
+  /// Writes the seal and makes the main file durable.
+  ///
+  /// The caller then renames it into place.
   mutating func finish() throws(RepositoryError) {
     append("\n]")
     buffer += Array(#","count":\#(count),"hash":"\#(Hexadecimal.string(seal.value))"}"#.utf8)
     append("\n")
     try flush()
+    // Before the rename: otherwise a power cut could leave the new name without its contents.
     try file.sync()
   }
 
@@ -77,6 +83,7 @@ struct MainFileWriter {
     buffer.removeAll(keepingCapacity: true)
     guard let work else { return }
     try work.check()
+    // Else one sync at the end would write the whole file, and the sync of a commit would wait for it.
     if written - synced >= Self.syncSize {
       try file.sync()
       synced = written
@@ -87,7 +94,7 @@ struct MainFileWriter {
     text.withUTF8Buffer { buffer.append(contentsOf: $0) }
   }
 
-  /// Appends the one spelling of a string that the format has: control characters as `\u00xx`.
+  /// Appends a string in the only spelling that the format allows, with control characters as `\u00xx`.
   private mutating func appendEscaped(_ key: RecordKey) {
     key.withBytes { bytes in
       for byte in bytes {
