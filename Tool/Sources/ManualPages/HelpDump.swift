@@ -1,4 +1,4 @@
-/// The description of a command that swift-argument-parser prints with `--experimental-dump-help`.
+/// Description of a command, as swift-argument-parser prints it with `--experimental-dump-help`.
 struct HelpDump: Decodable {
   let command: Command
 
@@ -15,7 +15,7 @@ struct HelpDump: Decodable {
       let kind: String
       let name: String
 
-      /// As it is typed.
+      /// The name as a user types it.
       var text: String { kind == "long" ? "--\(name)" : "-\(name)" }
     }
     let kind: String
@@ -24,6 +24,7 @@ struct HelpDump: Decodable {
     let names: [Name]?
     let isOptional: Bool
     let isRepeating: Bool
+    // False for options that are hidden from the help. They are left out of the manual too.
     let shouldDisplay: Bool
     let defaultValue: String?
   }

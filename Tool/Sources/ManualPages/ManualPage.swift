@@ -1,14 +1,15 @@
-/// A page of the manual, in the language of man(7).
+/// Page of the manual for one command, in the macros of man(7).
 struct ManualPage {
-  /// The commands from the root on.
+  /// Commands from the root to the one of this page.
   let path: [HelpDump.Command]
 
-  /// The name of its file.
+  /// File name of the page, such as `larder-dump.1`.
   var fileName: String { path.map(\.commandName).joined(separator: "-") + ".1" }
 
-  /// The pages of a command and of all below it.
+  /// Returns the pages of a command and all its subcommands.
   static func all(of command: HelpDump.Command, below path: [HelpDump.Command] = []) -> [ManualPage] {
     let path = path + [command]
+    // The parser adds a command `help` to every command. It needs no page.
     let inner = (command.subcommands ?? []).filter { $0.commandName != "help" }
     return [ManualPage(path: path)] + inner.flatMap { all(of: $0, below: path) }
   }
@@ -16,10 +17,11 @@ struct ManualPage {
   private var title: String { path.map(\.commandName).joined(separator: "-") }
   private var name: String { path.map(\.commandName).joined(separator: " ") }
 
-  /// The text of the page.
+  /// Source text of the page.
   var text: String {
     guard let command = path.last else { return "" }
     let arguments = (command.arguments ?? []).filter(\.shouldDisplay)
+    // The date stays empty, since the same description must give the same bytes.
     var lines = [".TH \(title.uppercased()) 1 \"\" \"Larder\" \"Larder\""]
     lines += [".SH NAME", "\(Self.escaped(title)) \\- \(Self.escaped(command.abstract ?? ""))"]
     lines += [".SH SYNOPSIS", ".B \(Self.escaped(name))"] + arguments.map(Self.synopsis)
@@ -55,9 +57,10 @@ struct ManualPage {
     return argument.kind == "option" ? "\(text) \(value(argument))" : text
   }
 
-  /// Returns a text without a meaning for roff.
+  /// Returns a text with the characters escaped that roff interprets.
   private static func escaped(_ text: some StringProtocol) -> String {
     let text = String(text).replacing("\\", with: "\\e").replacing("-", with: "\\-")
+    // A line that begins with a period or an apostrophe would be read as a macro.
     return text.hasPrefix(".") || text.hasPrefix("'") ? "\\&\(text)" : text
   }
 }

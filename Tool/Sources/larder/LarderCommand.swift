@@ -1,11 +1,11 @@
-// larder/ reads arguments and hands them to LarderToolKit.
-// Invariant: a command parses, calls the kit once, and writes what it returns. Called by people and scripts.
+// larder/ parses arguments and calls LarderToolKit.
+// Invariant: a command parses, calls the kit once, and writes the result. Called by people and scripts.
 
 internal import ArgumentParser
 internal import Foundation
 internal import LarderToolKit
 
-/// The root command.
+/// Root command `larder`, which has the other commands as subcommands.
 @main
 struct LarderCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -37,18 +37,20 @@ struct LarderCommand: AsyncParsableCommand {
     ]
   )
 
-  /// Runs the command that the arguments name.
+  /// Runs the subcommand in the arguments.
   ///
-  /// The parser would only say that a name is unexpected, so one that is no command is refused here with the nearest.
+  /// An unknown name is refused here with the most similar command. The parser would only report an unexpected argument.
   static func main() async {
     let names = configuration.subcommands.map { $0._commandName }
     let arguments = CommandLine.arguments.dropFirst()
+    // `help` of an unknown command would print the general help, as if the command existed.
     let name = arguments.first == "help" ? arguments.dropFirst().first : arguments.first
     if let name, !name.hasPrefix("-"), name != "help", !names.contains(name) {
       let question = NearestName.question(about: name, among: names)
       end(with: ValidationError("expected a command, found \"\(name)\"\(question)"))
     }
     do {
+      // `run` of an asynchronous command must be awaited. The other one is for the parser's own commands, such as `help`.
       var command = try await asyncParseAsRoot()
       if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
     } catch {
@@ -56,14 +58,14 @@ struct LarderCommand: AsyncParsableCommand {
     }
   }
 
-  /// Ends the program as the parser would.
+  /// Ends the program with the message and exit code of an error, as the parser would.
   private static func end(with error: any Error) -> Never {
     let code = exitCode(for: error)
-    // Help is the program's own text. A message may repeat an argument, which must not steer the terminal.
+    // Help is the program's own text and is printed unchanged. A message may repeat an argument, which must not control the terminal.
     guard code != .success else { exit(withError: error) }
     let lines = fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
     let text = lines == [""] ? "" : lines.map { TerminalText.escaped(String($0)) + "\n" }.joined()
-    // There is nowhere left to say that standard error cannot be written.
+    // If the standard error is closed, there is no place left to report that.
     do { try FileHandle.standardError.write(contentsOf: Data(text.utf8)) } catch {}
     Foundation.exit(code.rawValue)
   }

@@ -1,19 +1,23 @@
 package import Foundation
 package import Larder
 
-/// A file that a dump is written to: a new one, or the beginning that an earlier run has left.
+/// File that a dump is written to, either a new one or the incomplete file of an interrupted run.
 package final class DumpFile {
   private let path: String
   private let handle: FileHandle
   private var pending = Data()
-  /// The number of lines behind the header that are there already; `nil` for a new file.
+  /// Number of record lines that the file already has after its header.
+  ///
+  /// `nil` for a new file.
   package let lineCount: Int?
 
+  // Lines are short. A write for each of them would make a system call for each record.
   private static let bufferSize = 1 << 20
 
-  /// Makes a new file, for its owner only.
-  /// - Throws: `.alreadyExists` when there is one.
+  /// Creates a new file with mode 0600, because a dump holds all values of the store.
+  /// - Throws: `.alreadyExists` if there is a file of that name.
   package init(newAt path: String) throws(RepositoryError) {
+    // O_EXCL makes the check and the creation one step, so that a file which appears meanwhile is never overwritten.
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
       if errno == EEXIST {
@@ -26,8 +30,8 @@ package final class DumpFile {
     handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
   }
 
-  /// Continues a file that an earlier run has left: cuts a last line that is not whole.
-  /// - Throws: `.unsupported` where the store or what is asked for is not as it was then; otherwise as ``DumpReader``.
+  /// Opens the file of an interrupted run, and cuts off its last line if that is incomplete.
+  /// - Throws: `.unsupported` if the store or the options have changed since, `.corrupted` for other records, otherwise as ``DumpReader``.
   package init(resuming path: String, _ dump: StoreDump) throws(RepositoryError) {
     let found = try DumpReader(path: path)
     guard found.header == dump.header else {
@@ -38,12 +42,14 @@ package final class DumpFile {
           ? "the store was at commit \(found.header.commit) then and is at \(dump.header.commit) now" : "it was asked for something else"
       throw RepositoryError(.unsupported, "the dump cannot be continued: \(reason); dump to a new file", file: path)
     }
+    // The header alone does not prove that the lines come from this store. Another copy of it can reach the same commit with other records.
     let isSame = zip(found.records, dump.records).allSatisfy { $0.address == $1.address && $0.revision == $1.revision }
     guard isSame else {
       throw RepositoryError(.corrupted, "expected the first records of the dump, found others; dump to a new file", file: path)
     }
     do {
       handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path, isDirectory: false))
+      // Without the cut, the next line would be appended to the rest of the incomplete one.
       try handle.truncate(atOffset: UInt64(found.end))
     } catch {
       throw RepositoryError(.protectedDataUnavailable, "the file cannot be written", file: path)
@@ -51,13 +57,13 @@ package final class DumpFile {
     (self.path, lineCount) = (path, found.records.count)
   }
 
-  /// Appends bytes.
+  /// Appends bytes to a buffer of 1 MiB, which is written when it is full.
   package func write(_ bytes: Data) throws(RepositoryError) {
     pending += bytes
     if pending.count >= Self.bufferSize { try flush() }
   }
 
-  /// Makes everything durable, and closes the file.
+  /// Writes the buffer, syncs the file and closes it.
   package func close() throws(RepositoryError) {
     try flush()
     do {
@@ -69,6 +75,7 @@ package final class DumpFile {
   }
 
   private func flush() throws(RepositoryError) {
+    // Emptied after a failure too, because writing the same bytes again would repeat those that were written.
     defer { pending = Data() }
     do {
       try handle.write(contentsOf: pending)

@@ -1,32 +1,38 @@
 // Dumping/ writes the records of a store as lines of JSON, and reads them back.
-// Invariant: a dump is of one moment, and its header says how many lines follow. Called by the commands `dump`, `diff` and `load`.
+// Invariant: a dump is of one commit, and its header has the number of its lines. Called by the commands `dump`, `diff` and `load`.
 
 package import Foundation
 @_spi(Inspection) package import Larder
 
-/// The first line of a dump.
+/// First line of a dump, which names the store, the commit and the options of the dump.
 package struct DumpHeader: Equatable, Sendable {
-  /// The store that was dumped.
+  /// UUID of the store that was dumped.
   package var storeID: String
-  /// Its newest commit.
+  /// Newest commit of the store at the time of the dump.
   package var commit: UInt64
-  /// The newest deletion whose tombstone was forgotten.
+  /// Newest commit whose tombstones may have been forgotten.
+  ///
+  /// All later deletions are known.
   package var tombstoneHorizon: UInt64
-  /// The number of lines of the whole dump, without the header.
+  /// Number of lines in the complete dump, without the header.
   package var lineCount: Int
-  /// Whether deletions are in it, where they are still known.
+  /// Whether the dump includes the tombstones that the store still has.
   package var hasTombstones: Bool
-  /// The collections that were asked for; empty for all.
+  /// Collections in the dump.
+  ///
+  /// Empty for all.
   package var collections: [String]
-  /// The address after which it begins, as `COLLECTION:KEY`; `nil` for the beginning.
+  /// Address after which the dump begins, as `COLLECTION:KEY`.
+  ///
+  /// `nil` for a dump from the first record on.
   package var after: String?
 
-  /// The version of the format.
+  /// Version of the dump format.
   package static let version = 1
-  /// The first bytes of every dump.
+  /// Bytes that every dump begins with, by which `diff` distinguishes a dump from a store.
   static let opening = #"{"dump":"larder","dumpVersion":"#
 
-  /// The header as one line of JSON, which tells by its first bytes that it is one.
+  /// The header as one line of JSON that begins with `opening`.
   package var line: Data {
     var body = JSONObject()
     body["storeID"] = JSONValue(storeID)
@@ -36,19 +42,21 @@ package struct DumpHeader: Equatable, Sendable {
     body["tombstones"] = JSONValue(hasTombstones)
     body["collections"] = .array(collections.map { JSONValue($0) })
     body["after"] = after.map { JSONValue($0) }
+    // Larder sorts the members of an object by name. The opening is written separately, so that these two come first.
     return Data("\(Self.opening)\(Self.version),\(JSONValue.object(body).text.dropFirst())\n".utf8)
   }
 }
 
 extension DumpHeader {
-  /// Reads the first line of a dump.
-  /// - Throws: `.notOurStore` for what is no dump, `.newerSchema` for one of a later version.
+  /// Parses the first line of a dump.
+  /// - Throws: `.notOurStore` for any other line, `.newerSchema` for a later format, `.decodingFailed` for a missing member.
   package init(line: Data, file: String) throws(RepositoryError) {
     let value: JSONValue?
     do throws(RepositoryError) { value = try JSONValue(json: line) } catch { value = nil }
     guard let body = value?.objectValue, body["dump"] == "larder", let version: Int = body["dumpVersion"]?.intValue else {
       throw RepositoryError(.notOurStore, "expected the header of a dump in the first line, found another line", file: file, offset: 0)
     }
+    // The version is checked before the other members, because a later format may have other ones.
     guard version == Self.version else {
       throw RepositoryError(
         .newerSchema, "the dump has a newer format", file: file, offset: 0, versions: .init(found: version, supported: Self.version))

@@ -1,20 +1,22 @@
 package import Foundation
 @_spi(Inspection) package import Larder
 
-/// A dump that was read from a file.
+/// Header and records of a dump file, up to its last complete line.
 package struct DumpReader: Sendable {
-  /// Its first line.
+  /// The dump's first line.
   package let header: DumpHeader
-  /// Its records and tombstones, in the order of their addresses.
+  /// The dump's records and tombstones, sorted by address.
   package private(set) var records: [StoredRecord] = []
-  /// The number of bytes up to the end of the last whole line.
+  /// Offset after the last complete line.
+  ///
+  /// A run with `--resume` continues here.
   package private(set) var end: Int
-  /// Whether all lines are there that the header announces.
+  /// Whether the file has as many lines as its header announces.
   package var isComplete: Bool { records.count == header.lineCount }
 
-  /// Reads a file, up to its last whole line.
-  /// - Throws: `.dataMissing` where there is no file, `.notOurStore` and `.newerSchema` for another one, `.decodingFailed` with the offset
-  ///   for a line that is no record.
+  /// Reads a dump file up to its last complete line.
+  /// - Throws: `.dataMissing` if there is no file, `.notOurStore` and `.newerSchema` if it has another format, `.decodingFailed` with the
+  ///   offset if a complete line is not a record.
   package init(path: String) throws(RepositoryError) {
     let data: Data
     do {
@@ -29,8 +31,10 @@ package struct DumpReader: Sendable {
     }
     header = try DumpHeader(line: data[..<first], file: path)
     end = first + 1
+    // Bytes after the last line feed are the incomplete line of an interrupted run, and are left out.
     while let next = data[end...].firstIndex(of: Self.lineFeed) {
       let record = try StoredRecord(dumpLine: data[end..<next], file: path, offset: end)
+      // `diff` merges both sides in address order, and would report wrong differences for records out of order.
       guard records.last.map({ $0.address < record.address }) ?? true else {
         throw RepositoryError(
           .decodingFailed, "expected a record behind the one before, found one out of order: dump again", file: path,
@@ -39,6 +43,7 @@ package struct DumpReader: Sendable {
       records.append(record)
       end = next + 1
     }
+    // Two runs that wrote to the file at once may have appended more lines than the header announces.
     guard records.count <= header.lineCount else {
       throw RepositoryError(
         .decodingFailed, "expected \(header.lineCount) lines, found \(records.count): dump again", file: path, offset: UInt64(end))
@@ -49,8 +54,10 @@ package struct DumpReader: Sendable {
 }
 
 extension StoredRecord {
-  /// Reads a line of a dump; the value gets its names sorted, as stores have them.
-  /// - Throws: `.decodingFailed` for a line that is no record.
+  /// Parses a line of a dump.
+  ///
+  /// The value is written again with the names of its members sorted, as `JSONValue` writes them.
+  /// - Throws: `.decodingFailed` if the line is not a record.
   package init(dumpLine line: Data, file: String, offset: Int) throws(RepositoryError) {
     func damaged(_ found: String) -> RepositoryError {
       RepositoryError(
@@ -63,6 +70,7 @@ extension StoredRecord {
     else { throw damaged("no collection, key, revision or version") }
     var value: Data?
     if body["deleted"] != true {
+      // A value that is not JSON cannot be a member of the line. The dump has its bytes in base 64.
       if let text = body["bytes"]?.stringValue {
         guard let bytes = Data(base64Encoded: text) else { throw damaged("bytes that are not base 64") }
         value = bytes

@@ -1,25 +1,27 @@
 package import Foundation
 package import Larder
 
-/// The part of a store that a dump has: its header and its lines.
+/// Selection of a store's records to dump, with the header for them.
 package struct StoreDump: Sendable {
-  /// The first line.
+  /// First line of the dump.
   package let header: DumpHeader
-  /// The records and tombstones, one for each line.
+  /// Records and tombstones of the dump, one for each line, sorted by address.
   package let records: [StoredRecord]
 
-  /// Chooses what to dump.
+  /// Selects the records to dump from a store that was read.
   /// - Parameters:
-  ///   - collections: The collections, all if there are none.
-  ///   - after: An address as `COLLECTION:KEY`, behind which the dump begins.
-  /// - Throws: `.notFound` for a collection that the store does not have; `.unsupported` for an address without a colon.
+  ///   - collections: Collections to dump. Empty for all.
+  ///   - hasTombstones: Whether tombstones are included.
+  ///   - after: Address after which the dump begins, as `COLLECTION:KEY`.
+  /// - Throws: `.notFound` for a collection that the store does not have, `.unsupported` for an address without a colon.
   package init(
     _ reading: StoreReading, collections: [String] = [], hasTombstones: Bool = false, after: String? = nil
   ) throws(RepositoryError) {
+    // A mistyped name must fail here. The filter below would write an empty dump for it.
     for collection in collections { _ = try reading.records(of: collection) }
     let wanted = Set(collections)
     let start = try after.map { text throws(RepositoryError) in try Self.address(text) }
-    // Its key may have been deleted since an earlier dump ended there.
+    // Only the collection must exist. The key may have been deleted since an earlier dump ended there.
     if let start { _ = try reading.records(of: start.collection) }
     records = reading.records.filter { record in
       (wanted.isEmpty || wanted.contains(record.collection)) && (hasTombstones || record.value != nil)
@@ -31,7 +33,9 @@ package struct StoreDump: Sendable {
       collections: wanted.sorted(), after: after)
   }
 
-  /// Returns the address that `COLLECTION:KEY` names; a collection has no colon in its name, and a key may.
+  /// Parses an address of the form `COLLECTION:KEY`.
+  ///
+  /// The first colon separates the two, because a key may contain colons and the name of a collection may not.
   package static func address(_ text: String) throws(RepositoryError) -> RecordAddress {
     guard let colon = text.firstIndex(of: ":") else {
       throw RepositoryError(.unsupported, "expected COLLECTION:KEY with a colon, found none")
@@ -39,8 +43,8 @@ package struct StoreDump: Sendable {
     return RecordAddress(collection: String(text[..<colon]), key: RecordKey(String(text[text.index(after: colon)...])))
   }
 
-  /// Hands over the dump in pieces: the header, then line by line.
-  /// - Parameter count: The number of lines that are there already, with the header; nothing is handed over for them.
+  /// Passes the dump to `write` line by line, beginning with the header.
+  /// - Parameter count: Number of record lines to omit, along with the header. `nil` writes everything.
   package func write(
     passingOver count: Int? = nil, _ progress: ProgressLine, _ write: (Data) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {

@@ -1,10 +1,10 @@
 internal import Larder
 
-/// The rows of a file of comma-separated values.
+/// Parser of the rows of a file of comma-separated values.
 ///
-/// A line ends with LF, CR LF, or CR alone, and a file may mix them. In quotation marks they are a part of the field.
+/// A line ends with LF, CR LF, or CR alone, and a file may mix them. Within quotation marks, a line end is a part of the field.
 struct CSVRows {
-  /// A row, and the line at which it begins.
+  /// Fields of a row, and the number of the line at which the row begins.
   struct Row {
     var fields: [String]
     let line: Int
@@ -18,10 +18,13 @@ struct CSVRows {
   init(_ bytes: [UInt8], file: String) {
     self.bytes = bytes
     self.file = file
+    // Excel writes a byte order mark, which would become a part of the first column's name.
     position = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
   }
 
-  /// Reads the next row, past empty lines; `nil` at the end.
+  /// Reads the next row, skipping empty lines.
+  ///
+  /// Returns `nil` at the end of the file.
   mutating func next() throws(RepositoryError) -> Row? {
     while takeLineEnd() {}
     guard position < bytes.count else { return nil }
@@ -35,6 +38,7 @@ struct CSVRows {
 
   private mutating func takeLineEnd() -> Bool {
     guard position < bytes.count, isLineEnd else { return false }
+    // CR LF is one line end. Counted as two, the line numbers of all later errors would be wrong.
     position += isCarriageReturnAndLineFeed ? 2 : 1
     line += 1
     return true
@@ -46,6 +50,7 @@ struct CSVRows {
     position += 1
     var text: [UInt8] = []
     while position < bytes.count {
+      // A field may hold line ends, which count for the line numbers of later rows.
       if isLineEnd, !isCarriageReturnAndLineFeed { line += 1 }
       let byte = bytes[position]
       position += 1
@@ -53,10 +58,12 @@ struct CSVRows {
         text.append(byte)
         continue
       }
+      // Two quotation marks within a quoted field stand for one (RFC 4180, section 2, rule 7).
       if position < bytes.count, bytes[position] == UInt8(ascii: "\"") {
         text.append(byte)
         position += 1
       } else {
+        // Text after the closing mark usually means another separator. Joining it to the field would hide that.
         let ends = position == bytes.count || bytes[position] == UInt8(ascii: ",") || isLineEnd
         guard ends else {
           let isMark = ";\t|".utf8.contains(bytes[position])
@@ -86,6 +93,7 @@ struct CSVRows {
   }
 
   private func decoded(_ text: [UInt8]) throws(RepositoryError) -> String {
+    // Invalid bytes are refused. Repairing them would store U+FFFD in place of the letters of a Latin-1 file.
     guard let text = String(validating: text, as: UTF8.self) else {
       throw fault("expected UTF-8, found other bytes; is it Latin-1 or Windows-1252? Save the file as CSV in UTF-8", line)
     }

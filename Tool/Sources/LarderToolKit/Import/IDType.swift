@@ -1,18 +1,18 @@
 internal import Foundation
 @_spi(Inspection) internal import Larder
 
-/// A type of ids, as the app that reads the records declares it.
+/// Type of the ids, as the app that reads the records declares it.
 ///
-/// Each type has one key for an id. A record under another key is there, and no repository of that type finds it.
+/// Each type derives one key from an id. A repository of that type does not find a record that is stored under another key.
 package enum IDType: String, CaseIterable, Sendable {
-  /// `String`, or an enumeration over it: the key is the text.
+  /// `String`, or an enumeration over it. The key is the text itself.
   case text
-  /// An integer of any width: the key is the digits.
+  /// An integer of any width. The key is its decimal digits.
   case integer
-  /// `UUID`: the key is the text in upper case.
+  /// `UUID`. The key is the text in upper case.
   case uuid
 
-  /// Returns the key of an id of this type; `nil` where the value is of another type.
+  /// Returns the key of an id of this type, or `nil` if the value has another type.
   func key(of id: JSONValue) -> RecordKey? {
     switch self {
     case .text: id.stringValue.map { RecordKey($0) }
@@ -21,14 +21,15 @@ package enum IDType: String, CaseIterable, Sendable {
     }
   }
 
-  /// Returns an integer that some type of Swift's up to 64 bits holds.
+  /// Returns the value as an integer if a Swift integer type of at most 64 bits holds it.
   private static func integer(_ id: JSONValue) -> Int128? {
+    // The range of Int64 and UInt64 together: which of the two the app declares is decided over all ids, in `declaration`.
     guard let number = id.numberValue?.exactly(Int128.self), number >= Int128(Int64.min), number <= Int128(UInt64.max) else { return nil }
     return number
   }
 
-  /// Returns the declaration with which an app reads all ids of a source.
-  /// - Throws: `.invalidKey` with the line of an integer for which no type of 64 bits holds all of them.
+  /// Returns the Swift declaration of the id member with which an app finds all imported records.
+  /// - Throws: `.invalidKey` with the line if one integer is negative and another above `Int64.max`, since no type holds both.
   func declaration(of member: String, in records: [ImportedRecord]) throws(RepositoryError) -> String {
     let name = TerminalText.escaped(member)
     switch self {
@@ -40,7 +41,7 @@ package enum IDType: String, CaseIterable, Sendable {
     }
   }
 
-  /// Returns whether only `UInt64` holds all integers of a source.
+  /// Returns true if one integer of the source is above `Int64.max`, so that only `UInt64` holds it.
   private static func needsUnsigned(_ records: [ImportedRecord], _ member: String) throws(RepositoryError) -> Bool {
     var negative: ImportedRecord?
     var large: ImportedRecord?
@@ -55,7 +56,7 @@ package enum IDType: String, CaseIterable, Sendable {
     return large != nil
   }
 
-  /// The values that it takes, for errors.
+  /// Description of the values of this type, for errors.
   var description: String {
     switch self {
     case .text: "a text"
@@ -66,9 +67,11 @@ package enum IDType: String, CaseIterable, Sendable {
 
   // MARK: Detection
 
-  /// Finds the type of all ids of a source; a source without ids has texts.
-  /// - Throws: `.invalidKey` with the line of an id of another type than the first one, or of a UUID in lower case, whose key depends on
-  ///   the app's type.
+  /// Determines the type of all ids of a source.
+  ///
+  /// A source without records gets `.text`.
+  /// - Throws: `.invalidKey` with the line of an id whose type differs from that of the first one, or of a UUID in lower case if all ids
+  ///   are UUIDs, because its key depends on the app's type.
   static func detected(in records: [ImportedRecord], _ member: String) throws(RepositoryError) -> IDType {
     guard let first = records.first else { return .text }
     let type: IDType = text.key(of: try first.id(in: member)) == nil ? .integer : .text
@@ -83,6 +86,7 @@ package enum IDType: String, CaseIterable, Sendable {
       }
       guard areUUIDs else { continue }
       let canonical = uuid.key(of: id)
+      // One text that is no UUID makes all ids texts. Lower case is then no problem, so it is only noted here.
       areUUIDs = canonical != nil
       if lowerCase == nil, canonical != key { lowerCase = record }
     }

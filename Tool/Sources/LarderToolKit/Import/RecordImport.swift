@@ -1,50 +1,55 @@
 internal import Foundation
 @_spi(Inspection) package import Larder
 
-/// The import of another program's data into a collection.
+/// Import of another program's data into a collection of a new or an existing store.
 package struct RecordImport: Answer {
   private let loading: RecordLoading
   private let duplicates: [String]
   private let idType: IDType
-  /// The declaration of the ids with which an app finds the records.
+  /// Swift declaration of the id member with which an app finds the records.
   private let declaration: String
 
-  /// The record that counts where several have one id.
+  /// Choice among several records with one id.
   package enum Duplicates: String, CaseIterable, Sendable {
     case refuse, first, last
   }
 
-  /// The options of an import.
+  /// Options of the command `import`.
   package struct Options: Sendable {
-    /// The collection that the records go to.
+    /// Collection that the records are written to.
     package var collection: String
-    /// The member that is the id.
+    /// Name of the member, or column, that holds the id.
     package var member: String
-    /// The type of the ids; without it, that which all ids have.
+    /// Type of the ids.
+    ///
+    /// `nil` to determine it from all ids of the source.
     package var idType: IDType?
-    /// The schema version that the values have.
+    /// Schema version of the imported values.
     package var version = 1
-    /// Whether all columns of CSV are texts.
+    /// Whether all columns of a CSV file are read as texts.
     package var isText = false
-    /// The record that counts where several have one id.
+    /// Which of several records with one id is imported.
     package var duplicates = Duplicates.refuse
-    /// Whether nothing is written.
+    /// Whether the command only reports the changes and writes nothing.
     package var isDry = false
 
-    /// Makes options.
+    /// Creates options with the given collection and id member, and defaults for the rest.
     package init(collection: String, member: String) {
       self.collection = collection
       self.member = member
     }
   }
 
-  /// Reads and checks a source, and loads it: records that are there already in the same bytes are left alone.
+  /// Reads and checks a source, then writes its records.
   ///
-  /// Each record gets the key that a repository with ids of the type looks for.
-  /// - Throws: `.decodingFailed`, `.invalidKey`, `.tooLarge` and `.alreadyExists` (an id that occurs twice), each with file and line.
+  /// Records that the store already has with the same bytes are skipped.
+  ///
+  /// Each record gets the key under which a repository with ids of that type finds it.
+  /// - Throws: `.decodingFailed`, `.invalidKey`, `.tooLarge`, and `.alreadyExists` for an id that occurs twice, each with file and line.
   package init(
     _ kind: ImportKind, _ source: String, to target: StoreFile, _ options: Options, _ progress: (Int) -> Void = { _ in }
   ) throws(RepositoryError) {
+    // Options are checked first, because reading a large source takes long.
     guard RecordRules.isCollectionName(options.collection) else {
       throw RepositoryError(.unsupported, "expected a collection's name of 1 to 64 letters, digits, _ . -, found another")
     }
@@ -62,6 +67,7 @@ package struct RecordImport: Answer {
       }
     }
     if let given = options.idType { idType = given } else { idType = try IDType.detected(in: found, options.member) }
+    // Throws for integers that no single type holds. It must come before the first write.
     declaration = try idType.declaration(of: options.member, in: found)
     let (records, duplicates) = try Self.records(of: found, idType, options)
     self.duplicates = duplicates
@@ -69,12 +75,13 @@ package struct RecordImport: Answer {
     loading = try RecordLoading(contents, from: source, to: target, isDry: options.isDry, progress)
   }
 
-  /// The number of records that a commit of a new store has.
+  /// Number of records in each commit of a new store.
   private static let batchSize = 4_096
 
   private static func records(
     of found: [ImportedRecord], _ type: IDType, _ options: Options
   ) throws(RepositoryError) -> ([StoredRecord], duplicates: [String]) {
+    // `kept` has the order of the source, so that errors and commits do not depend on the order of a dictionary.
     var positions: [RecordKey: Int] = [:]
     var kept: [(key: RecordKey, source: ImportedRecord)] = []
     var duplicates: [String] = []
@@ -92,15 +99,18 @@ package struct RecordImport: Answer {
           + "\(kept[other].source.line.map { "line \($0)" } ?? kept[other].source.file) too; --duplicates chooses the first or the last"
         throw RepositoryError(.alreadyExists, more, file: record.file, keyHash: key.hash)
       }
+      // The list goes to the terminal and into logs, so it has the hash of the key and not the key.
       duplicates.append("\(places) [key \(key)]")
       if options.duplicates == .last { kept[other].source = record }
     }
     var records: [StoredRecord] = []
     for (index, (key, source)) in kept.enumerated() {
       let value = source.value.json
+      // The backend checks few of these rules, and an app would not read a record that breaks them.
       if let problem = RecordRules.problem(key, value, json: source.value) {
         throw RepositoryError(.tooLarge, "\(source.line.map { "line \($0): " } ?? "")\(problem)", file: source.file, keyHash: key.hash)
       }
+      // The draft of a new store ends its batches between revisions only. One revision for all would make a single batch of any size.
       records.append(
         StoredRecord(
           collection: options.collection, key: key, revision: Revision(UInt64(1 + index / batchSize)), schemaVersion: options.version,
@@ -109,16 +119,18 @@ package struct RecordImport: Answer {
     return (records, duplicates)
   }
 
-  /// The failure that ended the loading after a part of it was committed.
+  /// Error that ended the writing after some records were committed.
+  ///
+  /// `nil` if there was none.
   package var failure: RepositoryError? { loading.failure }
 
-  /// Done, or done in part.
+  /// `.success`, or `.incomplete` if a failure ended the writing.
   package var status: ExitStatus { loading.status }
 
-  /// The duplicates, the counts, and the declaration of the ids that finds the records.
+  /// Returns a line for each duplicate, the counts, and the declaration with which an app finds the records.
   package func lines(width: Int?) -> [String] { duplicates + loading.lines(width: width) + ["read them with \(declaration)"] }
 
-  /// The object of a loading, with `duplicates` and `idType`.
+  /// JSON object of ``RecordLoading``, with `duplicates` and `idType` added.
   package var json: JSONValue {
     var body = loading.json.objectValue ?? JSONObject()
     body["duplicates"] = JSONValue(duplicates.count)

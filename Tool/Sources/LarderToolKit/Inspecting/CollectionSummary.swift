@@ -1,23 +1,25 @@
 package import Larder
 
-/// The counts and sizes of one collection.
+/// Record counts, schema versions and value sizes of one collection.
 package struct CollectionSummary: Sendable {
-  /// Its name.
+  /// Name of the collection.
   package let name: String
-  /// The number of records.
+  /// Number of live records, without tombstones.
   package private(set) var recordCount = 0
-  /// The number of deletions that are still known.
+  /// Number of tombstones.
   package private(set) var tombstoneCount = 0
-  /// The number of records of each schema version.
+  /// Number of records by schema version.
   package private(set) var versions: [Int: Int] = [:]
-  /// The bytes of all values.
+  /// Total size of the values in bytes.
   package private(set) var byteCount = 0
-  /// The bytes of the smallest, the median and the largest value; `nil` without records.
+  /// Sizes in bytes of the smallest, the median and the largest value.
+  ///
+  /// `nil` without records.
   package private(set) var sizes: (smallest: Int, median: Int, largest: Int)?
-  /// The number of values that are not JSON.
+  /// Number of values that are not JSON.
   package private(set) var unreadableCount = 0
 
-  /// Counts the records of a collection.
+  /// Computes the summary of a collection's records and tombstones.
   package init(_ name: String, _ records: some Sequence<StoredRecord>) {
     self.name = name
     var all: [Int] = []
@@ -31,17 +33,20 @@ package struct CollectionSummary: Sendable {
       if record.json == nil { unreadableCount += 1 }
     }
     all.sort()
+    // Sorting needs the sizes of all records, eight bytes each, and gives the median exactly.
     (recordCount, byteCount) = (all.count, all.reduce(0, +))
+    // Of an even number of values, the larger of the two in the middle counts as the median.
     if let first = all.first, let last = all.last { sizes = (first, all[all.count / 2], last) }
   }
 
-  /// The versions in words, such as `1 (12), 2 (30)`, or the version alone where there is one.
+  /// Schema versions with their counts, such as `1 (12), 2 (30)`, or a single version without a count.
   var versionsText: String {
+    // A dictionary has no order, and two runs must print the same.
     let sorted = versions.sorted { $0.key < $1.key }
     return sorted.count == 1 ? sorted.map { String($0.key) }.joined() : sorted.map { "\($0.key) (\($0.value))" }.joined(separator: ", ")
   }
 
-  /// An object with the counts.
+  /// JSON object with the name, counts, sizes and schema versions.
   var json: JSONValue {
     var body = JSONObject()
     body["name"] = JSONValue(name)

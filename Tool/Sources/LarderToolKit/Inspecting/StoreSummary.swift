@@ -1,33 +1,45 @@
 @_spi(Inspection) package import Larder
 @_spi(Inspection) internal import LarderSQLite
 
-/// The findings about one store: files and locks in any case, and what is in it as far as it can be read.
+/// Description of one store: its files and locks, and, if it can be read, its collections and journal.
 package struct StoreSummary: Sendable {
-  /// The store.
+  /// Path and kind of the store.
   let file: StoreFile
-  /// Its files.
+  /// Main file and companions of the store.
   let family: StoreFamily
-  /// The processes that have it open.
+  /// Processes that hold a lock on the store.
   let holders: LockHolders
-  /// The findings of reading it; `nil` where it cannot be read.
+  /// Report of reading the store.
+  ///
+  /// `nil` if it cannot be read.
   private(set) var report: OpenReport?
-  /// Its collections.
+  /// Summaries of the collections.
+  ///
+  /// Empty if the store cannot be read.
   private(set) var collections: [CollectionSummary] = []
-  /// The header of a JSON file, and its journal.
+  /// Header and journal of a JSON file.
+  ///
+  /// `nil` for a database.
   private(set) var inspection: JSONFileInspection?
-  /// The log of a SQLite database.
+  /// Write-ahead log of a SQLite database.
+  ///
+  /// `nil` for a JSON file.
   private(set) var log: SQLiteInspection.Log?
-  /// The reason for which it cannot be read.
+  /// Error that reading the store has thrown.
+  ///
+  /// `nil` if it can be read.
   package private(set) var failure: RepositoryError?
 
-  /// Looks at a store.
-  /// - Throws: what recognising it throws.
+  /// Describes the store at `path`.
+  /// - Throws: as ``StoreFile/init(path:)``, and `.protectedDataUnavailable` if the directory cannot be read.
   package init(path: String) throws(RepositoryError) {
     file = try StoreFile(path: path)
     family = try StoreFamily(file)
     holders = LockHolders(family)
+    // A store that cannot be read still has files and locks to show, so the error becomes a part of the summary.
     do throws(RepositoryError) {
       switch file.kind {
+      // Header and log are read first, so that they are shown also if a record is damaged.
       case .jsonFile: inspection = try JSONFileInspection(file: file.url)
       case .sqliteFile: log = try SQLiteInspection(file: file.url).log()
       }

@@ -2,17 +2,19 @@ internal import Foundation
 @_spi(Inspection) package import Larder
 @_spi(Inspection) internal import LarderSQLite
 
-/// A summary as the command `inspect` shows it.
+/// Output of the command `inspect` for one store.
 package struct SummaryAnswer: Answer {
   private let summary: StoreSummary
 
-  /// Takes the summary.
+  /// Creates the output for a summary.
   package init(_ summary: StoreSummary) { self.summary = summary }
 
-  /// The reason for which the store cannot be read.
+  /// Error that reading the store has thrown.
+  ///
+  /// `nil` if it can be read.
   package var failure: RepositoryError? { summary.failure }
 
-  /// The facts of the store, a table of its collections, and a table of its files.
+  /// Returns the facts of the store, a table of its collections and a table of its files.
   package func lines(width: Int?) -> [String] {
     let nameWidth = facts.reduce(0) { max($0, $1.name.count) }
     var lines = facts.map { "\($0.name)\(String(repeating: " ", count: nameWidth - $0.name.count))  \($0.text)" }
@@ -34,6 +36,7 @@ package struct SummaryAnswer: Answer {
   }
 
   private func commit(_ report: OpenReport) -> String {
+    // With a journal, the store is ahead of its main file. Both numbers are needed to judge a copy of the main file alone.
     guard let inspection = summary.inspection, report.commit > inspection.commit else { return String(report.commit.number) }
     return "\(report.commit) (\(inspection.commit) in the main file)"
   }
@@ -43,6 +46,7 @@ package struct SummaryAnswer: Answer {
     if let first = journal.frames.first { text += " with commits \(first.commits.lowerBound) to \(journal.lastCommit)" }
     text += ", up to byte \(journal.end)"
     guard case .torn(let count, let isAmbiguous) = journal.tail else { return text }
+    // A torn write has parts that are still zeros. Other bytes may be damage to a commit that was acknowledged.
     return text + "; the last write is not whole (\(counted(count, "byte")))"
       + (isAmbiguous ? ", or damaged" : ", and was never acknowledged")
   }
@@ -55,6 +59,7 @@ package struct SummaryAnswer: Answer {
   private var collections: TextTable {
     var table = TextTable(["collection", "records", "tombstones", "version", "bytes", "smallest", "median", "largest"])
     for collection in summary.collections {
+      // A collection with tombstones alone has no sizes, and a row needs a cell for each title.
       let numbers = [collection.byteCount] + (collection.sizes.map { [$0.smallest, $0.median, $0.largest] } ?? [0, 0, 0])
       table.add(
         [
@@ -73,8 +78,10 @@ package struct SummaryAnswer: Answer {
     return table
   }
 
-  /// An object with `store`, `kind`, `files`, `lock`, and, of a store that can be read, `storeID`, `generation`, `commit`,
-  /// `tombstonesSince`, `collections`, and `journal` or `log`; otherwise `error`.
+  /// JSON object with `store`, `kind`, `files` and `lock`.
+  ///
+  /// A store that can be read also has `storeID`, `generation`, `commit`, `tombstonesSince`, `collections`, and `journal` or `log`. Any
+  /// other store has `error`.
   package var json: JSONValue {
     var body = JSONObject()
     body["store"] = JSONValue(summary.file.path)
@@ -85,6 +92,7 @@ package struct SummaryAnswer: Answer {
     lock["processes"] = summary.holders.processes.map { .array($0.map { JSONValue($0) }) }
     lock["named"] = summary.holders.named.map { JSONValue($0) }
     body["lock"] = .object(lock)
+    // Set also for a store that cannot be read, as long as its header can.
     body["generation"] = summary.inspection.map { JSONValue($0.generation) }
     body["journal"] = summary.inspection?.journal.map(Self.json)
     body["log"] = summary.log.map { log in

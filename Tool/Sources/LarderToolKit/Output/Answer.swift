@@ -1,24 +1,24 @@
 @_spi(Inspection) package import Larder
 
-/// The answer of a command, in both forms.
+/// Output of a command, as text for people and as JSON for programs.
 package protocol Answer: Sendable {
-  /// Returns the lines for people.
-  /// - Parameter width: The columns of the terminal; `nil` where there is none, and then nothing is cut.
+  /// Returns the lines of the text form.
+  /// - Parameter width: Columns of the terminal. `nil` if the output is not a terminal, and then no line is cut.
   func lines(width: Int?) -> [String]
 
-  /// The JSON for programs; its names do not change.
+  /// The JSON form. Names of members are stable across versions.
   var json: JSONValue { get }
 
-  /// The failure that ended the work after a part of it was done; `nil` where all is done.
+  /// Error that ended the work after a part of it was done. `nil` if all of it was done.
   var failure: RepositoryError? { get }
 }
 
 extension Answer {
-  /// None: most work is done as a whole or not at all.
+  /// `nil`, because most commands do all of their work or none.
   package var failure: RepositoryError? { nil }
 }
 
 extension JSONValue {
-  /// The value as one line of JSON, names sorted.
+  /// The value as one line of JSON with the names of members sorted.
   package var text: String { String(decoding: json, as: UTF8.self) }
 }

@@ -1,18 +1,18 @@
 package import Larder
 
-/// The report of a failure: code, file, offset, and what to do.
+/// Output for an error: code, file, offset and advice.
 package struct ErrorReport: Answer {
   private let error: RepositoryError
 
-  /// Makes the report.
+  /// Creates the report of an error.
   package init(_ error: RepositoryError) { self.error = error }
 
-  /// The failure, and the advice for its code on a second line.
+  /// Returns the error, and on a second line the advice for its code.
   package func lines(width: Int?) -> [String] {
     ["larder: \(error)"] + (Self.advice(for: error.code).map { ["  \($0)"] } ?? [])
   }
 
-  /// The failure as `error` with `code`, `message`, `file`, `offset` and `advice`.
+  /// JSON object `error` with `code`, `message`, `file`, `offset`, `keyHash` and `advice`.
   package var json: JSONValue {
     var body = JSONObject()
     body["code"] = JSONValue(error.code.description)
@@ -24,7 +24,9 @@ package struct ErrorReport: Answer {
     return ["error": .object(body)]
   }
 
-  /// Returns what to do about a code; `nil` where the message says it.
+  /// Returns advice for an error code.
+  ///
+  /// `nil` if errors of that code have the advice in their message.
   static func advice(for code: RepositoryError.Code) -> String? {
     switch code {
     case .corrupted: "Keep a copy of all files of the store, then restore a backup, or run `larder repair` on the copy."

@@ -1,2 +1,2 @@
-/// Returns a number with its noun in the right form.
+/// Returns a count with its noun in the singular or plural, such as "2 records".
 package func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

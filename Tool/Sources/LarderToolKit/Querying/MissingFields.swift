@@ -2,19 +2,24 @@ internal import Foundation
 package import Larder
 
 extension RecordQuery {
-  /// Refuses fields that no record of a collection has: most of them are mistyped, and would give an empty answer without a word.
+  /// Checks that each field of the query exists in at least one record.
   ///
-  /// Cost: reads records up to the first that has each field, all of them where one is missing.
-  /// - Throws: `.unsupported` with the nearest field. Nothing is refused where no record is left that could have it.
+  /// A mistyped field would give an empty result with exit code 0.
+  ///
+  /// Cost: parses records until each field was found, and all records if one is missing.
+  /// - Throws: `.unsupported` with the most similar field. A field is accepted if no record can disprove it, as below null or in an empty
+  ///   array.
   package func checkFields(in records: [StoredRecord], of collection: String) throws(RepositoryError) {
     var missing = paths.filter { !$0.isOwn }
     var seen: [JSONValue] = []
     for record in records where record.value != nil {
+      // Usually all fields are in the first record, and the rest is not parsed a second time.
       guard !missing.isEmpty else { return }
       guard let value = record.json else { continue }
       missing.removeAll { $0.isPresent(in: value) == true }
       seen.append(value)
     }
+    // A field is wrong only if a record lacks it for certain. In an empty collection no field is.
     missing.removeAll { path in !seen.contains { path.isPresent(in: $0) == false } }
     guard !missing.isEmpty else { return }
     let found = missing.map { "\(TerminalText.escaped($0.text))\($0.suggestion(from: seen))" }.joined(separator: "; ")
@@ -23,7 +28,7 @@ extension RecordQuery {
       "expected fields that records of \"\(collection)\" have, found one that none has: \(found); --missing-ok takes it for null")
   }
 
-  /// The fields that the query names, each once.
+  /// Fields that the conditions, sort orders and selection name, without duplicates.
   private var paths: [FieldPath] {
     var paths: [FieldPath] = []
     for path in conditions.flatMap(\.paths) + orders.map(\.path) + (fields ?? []) where !paths.contains(path) { paths.append(path) }
@@ -32,7 +37,7 @@ extension RecordQuery {
 }
 
 extension QueryExpression {
-  /// The fields that are compared.
+  /// Fields that the condition compares.
   fileprivate var paths: [FieldPath] {
     switch self {
     case .comparison(let path, _, _), .oneOf(let path, _): [path]
@@ -43,9 +48,10 @@ extension QueryExpression {
 }
 
 extension FieldPath {
-  /// Whether a value has the field; `nil` where that cannot be known, because something before it is null or an empty array.
+  /// Returns whether a value has the field, or `nil` if a null or an empty array on the path leaves that open.
   ///
-  /// Of an array, any element may have the rest of the path, and any position is a field: lengths are data, and differ between records.
+  /// In an array, one element with the rest of the path is enough. Every position counts as a field, because lengths differ between
+  /// records.
   fileprivate func isPresent(in value: JSONValue) -> Bool? { Self.isPresent(steps[...], in: value) }
 
   private static func isPresent(_ steps: ArraySlice<Step>, in value: JSONValue) -> Bool? {
@@ -56,12 +62,13 @@ extension FieldPath {
     case .element:
       guard let elements = value.arrayValue else { return false }
       if steps.count == 1 { return true }
+      // An empty array gives no answer. Its elements could have the field, so the result is `nil`.
       let answers = elements.map { isPresent(steps.dropFirst(), in: $0) }
       return answers.contains(true) ? true : answers.contains(false) ? false : nil
     }
   }
 
-  /// Returns the nearest field that values have, as a question in parentheses, or the fields that there are.
+  /// Returns the most similar field of the values as a question in parentheses, or else the fields that exist.
   fileprivate func suggestion(from values: [JSONValue]) -> String {
     guard
       let position = steps.indices.first(where: { index in
@@ -71,6 +78,7 @@ extension FieldPath {
     var names: Set<String> = []
     for value in values where names.count < Self.nameLimit { Self.collectNames(at: steps[..<position], in: value, &names) }
     guard case .member(let name) = steps[position] else { return " (it is no array)" }
+    // Sorted, because the first of several equally similar names is suggested, and a set has no order.
     if let nearest = NearestName.nearest(to: name, among: names.sorted()) {
       let path = FieldPath(steps: steps[..<position] + [.member(nearest)] + steps[(position + 1)...])
       return " (did you mean \(TerminalText.escaped(path.text))?)"
@@ -79,7 +87,9 @@ extension FieldPath {
     return shown.isEmpty ? "" : " (there are \(shown)\(names.count > 8 ? ", …" : ""))"
   }
 
-  /// The most names that are looked through for the nearest one: a value may have a member for each key of a dictionary.
+  /// Maximum number of names to search for a similar one.
+  ///
+  /// A dictionary in a value has a name for each of its keys.
   private static let nameLimit = 10_000
 
   private static func collectNames(at steps: ArraySlice<Step>, in value: JSONValue, _ names: inout Set<String>) {

@@ -1,6 +1,6 @@
 internal import Larder
 
-/// A field to sort by, and the direction.
+/// Field to sort by, with the direction.
 package struct QueryOrder: Equatable, Sendable {
   let path: FieldPath
   let isDescending: Bool

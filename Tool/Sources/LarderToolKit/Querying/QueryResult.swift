@@ -1,20 +1,25 @@
 internal import Foundation
 internal import Larder
 
-/// The records that a query has found.
+/// Records that a query selected, with their values as JSON.
 package struct QueryResult: Sendable {
   let rows: [RecordQuery.Row]
   let fields: [FieldPath]?
-  /// The number of records that meet the conditions, before limit and offset.
+  /// Number of records that meet the conditions, before limit and offset apply.
   package let matchCount: Int
-  /// The number of records whose values are not JSON; they count as null.
+  /// Number of records in the collection whose values are not JSON.
+  ///
+  /// The query treats them as null.
   package let unreadable: Int
 
-  /// The number of records that are shown.
+  /// Number of records in the result, after limit and offset.
   package var count: Int { rows.count }
 
-  /// The records as a table: the key, then the fields asked for, or those of the values by name.
+  /// Table of the records.
+  ///
+  /// Its columns are the selected fields, or else the key and every member of the values.
   package var table: TextTable {
+    // Computed once. In the loop below, the time would grow with the square of the rows.
     let names = fields == nil ? names : []
     let titles = fields?.map(\.text) ?? names
     var table = TextTable((fields == nil ? ["$key"] : []) + titles)
@@ -22,7 +27,7 @@ package struct QueryResult: Sendable {
       let values = fields.map { $0.map { $0.value(in: row.value, of: row.record) } } ?? names.map { row.value[$0] }
       let isObject = row.value.objectValue != nil || fields != nil
       var cells = values.map(Self.cell)
-      // A value that is no object has no fields: it stands as it is.
+      // A value that is not an object has no members, and is shown as a whole in the last column.
       if !isObject, let last = cells.indices.last { cells[last] = Self.cell(row.value) }
       table.add((fields == nil ? [TextTable.Cell(row.record.key.text)] : []) + cells)
     }
@@ -30,6 +35,7 @@ package struct QueryResult: Sendable {
   }
 
   private var names: [String] {
+    // `RecordKey` compares bytes. As `String`, two Unicode spellings of a name would share a column.
     var names: Set<RecordKey> = []
     var hasOther = false
     for row in rows {
@@ -47,9 +53,9 @@ package struct QueryResult: Sendable {
     }
   }
 
-  /// The records as JSON, each on a line.
+  /// The records as JSON, one object for each line.
   ///
-  /// With fields, `value` has those that are there under their paths; otherwise it is the record's value.
+  /// With selected fields, `value` has those that exist under their paths. Otherwise it is the record's value.
   package var jsonLines: [String] {
     rows.map { row in
       var line = JSONObject()

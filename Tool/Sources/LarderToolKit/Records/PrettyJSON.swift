@@ -1,13 +1,16 @@
 package import Larder
 
-/// JSON over several lines, for people.
+/// Formatter that writes JSON over several lines for a terminal.
 package enum PrettyJSON {
-  /// Returns the lines of a value, names sorted, numbers as they are written.
+  /// Returns the lines of a value.
+  ///
+  /// Names of members are sorted, and numbers keep all their digits.
   package static func lines(of value: JSONValue) -> [String] { lines(of: value, indentation: "", before: "", after: "") }
 
   private static func lines(of value: JSONValue, indentation: String, before: String, after: String) -> [String] {
     let inner = indentation + "  "
     switch value {
+    // Empty arrays and objects take one line, which the last case returns.
     case .array(let elements) where !elements.isEmpty:
       let last = elements.count - 1
       return ["\(indentation)\(before)["]

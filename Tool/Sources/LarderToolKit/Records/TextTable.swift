@@ -1,37 +1,39 @@
-/// Rows in aligned columns.
+/// Table with aligned columns, for a terminal.
 package struct TextTable: Sendable {
   private let titles: [String]
   private var rows: [[Cell]] = []
 
-  /// A cell: its text, and the side that it stands on.
+  /// Cell of a table.
+  ///
+  /// Numbers are aligned to the right, texts to the left.
   package struct Cell: Sendable {
     let text: String
     let isNumber: Bool
 
-    /// Makes a cell of a text.
+    /// Creates a cell with a text, whose control characters are escaped.
     package init(_ text: String) { (self.text, isNumber) = (TerminalText.escaped(text), false) }
-    /// Makes a cell of a number.
+    /// Creates a cell with a number that is already formatted.
     package init(number text: String) { (self.text, isNumber) = (text, true) }
   }
 
-  /// Makes a table without rows.
+  /// Creates a table without rows.
   package init(_ titles: [String]) { self.titles = titles.map(TerminalText.escaped) }
 
-  /// Adds a row, with a cell for each title.
+  /// Adds a row with one cell for each title.
   package mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
   private static let gap = 2
-  /// The width below which no column is cut.
+  /// Width in columns below which no column is cut.
   private static let leastWidth = 6
 
-  /// Returns the lines: the titles, then the rows.
-  /// - Parameter width: The columns of the terminal; without it nothing is cut.
+  /// Returns the line of titles, then a line for each row.
+  /// - Parameter width: Columns of the terminal. With `nil`, nothing is cut.
   package func lines(width: Int?) -> [String] {
     var widths = titles.indices.map { column in
       rows.reduce(TerminalText.width(of: titles[column])) { max($0, TerminalText.width(of: $1[column].text)) }
     }
     if let width {
-      // The widest column gives way first.
+      // The widest column is cut first, because it is usually the one with long texts.
       while widths.reduce(0, +) + Self.gap * (widths.count - 1) > width, let widest = widths.indices.max(by: { widths[$0] < widths[$1] }),
         widths[widest] > Self.leastWidth
       { widths[widest] -= 1 }
@@ -41,7 +43,9 @@ package struct TextTable: Sendable {
         let isRight = index == 0 ? rows.first?[column].isNumber == true : cell.isNumber
         return Self.padded(cell.text, to: widths[column], isRight: isRight)
       }.joined(separator: String(repeating: " ", count: Self.gap))
+      // Padding at the end of a line would wrap in a narrow terminal.
       let text = String(line.reversed().drop { $0 == " " }.reversed())
+      // With many columns the least widths may still exceed the terminal, and then the line is cut.
       return width.map { TerminalText.cut(text, to: $0) } ?? text
     }
   }

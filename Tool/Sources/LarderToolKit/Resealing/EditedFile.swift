@@ -1,17 +1,19 @@
-// Resealing/ takes over what a person has changed in a JSON file by hand.
+// Resealing/ accepts the changes that a person has made in a JSON main file by hand, and computes its checksums anew.
 // Invariant: a record whose checksum matches keeps its bytes and its revision. Called by the command `reseal`.
 
 internal import Foundation
 @_spi(Inspection) internal import Larder
 
-/// A JSON main file that somebody may have edited: still JSON with the members of a store, whatever its lines look like.
+/// JSON main file that a person may have edited.
+///
+/// It has the members of a store, with any line breaks and spaces.
 struct EditedFile {
-  /// A record as the file has it now.
+  /// Record as the file has it now, with the result of comparing its checksum.
   struct Entry {
     let record: StoredRecord
-    /// Whether its checksum matches, so that it is as it was written.
+    /// True if the checksum matches, so that the record is as Larder wrote it.
     let isUntouched: Bool
-    /// Whether it has no checksum, as one that a person has added.
+    /// True if the record has no checksum, as one that a person has added.
     let isNew: Bool
   }
 
@@ -21,11 +23,14 @@ struct EditedFile {
   let commit: UInt64
   let tombstonesSince: UInt64
   private(set) var entries: [RecordAddress: Entry] = [:]
-  /// The number of records and tombstones that the seal names; `nil` where that was removed.
+  /// Number of records and tombstones in the seal, the last line of a main file.
+  ///
+  /// `nil` if the seal was removed.
   let sealedCount: Int?
 
-  /// Reads a file.
-  /// - Throws: `.corrupted` with the line for what is not JSON, or does not have the members of a store; `.newerSchema`; `.notOurStore`.
+  /// Reads an edited main file.
+  /// - Throws: `.corrupted` with the line if the file is not JSON or lacks a member of a store, `.newerSchema`, `.notOurStore`,
+  ///   `.alreadyExists` for a record that occurs twice.
   init(path: String) throws(RepositoryError) {
     self.path = path
     let bytes = try ImportBytes.read(path)
@@ -37,6 +42,7 @@ struct EditedFile {
       }
       body = object
     } catch {
+      // A person needs the line to find the mistake in an editor.
       let place = error.offset.map { "line \(lines.number(at: Int($0))): " } ?? ""
       throw RepositoryError(
         .corrupted, "\(place)\(error.message): mend the JSON first, or run `larder repair`", file: path, offset: error.offset)
@@ -56,6 +62,7 @@ struct EditedFile {
     }
     (storeID, self.generation, self.commit, tombstonesSince) = (id, generation, commit, since)
     sealedCount = body["count"]?.intValue
+    // The checksum of a record is over its bytes, so their places are needed and not only the parsed values.
     guard let list = MemberRanges.members(ofObject: Data(bytes))["records"] else {
       throw RepositoryError(.corrupted, "expected the member records, found none", file: path)
     }
@@ -64,6 +71,7 @@ struct EditedFile {
     }
     for (value, range) in zip(records, elements) {
       let entry = try entry(value, Data(bytes[range]), line: lines.number(at: range.lowerBound))
+      // Copying a line is an easy way to add a record, and forgetting to change its id an easy mistake.
       guard entries.updateValue(entry, forKey: entry.record.address) == nil else {
         throw RepositoryError(
           .alreadyExists, "line \(lines.number(at: range.lowerBound)): expected each record once, found one again", file: path,
@@ -73,6 +81,7 @@ struct EditedFile {
   }
 
   private static func number(_ value: JSONValue?) -> UInt64? {
+    // Both kinds of stores keep 63 bits of a number.
     value?.numberValue?.exactly(UInt64.self).flatMap { $0 < UInt64(Int64.max) ? $0 : nil }
   }
 
@@ -81,24 +90,28 @@ struct EditedFile {
     guard let collection = value["in"]?.stringValue, RecordRules.isCollectionName(collection), let id = value["id"]?.stringValue else {
       throw bad("a record with a collection as `in` and a key as `id`")
     }
+    // A new record needs only `in`, `id` and `value`. Version, revision and checksum may be missing.
     let version = value["version"]?.intValue ?? 1
     guard RecordRules.schemaVersions.contains(version) else {
       throw bad("a version from 1 to \(RecordRules.schemaVersions.upperBound), found \(version)")
     }
     let revision = Self.number(value["rev"])
     let isDeleted = value["deleted"] == true
+    // A line with both a value and a deletion is ambiguous, and could delete a record by mistake.
     guard isDeleted != (value["value"] != nil) else { throw bad("either a value or `\"deleted\":true`") }
     let checksum = value["crc"]?.stringValue.flatMap { UInt32($0, radix: 16) }
     func record(_ value: Data?) -> StoredRecord {
       StoredRecord(collection: collection, key: RecordKey(id), revision: Revision(revision ?? 0), schemaVersion: version, value: value)
     }
-    // An editor may have moved the value over several lines; then it may still be what was written, on one line.
+    // An editor may have spread the value over several lines. Joined to one line, it may still match its checksum.
     let asStored = isDeleted ? nil : MemberRanges.members(ofObject: text)["value"].map { Data(text[$0]) }
     let onOneLine = isDeleted ? nil : value["value"]?.json
+    // A revision above the newest commit cannot be Larder's. The record gets a new one.
     for candidate in [asStored, onOneLine] where revision.map({ $0 >= 1 && $0 <= commit }) == true && checksum == record(candidate).checksum
     {
       return Entry(record: record(candidate), isUntouched: true, isNew: false)
     }
+    // An edit must not bring in a record that no app could have saved.
     if let problem = RecordRules.problem(RecordKey(id), onOneLine) {
       throw bad("a record within the limits: \(problem)")
     }

@@ -1,49 +1,57 @@
 package import Foundation
 @_spi(Inspection) package import Larder
 
-/// The taking over of a JSON file that was edited by hand: its differences, and new checksums.
+/// Comparison of an edited JSON main file with its checksums, and a new file with new checksums if the changes are accepted.
 package struct Resealing: Answer {
   private let file: StoreFile
-  /// Whether the file was written anew.
+  /// Whether a new file was written.
   package let isWritten: Bool
-  /// The path that the edited file has now; `nil` where nothing was written.
+  /// Path under which the edited file is kept.
+  ///
+  /// `nil` if nothing was written.
   private let old: String?
   private let differences: [Difference]
   private let missing: Int
-  /// Whether the file was as Larder writes it.
+  /// Whether the file is unedited: every checksum and the seal match.
   private let isSealed: Bool
 
-  /// A record that differs.
+  /// Record that was added, removed or changed.
   private struct Difference {
     let word: String
     let address: RecordAddress
-    /// The names of the members that differ; `nil` where the record before is not known.
+    /// Names of the members that differ.
+    ///
+    /// `nil` if the earlier record is unknown or the values are not objects.
     let members: [String]?
   }
 
-  /// The options of a resealing.
+  /// Options of the command `reseal`.
   package struct Options: Sendable {
-    /// Whether the file is written anew.
+    /// Whether a new file is written.
     package var isAccepted = false
-    /// A copy of the store from before the edit, such as a backup, which tells what was changed.
+    /// Copy of the store from before the edit, such as a backup.
+    ///
+    /// With it, removed records and changed members are listed by name.
     package var original: StoreFile?
 
-    /// Makes options.
+    /// Creates options that only compare.
     package init() {}
   }
 
-  /// Compares a file with its checksums, and makes them anew if that is accepted.
+  /// Compares a file with its checksums, and writes a new file if the options accept the differences.
   ///
-  /// Records that were changed get a revision of their own, so that whoever follows the store reads them again.
-  /// - Throws: `.unsupported` for a database, and while a journal is beside the file; `.locked` while an app has the store open;
-  ///   `.corrupted` for what is not the JSON of a store.
+  /// Changed records get the revision of a new commit, so that readers of the store's changes read them again.
+  /// - Throws: `.unsupported` for a database, and for a file with a journal beside it. `.locked` while an app has the store open.
+  ///   `.corrupted` if the file is not the JSON of a store.
   package init(of file: StoreFile, _ options: Options, now: Date) throws(RepositoryError) {
     self.file = file
     guard file.kind == .jsonFile else {
       throw RepositoryError(.unsupported, "expected a JSON file, found a database: change it through an app, or by `load`", file: file.path)
     }
+    // A journal may hold commits that the edited file lacks, and a new main file would leave them behind.
     try Self.checkJournal(of: file)
     let place = StorePlace(of: file)
+    // Without `--accept` nothing is written, and an app that starts meanwhile must not be refused.
     let locks = options.isAccepted ? try place.lock() : nil
     defer { locks?.release() }
     try StoreUse(of: file).check(unless: locks != nil)
@@ -51,6 +59,7 @@ package struct Resealing: Answer {
     var before: [RecordAddress: StoredRecord]?
     if let original = options.original {
       let reading = try StoreReading(original)
+      // Compared with another store's copy, every record would count as removed, and `--accept` would delete them.
       guard reading.report.storeID == edited.storeID, reading.report.commit.number <= edited.commit else {
         throw RepositoryError(.unsupported, "expected an earlier copy of the same store, found another one", file: original.path)
       }
@@ -58,23 +67,28 @@ package struct Resealing: Answer {
     }
     let commit = edited.commit + 1
     let removed = Self.removed(edited, before, commit)
+    // Added records are not in the seal's count, and removed ones are, so both are taken out.
     missing = max(0, (edited.sealedCount ?? edited.entries.count) - edited.entries.values.count { !$0.isNew } - removed.count)
     differences = Self.differences(edited, before, removed)
+    // A reordered or reformatted file has matching records, but a store does not open with it.
     isSealed = differences.isEmpty && missing == 0 && StoreVerdict(ofStoreAt: file.path).status == .success
     guard options.isAccepted, !isSealed else {
       (isWritten, old) = (false, nil)
       return
     }
+    // Untouched records keep their revisions. Readers of the store's changes need not read them again.
     let records = edited.entries.values.map { $0.isUntouched ? $0.record : $0.record.renewed(at: commit) } + removed
     let aside = place.asideName(now, "edited")
     let draft = try StoreDraft(replacing: file)
-    // Records that vanished without a name are deletions that nobody will hear of.
+    // Records were removed that no copy names, so they get no tombstones. The horizon makes readers of the store's changes start over.
     let since = missing > 0 || edited.sealedCount == nil ? commit : edited.tombstonesSince
+    // No existing journal continues the next generation, so a crash that leaves one beside the new file cannot replay it.
     let copy = JSONFileCopy(storeID: edited.storeID, generation: edited.generation + 1, commit: commit, tombstonesSince: since)
     try draft.complete { () throws(RepositoryError) in
       try ProgressLine.during("writing", file.path) { _ throws(RepositoryError) in
         try copy.write(records.sorted { $0.address < $1.address }, to: draft.file.path, in: POSIXFileSystem())
       }
+      // The draft is read back before it replaces the edited file. A disk may have written other bytes.
       guard try StoreReading(draft.file).records.count == records.count else {
         throw RepositoryError(.corrupted, "the new file is not what was written: check the disk", file: draft.file.path)
       }
@@ -99,7 +113,9 @@ package struct Resealing: Answer {
       file: journal.path)
   }
 
-  /// Returns the tombstones of records that were removed, where it is known which those were.
+  /// Returns tombstones for the records that the earlier copy has and the edited file lacks.
+  ///
+  /// Empty without a copy.
   private static func removed(_ edited: EditedFile, _ before: [RecordAddress: StoredRecord]?, _ commit: UInt64) -> [StoredRecord] {
     (before ?? [:]).values.filter { $0.value != nil && edited.entries[$0.address] == nil }.map {
       StoredRecord(collection: $0.collection, key: $0.key, revision: Revision(commit), schemaVersion: $0.schemaVersion, value: nil)
@@ -112,6 +128,7 @@ package struct Resealing: Answer {
     var found = removed.map { Difference(word: "removed", address: $0.address, members: nil) }
     for entry in edited.entries.values where !entry.isUntouched {
       let old = before?[entry.record.address]
+      // Without a copy, only the missing checksum shows that a record is new.
       let isAdded = before == nil ? entry.isNew : old?.value == nil
       let members = old.flatMap { old in Self.members(of: old.json, and: entry.record.json) }
       found.append(Difference(word: isAdded ? "added" : "changed", address: entry.record.address, members: members))
@@ -119,7 +136,9 @@ package struct Resealing: Answer {
     return found.sorted { $0.address < $1.address }
   }
 
-  /// Returns the names of the members that differ between two objects; `nil` for other values.
+  /// Returns the names of the members that differ between two objects.
+  ///
+  /// `nil` for other values.
   private static func members(of left: JSONValue?, and right: JSONValue?) -> [String]? {
     guard let left = left?.objectValue, let right = right?.objectValue else { return nil }
     return Set(left.names + right.names).filter { name in
@@ -128,10 +147,10 @@ package struct Resealing: Answer {
     }.sorted()
   }
 
-  /// Nothing differs or it was taken over; something differs and was not.
+  /// `.success` if nothing differs or a new file was written, `.negative` for differences that were not accepted.
   package var status: ExitStatus { isWritten || isSealed ? .success : .negative }
 
-  /// A line for each difference, and what was done.
+  /// Returns a line for each difference, and one that says whether a new file was written.
   package func lines(width: Int?) -> [String] {
     var lines = differences.map { difference in
       let members = difference.members.map { ": \($0.joined(separator: ", "))" } ?? ""
@@ -150,7 +169,7 @@ package struct Resealing: Answer {
     return lines
   }
 
-  /// An object with `store`, `written`, `old`, `missing` and `differences`, each with `change`, `collection`, `key` and `members`.
+  /// JSON object with `store`, `written`, `old`, `missing` and `differences`, each with `change`, `collection`, `key` and `members`.
   package var json: JSONValue {
     [
       "store": JSONValue(file.path), "written": JSONValue(isWritten), "old": old.map { JSONValue($0) } ?? .null,

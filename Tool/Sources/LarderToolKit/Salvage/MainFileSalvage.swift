@@ -1,32 +1,39 @@
 internal import Foundation
 @_spi(Inspection) internal import Larder
 
-/// The salvage of a JSON main file, line by line.
+/// Salvage of a JSON main file, line by line.
+///
+/// Each line has one record with its checksum.
 struct MainFileSalvage {
   private let source: SalvageBytes
   private var bytes: [UInt8] { source.bytes }
   private(set) var salvage: Salvage
-  /// The header; `nil` where it is damaged.
+  /// Header of the main file.
+  ///
+  /// `nil` if it is damaged.
   private(set) var header: JSONFileParts.Header?
   private var lineCount: UInt64 = 0
   private var hash = SealHash()
-  /// The lines, or what damage has made of them, that were not saved whole.
+  /// Parts of the file between line feeds that do not have exactly one whole record.
   private var damaged: [(range: Range<Int>, number: Int, error: RepositoryError)] = []
   private var seal: (count: UInt64, hash: String)?
 
-  /// Reads everything that is whole, and adds it to what was saved.
-  /// - Throws: `.newerSchema` and `.notOurStore`, where nothing here may be understood.
+  /// Reads the main file, and adds its records and problems to a salvage.
+  /// - Throws: `.newerSchema` for a later version of the format.
   init(_ source: SalvageBytes, into salvage: Salvage) throws(RepositoryError) {
     self.source = source
     self.salvage = salvage
     self.salvage.add(source.problems)
     let start = try readHeader()
     let end = readLines(from: start)
+    // Only after the whole lines, whose order the hash of the seal depends on.
     for part in damaged { resynchronise(part.range, part.number, part.error) }
     compareSeal(end)
   }
 
-  /// Returns the offset of the first line.
+  /// Reads the header.
+  ///
+  /// Returns the offset of the first line, or 0 if the header is damaged.
   private mutating func readHeader() throws(RepositoryError) -> Int {
     do throws(RepositoryError) {
       let header = try JSONFileParts.header(of: Data(bytes.prefix(4_096)), file: source.path)
@@ -34,9 +41,11 @@ struct MainFileSalvage {
       salvage.isRecognised = true
       salvage.note(commit: header.commit)
       salvage.horizon = max(salvage.horizon, header.tombstonesSince)
+      // The seal's hash begins with the header, and goes on with the lines in order.
       hash.add(header.checksum)
       return header.byteCount
     } catch {
+      // A later format may give the same bytes another meaning, so nothing is saved from it.
       if error.code == .newerSchema { throw error }
       salvage.add(
         SalvageProblem(
@@ -46,8 +55,8 @@ struct MainFileSalvage {
     }
   }
 
-  /// Reads every line that is whole, and notes the others.
-  /// - Returns: The offset behind the seal, or the end of the file.
+  /// Saves every whole line, and collects the others in `damaged`.
+  /// - Returns: Offset after the seal (the file's last line), or the end of the file.
   private mutating func readLines(from start: Int) -> Int {
     var (position, number) = (start, start == 0 ? 1 : 2)
     while position < bytes.count {
@@ -55,21 +64,25 @@ struct MainFileSalvage {
       let end = lineFeed ?? bytes.count
       defer { (position, number) = (end + 1, number + 1) }
       if readSeal(at: position, end) { return end + 1 }
+      // Every line but the last ends with a comma, which is no part of the record.
       let line = position..<(end > position && bytes[end - 1] == UInt8(ascii: ",") ? end - 1 : end)
-      // The last line of a file that was cut off has no end that could be trusted, but it has a checksum.
+      // A file that was cut off may end within a line, and only the checksum shows whether the line is whole.
       do throws(RepositoryError) { try save(line) } catch { damaged.append((position..<end, number, error)) }
     }
     return bytes.count
   }
 
   private mutating func save(_ line: Range<Int>) throws(RepositoryError) {
+    // Throws if the record does not match its checksum. Everything below therefore counts whole lines only.
     let record = try JSONFileParts.record(ofLine: Data(bytes[line]), file: source.path, at: line.lowerBound)
     lineCount += 1
     hash.add(record.checksum)
     salvage.add(record, age: header?.commit ?? 0)
   }
 
-  /// Reads the seal where it is at an offset; `false` where something else is.
+  /// Reads the seal at an offset.
+  ///
+  /// Returns false if there is something else.
   private mutating func readSeal(at position: Int, _ end: Int) -> Bool {
     guard bytes.holds("],\"count\":", at: position) else { return false }
     let text = String(decoding: bytes[position..<end], as: UTF8.self)
@@ -82,20 +95,24 @@ struct MainFileSalvage {
 
   // MARK: Damage
 
-  /// Saves the whole lines within a part in which the end of one was damaged, so that it runs into the next.
+  /// Saves the whole records within a damaged part.
+  ///
+  /// If a line feed was damaged, the part has several.
   private mutating func resynchronise(_ range: Range<Int>, _ number: Int, _ error: RepositoryError) {
-    // The first line of a file whose header is damaged is that header, which was reported.
+    // With a damaged header, the first part is that header, and was reported already.
     let isHeader = number == 1 && header == nil
     var isSaved = false
     var position = range.lowerBound
     var lastEnd: Int?
     while let start = bytes.offset(of: "{\"in\":\"", in: position..<range.upperBound) {
       position = start + 1
+      // A value can contain the text of a record, which must not be saved as one.
       guard start == range.lowerBound || isBeginning(start, after: lastEnd),
         let end = JSONExtent.end(of: start, in: bytes, before: range.upperBound)
       else { continue }
       do throws(RepositoryError) {
         try save(start..<end)
+        // A saved record is skipped as a whole, so that none is searched for in its value.
         (position, lastEnd) = (end, end)
         if start == range.lowerBound { isSaved = true }
       } catch { continue }
@@ -107,8 +124,9 @@ struct MainFileSalvage {
         source.path, offset: error.offset.map(Int.init) ?? range.lowerBound, line: number, collection: collection, key: key, error.message))
   }
 
-  /// Whether a record may begin here, and not one that is a part of another one's value: what is before it could not be in a value, or it
-  /// is the place of a line feed behind a record.
+  /// Returns true if a record may begin at `start`.
+  ///
+  /// The byte before it must be the place of a line feed after another record, or a byte that cannot precede an object within a JSON value.
   private func isBeginning(_ start: Int, after lastEnd: Int?) -> Bool {
     let before = bytes[start - 1]
     return lastEnd == start - 2
@@ -116,14 +134,16 @@ struct MainFileSalvage {
         || before == 0x09 || before == 0x0D)
   }
 
-  /// Returns what looks like the address of a damaged line.
+  /// Returns the collection and key of a damaged line, as far as they can be read.
+  ///
+  /// The damage may be in them.
   private func address(at range: Range<Int>) -> (String?, RecordKey?) {
     let text = String(decoding: bytes[range.prefix(2_048)], as: UTF8.self)
     guard let match = text.prefixMatch(of: /\{"in":"([A-Za-z0-9_.\-]{1,64})","id":"([^"\\]{0,1024})",/) else { return (nil, nil) }
     return (String(match.1), RecordKey(String(match.2)))
   }
 
-  /// Compares the seal with what was read; it guards the number and the order of the lines.
+  /// Compares the seal with the number and order of the lines that were read.
   private mutating func compareSeal(_ end: Int) {
     guard let seal else {
       return salvage.add(
@@ -134,6 +154,7 @@ struct MainFileSalvage {
       salvage.add(
         SalvageProblem(source.path, "\(count) of \(seal.count) records and tombstones of the file were not found whole"))
     } else if header != nil, seal.hash != hash.text, damaged.isEmpty {
+      // Compared only without damage, after which lines are saved out of order and the hash cannot match.
       salvage.add(
         SalvageProblem(source.path, "the lines are whole, but not those that were sealed: some may be older ones"))
     }
@@ -144,11 +165,11 @@ struct MainFileSalvage {
     }
   }
 
-  /// Whether something of the file may be missing.
+  /// True if records of the main file may be missing.
   var hasLosses: Bool { salvage.problems.contains { $0.file == source.path && $0.isLoss } }
 }
 
-/// The hash of a main file's seal: FNV-1a over the checksums of the header and of the lines.
+/// Hash of a main file's seal: FNV-1a with 64 bits over the checksums of the header and of the lines.
 private struct SealHash {
   private var value: UInt64 = 0xCBF2_9CE4_8422_2325
 

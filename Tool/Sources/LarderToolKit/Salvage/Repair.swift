@@ -1,6 +1,6 @@
 @_spi(Inspection) package import Larder
 
-/// The repair of a damaged store: every record that can be read, in a new one.
+/// Repair of a damaged store: writes every record that can be read to a new store.
 package struct Repair: Answer {
   private let source: String
   private let target: String
@@ -9,30 +9,31 @@ package struct Repair: Answer {
   private let isDry: Bool
   private let showsKeys: Bool
 
-  /// The options of a repair.
+  /// Options of the command `repair`.
   package struct Options: Sendable {
-    /// Whether a journal counts that does not continue the main file.
+    /// Whether a journal is read that does not continue the main file.
     package var takesAnyJournal = false
-    /// The names of collections, in case a database has lost them.
+    /// Names of collections to look for, in case a damaged database has lost them.
     package var collections: [String] = []
-    /// Whether keys are shown.
+    /// Whether the output has keys, and not only their hashes.
     package var showsKeys = false
-    /// Whether nothing is written.
+    /// Whether the store is only read and nothing is written.
     package var isDry = false
 
-    /// Makes options.
+    /// Creates options with the defaults.
     package init() {}
   }
 
-  /// Reads what is left of a store, and writes it to a new one.
-  /// - Parameter target: A store that does not exist.
-  /// - Throws: `.dataMissing` where there is no store at all; `.locked` while an app has it open; what writing the new store throws.
+  /// Reads the whole records of a damaged store, and writes them to a new one.
+  /// - Parameter target: Path of a store that does not exist yet.
+  /// - Throws: `.dataMissing` if there is no store, `.locked` while an app has it open, and the errors of writing the new store.
   package init(
     of source: StoreFile, to target: StoreFile, _ options: Options = Options(), _ progress: (Int) -> Void = { _ in }
   ) throws(RepositoryError) {
     self.source = source.path
     self.target = target.path
     (isDry, showsKeys) = (options.isDry, options.showsKeys)
+    // The files are read byte by byte, without a snapshot. A running app would change them meanwhile.
     try StoreUse(of: source).check()
     salvage = try ProgressLine.during("reading", source.path) { _ throws(RepositoryError) in
       switch source.kind {
@@ -40,9 +41,10 @@ package struct Repair: Answer {
       case .sqliteFile: try SQLiteSalvage.read(source, options.collections)
       }
     }
-    // Who has followed the store must not resume behind a record that vanished without a tombstone.
+    // A record may have vanished without a tombstone. The horizon makes readers of the store's changes start over instead of resuming.
     let horizon = salvage.hasLosses ? salvage.commit : salvage.horizon
     contents = StoreContents(records: salvage.records, commit: salvage.commit, horizon: min(horizon, salvage.commit))
+    // A file that could not be read at all must not become a new, empty store.
     guard status != .refused, !isDry else { return }
     try StoreDraft(of: target).fill(contents, progress)
   }
@@ -57,6 +59,7 @@ package struct Repair: Answer {
     } else {
       salvage.add(SalvageProblem(source.path, "there is no main file: only what its journal holds can be saved"))
     }
+    // The main file is read first. Its header decides whether the journal is taken, and its losses decide from which commit on.
     if let bytes = try SalvageBytes(source.path + "-journal") {
       salvage =
         try JournalSalvage(
@@ -66,13 +69,13 @@ package struct Repair: Answer {
     return salvage
   }
 
-  /// Nothing lost, something lost, or nothing that could be read.
+  /// `.success` if nothing is lost, `.negative` if records may be lost, `.refused` if nothing could be read.
   package var status: ExitStatus {
     if !salvage.isRecognised || contents.records.isEmpty && salvage.hasLosses { return .refused }
     return salvage.hasLosses ? .negative : .success
   }
 
-  /// The number of records that were saved, and a line for each loss.
+  /// Returns a line for each problem, then one with the number of saved records.
   package func lines(width: Int?) -> [String] {
     let count = "\(contents.recordCount) records and \(contents.tombstoneCount) tombstones at commit \(contents.commit)"
     let summary =
@@ -85,7 +88,7 @@ package struct Repair: Answer {
     return salvage.problems.map { $0.line(showingKeys: showsKeys) } + ["\(source): \(count); \(verb) to \(target); \(summary)"]
   }
 
-  /// An object with `store`, `target`, `written`, `verdict`, `commit`, `records`, `tombstones` and `problems`.
+  /// JSON object with `store`, `target`, `written`, `verdict`, `commit`, `records`, `tombstones` and `problems`.
   package var json: JSONValue {
     var body = JSONObject()
     body["store"] = JSONValue(source)

@@ -1,32 +1,39 @@
 internal import Foundation
 internal import Larder
 
-/// The pages of a database file, with those of its log over them, as bytes that nothing is believed of yet.
+/// Pages of a database file, replaced by the newer ones of its write-ahead log.
+///
+/// Nothing in them was checked yet.
 struct SQLiteImage {
   let file: SalvageBytes
   let log: SQLiteLog?
-  /// The number of bytes of a page that hold data.
+  /// Size of a page in bytes.
   let pageSize: Int
-  /// The number of pages.
+  /// Number of pages, those of the log included.
   let pageCount: Int
 
   init(_ file: SalvageBytes, _ log: SQLiteLog?) {
     self.file = file
     self.log = log
     pageSize = log?.pageSize ?? Self.pageSize(of: file.bytes)
+    // Pages of commits that were not folded yet may lie behind the end of the file.
     pageCount = max((file.bytes.count + pageSize - 1) / pageSize, log?.pages.keys.max() ?? 0)
   }
 
-  /// Returns the size of pages as the header has it; the size that Larder gives to every database where that is damaged.
+  /// Returns the page size from the header, or 4,096, the size in every database of Larder, if the header is damaged.
   static func pageSize(of bytes: [UInt8]) -> Int {
     guard let stored = bytes.bigEndian(UInt16.self, at: 16) else { return 4_096 }
+    // The field has two bytes, and 1 stands for 65,536 (SQLite's file format, section 1.3.2).
     let size = stored == 1 ? 65_536 : Int(stored)
     return size >= 512 && size.nonzeroBitCount == 1 ? size : 4_096
   }
 
-  /// Returns a page, by its number from 1 on; `nil` where there is none, and zeros for what is missing of the last one.
+  /// Returns the page with a number, counted from 1.
+  ///
+  /// `nil` if there is no such page. A last page that was cut is filled up with zeros.
   func page(_ number: Int) -> [UInt8]? {
     guard (1...max(pageCount, 1)).contains(number) else { return nil }
+    // The log is newer than the database file.
     if let range = log?.pages[number], let log { return Array(log.bytes[range]) }
     let start = (number - 1) * pageSize
     guard start < file.bytes.count else { return nil }
@@ -34,16 +41,17 @@ struct SQLiteImage {
     return page + [UInt8](repeating: 0, count: pageSize - page.count)
   }
 
-  /// Returns the place of a page: a file and the offset in it.
+  /// Returns the file of a page and its offset there, for reports.
   func place(of number: Int) -> (path: String, offset: Int) {
     if let log, let range = log.pages[number] { return (log.path, range.lowerBound) }
     return (file.path, (number - 1) * pageSize)
   }
 
-  /// The pages that are free, as far as the list of them can be followed.
+  /// Numbers of the free pages, as far as the list of them is readable.
   var freePages: Set<Int> {
     var free: Set<Int> = []
     var trunk = page(1)?.bigEndian(UInt32.self, at: 32).map(Int.init) ?? 0
+    // A damaged list may lead back to an earlier page, or have an absurd count.
     while trunk != 0, !free.contains(trunk), let bytes = page(trunk), let next = bytes.bigEndian(UInt32.self, at: 0),
       let count = bytes.bigEndian(UInt32.self, at: 4), Int(count) <= pageSize / 4
     {

@@ -1,26 +1,29 @@
 internal import Foundation
 internal import Larder
 
-/// The salvage of a SQLite database, page by page: first along its trees, then whatever page no tree leads to.
+/// Salvage of a SQLite database: reads its trees page by page, then the pages that no tree leads to.
 ///
-/// SQLite itself stops at the first page that it cannot read; here a row counts where its own checksum matches.
+/// SQLite stops at the first page that it cannot read. Here every row is saved that matches its own checksum.
 struct SQLiteSalvage {
   private let image: SQLiteImage
   private var salvage = Salvage()
   private var visited: Set<Int> = []
   private var overflow: Set<Int> = []
   private var isDamaged = false
-  /// The tables that are known, with the pages at which their trees begin.
+  /// Known tables, with the root page of each.
+  ///
+  /// The page is 0 if only the name is known.
   private var tables: [String: Int] = [:]
-  /// The tables whose statement is none of the format: those of other programs, and one whose statement is damaged.
+  /// Tables whose `CREATE` statement is not Larder's: those of other programs, and collections whose statement is damaged.
   private var doubtful: Set<String> = []
 
   private static let store = "larder_store"
   private static let tombstones = "larder_tombstones"
 
-  /// Reads everything that is whole.
-  /// - Parameter collections: The names of collections that are known besides those in the file.
-  /// - Throws: what reading the files throws; `.notOurStore` and `.newerSchema`.
+  /// Saves every whole row of a database and its log.
+  /// - Parameter collections: Names of collections to look for besides those in the file.
+  /// - Throws: `.newerSchema` for a later version of the format, `.dataMissing` if there is neither database nor log, and the errors of
+  ///   reading the files.
   static func read(_ source: StoreFile, _ collections: [String]) throws(RepositoryError) -> Salvage {
     let log = try SalvageBytes(source.path + "-wal")
     let main = try SalvageBytes(source.path)
@@ -39,9 +42,10 @@ struct SQLiteSalvage {
     isDamaged = salvage.hasLosses || !main.unreadable.isEmpty
   }
 
-  /// Refuses a database of another program, and one of a later format.
+  /// Checks that the database has a version of the format that this tool reads.
   private func checkFormat() throws(RepositoryError) {
     guard let header = image.page(1), header.holds("SQLite format 3\0", at: 0) else { return }
+    // The bytes at 68 are "LRDR". A version of 1,000 or more is taken for damage and not for a later format.
     if header.bigEndian(UInt32.self, at: 68) == 0x4C52_4452, let found = header.bigEndian(Int32.self, at: 60), found > 1, found < 1_000 {
       throw RepositoryError(
         .newerSchema, "the database has a newer format", file: image.file.path, offset: 60, versions: .init(found: Int(found), supported: 1)
@@ -51,6 +55,7 @@ struct SQLiteSalvage {
 
   private mutating func run(_ collections: [String]) {
     readSchema()
+    // A row's checksum covers the name of its collection. Without the name, no row of it can be verified.
     for name in collections + namesInBytes() where tables[name] == nil { tables[name] = 0 }
     if tables[Self.store] == nil || tables[Self.store] == 0 { isDamaged = true }
     var row: SQLiteStoreRow?
@@ -61,6 +66,7 @@ struct SQLiteSalvage {
       }
     }
     for (name, root) in tables.sorted(by: { $0.key < $1.key }) where name != Self.store && root > 0 { walk(table: name, root) }
+    // Pages outside of all trees may have old or deleted rows, so they are read only if rows of the trees may be lost.
     if isDamaged { carve() }
     compare(with: row)
   }
@@ -71,7 +77,7 @@ struct SQLiteSalvage {
     var found: [String: Int] = [:]
     var others: Set<String> = []
     walk(1) { columns, _ in
-      // The name stands there twice; a row of records that a damaged tree leads to has none.
+      // A row of the schema has two names. A record or tombstone that a damaged tree leads to has no text in the second place.
       guard columns.count == 5, let type = columns[0].text, let name = columns[1].text, columns[2].text != nil,
         let root = columns[3].integer, root >= 0
       else {
@@ -87,19 +93,20 @@ struct SQLiteSalvage {
     if found[Self.store] != nil || found[Self.tombstones] != nil { salvage.isRecognised = true }
   }
 
-  /// Whether a statement makes the store's own tables, or that of a collection.
+  /// Returns true for the store's own tables, and for a collection whose statement is that of the format.
   private static func isOfStore(_ name: String, _ sql: String) -> Bool {
     name == store || name == tombstones
       || sql.hasPrefix("CREATE TABLE \"\(name)\" (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, ")
   }
 
-  /// Returns the names of collections in statements that make tables, wherever these stand.
+  /// Returns the names of collections in `CREATE TABLE` statements anywhere in the files.
   private func namesInBytes() -> [String] {
     guard isDamaged else { return [] }
     var names: [String] = []
     for bytes in [image.file.bytes, image.log?.bytes ?? []] {
       var position = 0
       while let found = bytes.offset(of: "CREATE TABLE \"", in: position..<bytes.count) {
+        // The text that was found has 14 bytes.
         position = found + 14
         let text = String(decoding: bytes[position..<min(position + 200, bytes.count)], as: UTF8.self)
         if let match = text.prefixMatch(of: /([A-Za-z0-9_.\-]{1,64})" \(id TEXT NOT NULL PRIMARY KEY, revision/) {
@@ -112,10 +119,13 @@ struct SQLiteSalvage {
 
   // MARK: Rows
 
-  /// Visits every row of a tree whose page and cell can be read; the body returns what is wrong with a row.
+  /// Calls `body` with every readable row of a tree.
+  ///
+  /// It returns the problem of a row, or `nil` for a whole one.
   private mutating func walk(_ root: Int, of table: String? = nil, _ body: (_ columns: [SQLiteColumn], _ place: String) -> String?) {
     var pending = [root]
     while let number = pending.popLast() {
+      // Damaged pages may lead to one page twice, or in a circle.
       guard visited.insert(number).inserted else { continue }
       let (path, offset) = image.place(of: number)
       guard let page = SQLitePage(number, of: image) else {
@@ -127,8 +137,8 @@ struct SQLiteSalvage {
       guard page.kind != .tableInterior else { continue }
       for (index, cell) in page.cells.enumerated() {
         let columns = page.row(cell, of: image, &overflow)
-        // Rows of other programs are no loss. Those of a collection with a damaged statement count if their checksum matches. If one does
-        // not, the row of the store shows that it is missing.
+        // Rows of other programs are no loss. A collection with a damaged statement is treated alike: its whole rows are saved, and the
+        // row of the store shows how many are missing.
         if let table, doubtful.contains(table) {
           if let columns { _ = body(columns, path) }
           continue
@@ -143,7 +153,9 @@ struct SQLiteSalvage {
     }
   }
 
-  /// Returns what looks like the address of a damaged row: a name counts only as that of a table, since damage can put a key in its place.
+  /// Returns the collection and key of a damaged row.
+  ///
+  /// A collection is returned only if there is such a table, since damage can move a key to its place.
   private func address(_ columns: [SQLiteColumn]?, in table: String?) -> (String?, RecordKey?) {
     guard let table, table != Self.store, let columns, columns.count == 5, let first = columns[0].text else { return (nil, nil) }
     guard table == Self.tombstones else { return (nil, RecordKey(first)) }
@@ -159,10 +171,11 @@ struct SQLiteSalvage {
       found.append(record)
       return nil
     }
+    // Added after the walk, which has exclusive access to `self`.
     for record in found { salvage.add(record, age: 0) }
   }
 
-  /// Returns the record of a row if its checksum is right.
+  /// Returns the record of a row, or `nil` if it does not match its checksum.
   private static func record(_ columns: [SQLiteColumn], in collection: String) -> StoredRecord? {
     guard columns.count == 5, let key = columns[0].bytes, let value = columns[4].bytes else { return nil }
     return record(collection, key, columns[1], columns[2], columns[3], value: Data(value))
@@ -188,7 +201,7 @@ struct SQLiteSalvage {
 
   // MARK: Pages that no tree leads to
 
-  /// Looks through the pages that were not reached, and through the frames of the log behind damage.
+  /// Saves rows from pages that no tree leads to, and from frames of the log after damage.
   private mutating func carve() {
     let free = image.freePages
     let names = tables.keys.filter { $0 != Self.store && $0 != Self.tombstones }
@@ -201,9 +214,11 @@ struct SQLiteSalvage {
       if let log = image.log, let page = SQLitePage(number, Array(log.bytes[range])) { pages.append(page) }
     }
     var count = 0
+    // Tables of a store are `WITHOUT ROWID`, and SQLite keeps those in index pages.
     for page in pages where !page.kind.isTable {
       for cell in page.cells {
         guard let columns = page.row(cell, of: image, &overflow) else { continue }
+        // The page does not name its table, so each collection is tried until the checksum matches.
         let record = Self.tombstone(columns) ?? names.lazy.compactMap { Self.record(columns, in: $0) }.first
         if let record {
           salvage.add(record, age: 0)
@@ -219,7 +234,7 @@ struct SQLiteSalvage {
 
   // MARK: The row of the store
 
-  /// Compares what was read with what the store says of itself.
+  /// Compares the saved rows with the counts and the digest in the row of `larder_store`.
   private mutating func compare(with row: SQLiteStoreRow?) {
     guard let row else {
       return salvage.add(
@@ -230,7 +245,7 @@ struct SQLiteSalvage {
     let isNewest = records.allSatisfy { $0.revision.number <= row.commit }
     salvage.note(commit: row.commit)
     salvage.horizon = max(salvage.horizon, row.tombstonesSince)
-    // Later commits need not write the row.
+    // The row describes the commit at which it was written. Later commits need not write it, and then it proves nothing.
     guard isNewest, records.count != row.records &+ row.tombstones || row.digest != SQLiteStoreRow.digest(of: records) else { return }
     let count = records.count { $0.value != nil }
     salvage.add(

@@ -1,6 +1,6 @@
 internal import Larder
 
-/// The records that were saved from a damaged store so far, the newest one of each address, and what was not saved.
+/// Records saved from a damaged store, the newest one of each address, and the problems that were found.
 struct Salvage {
   private struct Found {
     let record: StoredRecord
@@ -8,22 +8,22 @@ struct Salvage {
   }
   private var found: [RecordAddress: Found] = [:]
   private(set) var problems: [SalvageProblem] = []
-  /// The newest commit that any part of the store names.
+  /// Newest commit that any part of the store names.
   private(set) var commit: UInt64 = 0
-  /// The newest deletion that may have been forgotten, as the store says.
+  /// Newest commit whose tombstones may have been forgotten, according to the store.
   var horizon: UInt64 = 0
-  /// Whether any part was recognised as one of a store.
+  /// Whether any part of the files was recognised as one of a store.
   var isRecognised = false
 
-  /// The records and tombstones, in the order of their addresses.
+  /// Saved records and tombstones, sorted by address.
   var records: [StoredRecord] { found.values.map(\.record).sorted { $0.address < $1.address } }
-  /// Whether something may be missing.
+  /// True if records may be missing.
   var hasLosses: Bool { problems.contains(where: \.isLoss) }
 
   /// Adds a record whose checksum matched.
   ///
-  /// A later revision wins. Only a migration writes one twice, with a later schema version or at least later.
-  /// - Parameter age: The commit at which its file or frame was written, which decides between equal revisions.
+  /// The later revision is kept. Of two with one revision, a migration has written the second, with a higher schema version or later.
+  /// - Parameter age: Commit at which the file or frame with the record was written, which decides between equal revisions.
   mutating func add(_ record: StoredRecord, age: UInt64) {
     isRecognised = true
     note(commit: record.revision.number)
@@ -35,11 +35,12 @@ struct Salvage {
     (record.revision.number, record.schemaVersion, age) > (other.record.revision.number, other.record.schemaVersion, other.age)
   }
 
-  /// Returns the record of an address that was saved so far.
+  /// The record of an address that was saved so far.
   subscript(address: RecordAddress) -> StoredRecord? { found[address]?.record }
 
-  /// Notes that the store has reached a commit.
+  /// Raises the newest commit to a number that was found.
   mutating func note(commit: UInt64) {
+    // Both kinds of stores keep 63 bits. A larger number is damage, and the new store could not be written.
     if commit < UInt64(Int64.max) { self.commit = max(self.commit, commit) }
   }
 

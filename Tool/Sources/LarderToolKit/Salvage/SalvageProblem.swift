@@ -1,25 +1,27 @@
 internal import Foundation
 internal import Larder
 
-/// A place of a damaged store that could not be saved, or that a person should know of.
+/// Finding of a repair: a place that could not be read, or a fact that a person should see.
 struct SalvageProblem: Sendable {
-  /// The path of the file.
+  /// Path of the file.
   let file: String
-  /// The offset in it, in bytes.
+  /// Offset in the file, in bytes.
   var offset: Int?
-  /// The line of a JSON file, counted from 1.
+  /// Line of a JSON file, counted from 1.
   var line: Int?
-  /// The page of a SQLite database, counted from 1.
+  /// Page of a SQLite database, counted from 1.
   var page: Int?
-  /// The row within the page, counted from 1.
+  /// Row within the page, counted from 1.
   var row: Int?
-  /// The collection, as far as it can be read.
+  /// Collection, as far as it can be read.
   var collection: String?
-  /// The key, as far as it can be read; it may be what is damaged.
+  /// Key, as far as it can be read.
+  ///
+  /// It may itself be damaged.
   var key: RecordKey?
-  /// The finding in words.
+  /// Description of the finding.
   let reason: String
-  /// Whether something that the store held may be missing in the new one.
+  /// Whether records of the store may be missing in the new one.
   let isLoss: Bool
 
   init(
@@ -47,6 +49,7 @@ struct SalvageProblem: Sendable {
     if let offset { place += ", byte \(offset)" }
     var text = "\(isLoss ? "lost" : "note"): \(place): \(reason)"
     if let collection { text += " [collection \(collection)]" }
+    // A key can be personal data, and reports are sent to others. The hash still identifies the record.
     if let key { text += " [key \(showingKeys ? key.text : key.description)]" }
     return text
   }

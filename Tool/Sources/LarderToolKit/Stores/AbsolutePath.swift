@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// The path of a file from the root on, as file systems of Larder need it.
+/// Conversion of paths to absolute ones, which Larder's file systems require.
 enum AbsolutePath {
-  /// Returns the path that another one means in the current directory.
+  /// Returns a path as an absolute one, relative to the current directory.
   static func of(_ path: String) -> String {
     URL(fileURLWithPath: path, isDirectory: false).standardizedFileURL.path(percentEncoded: false)
   }

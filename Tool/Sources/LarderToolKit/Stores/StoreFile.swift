@@ -1,31 +1,33 @@
-// Stores/ finds out what a path holds, and reads it.
-// Invariant: nothing here changes a file, its mode or its times, or leaves a new one. Called by every command.
+// Stores/ determines the kind of store at a path, and reads it.
+// Invariant: no code here changes a file, its mode or its times, or leaves a new file. Called by every command.
 
 package import Foundation
 package import Larder
 internal import LarderSQLite
 
-/// A store at a path: its kind, and the backend for it.
+/// Path and kind of a store, with the backend for it.
 package struct StoreFile: Sendable {
-  /// The main file.
+  /// URL of the main file.
   package let url: URL
-  /// The kind of store.
+  /// Whether the store is a JSON file or a SQLite database.
   package let kind: StoreKind
 
-  /// The path of the main file.
+  /// Path of the main file.
   package var path: String { url.path(percentEncoded: false) }
 
-  /// Recognises the store at a path.
+  /// Determines the kind of the existing store at a path.
   ///
-  /// The first bytes decide; where they are damaged or missing, the files beside it and the ending of the name do.
-  /// - Throws: `.dataMissing` where there is nothing, `.notOurStore` for what is neither kind, `.unsupported` for a directory,
-  ///   `.protectedDataUnavailable` and `.inputOutput` where the file cannot be read.
+  /// The first bytes decide. If they are damaged or missing, the files beside the main file and the ending of its name decide.
+  /// - Throws: `.dataMissing` if there is no file, `.notOurStore` for a file of another program, `.unsupported` for anything but a plain
+  ///   file, `.protectedDataUnavailable` and `.inputOutput` if the file cannot be read.
   package init(path: String) throws(RepositoryError) {
     url = URL(fileURLWithPath: path, isDirectory: false).standardizedFileURL
     kind = try StoreRecognition(url).kind()
   }
 
-  /// Names a store that is still to be made; the ending of the name decides, `.json` or anything of SQLite.
+  /// Creates the path of a new store.
+  ///
+  /// Without `kind`, the ending of the name decides: `.json`, `.sqlite`, `.sqlite3` or `.db`.
   /// - Throws: `.unsupported` for any other ending.
   package init(newAt path: String, kind: StoreKind? = nil) throws(RepositoryError) {
     url = URL(fileURLWithPath: path, isDirectory: false).standardizedFileURL
@@ -36,27 +38,28 @@ package struct StoreFile: Sendable {
     self.kind = kind
   }
 
-  /// Names a store that is still to be made: of the kind that its name says, or of that of another store where the name says none.
+  /// Creates the path of a new store whose kind is that of its name's ending, or else that of another store.
   ///
-  /// A name that ends as that of the other store is of its kind: an app may name a JSON file `cache.db`.
+  /// A name with the same ending as the other store gets its kind, because an app may name a JSON file `cache.db`.
   package init(newAt path: String, like other: StoreFile) {
     url = URL(fileURLWithPath: path, isDirectory: false).standardizedFileURL
     let named = url.pathExtension == other.url.pathExtension ? nil : StoreRecognition.kind(ofName: url.lastPathComponent)
     kind = named ?? other.kind
   }
 
-  /// Names a store that another one is put in the place of.
+  /// Returns the store at a path that another store will replace.
   ///
-  /// A store that is there is known by its bytes. For a file without such bytes the name decides, as for a new one: it may be damaged.
-  /// - Throws: as ``init(path:)`` for what cannot be read, or is no plain file.
+  /// An existing store's kind is determined by its bytes. A damaged or missing one gets its kind as a new store does.
+  /// - Throws: as ``init(path:)`` for a file that cannot be read or is not a plain file.
   package static func replaced(at path: String, by other: StoreFile) throws(RepositoryError) -> StoreFile {
     do throws(RepositoryError) { return try StoreFile(path: path) } catch {
+      // Other errors, such as a missing permission, end the command here, before it writes anything.
       guard error.code == .dataMissing || error.code == .notOurStore else { throw error }
       return StoreFile(newAt: path, like: other)
     }
   }
 
-  /// A new backend for the store.
+  /// New backend for the store.
   package var backend: any StorageBackend {
     switch kind {
     case .jsonFile: JSONFileBackend(file: url)

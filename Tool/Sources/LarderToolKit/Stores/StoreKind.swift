@@ -1,11 +1,11 @@
-/// The kinds of stores that the tool knows.
+/// Kinds of stores that the tool reads and writes.
 package enum StoreKind: String, Sendable, CaseIterable {
-  /// A JSON document with a journal.
+  /// A JSON main file with a journal.
   case jsonFile = "json"
   /// A SQLite database.
   case sqliteFile = "sqlite"
 
-  /// The kind in words.
+  /// Name of the kind, for output.
   package var title: String {
     switch self {
     case .jsonFile: "JSON file"

@@ -2,22 +2,22 @@ internal import Foundation
 package import Larder
 @_spi(Inspection) internal import LarderSQLite
 
-/// Everything that a store holds at one moment, read beside whoever writes it.
+/// All records of a store at one commit, read without a lock while an app may be writing.
 package struct StoreReading: Sendable {
-  /// The store.
+  /// Path and kind of the store.
   package let file: StoreFile
-  /// The findings of opening it.
+  /// Report of opening the store, with its identity and newest commit.
   package let report: OpenReport
-  /// The records and tombstones, by the bytes of the collection, then of the key.
+  /// Records and tombstones, sorted by the bytes of the collection, then of the key.
   package let records: [StoredRecord]
 
-  /// The number of attempts to read files that are written meanwhile.
+  /// Maximum number of attempts to read files that an app writes meanwhile.
   private static let attempts = 20
 
-  /// Reads a store without a lock and without changing anything.
+  /// Reads a store without taking a lock and without changing a file.
   ///
-  /// The backends notice a writer that has come in between, and read again. Where that was not enough, and the files have changed since,
-  /// all is read again here.
+  /// The backends detect a concurrent writer and read again a few times. If they give up and the files have changed since, this initializer
+  /// starts over, at most 20 times.
   package init(_ file: StoreFile) throws(RepositoryError) {
     var attempt = 1
     while true {
@@ -25,9 +25,11 @@ package struct StoreReading: Sendable {
       do throws(RepositoryError) {
         let (report, records) = try Self.read(file)
         (self.file, self.report) = (file, report)
+        // The order of a backend is not specified. `diff`, `dump` and the lookup by key need the order of addresses.
         self.records = records.sorted { $0.address < $1.address }
         return
       } catch {
+        // If the files are unchanged, no writer caused the error, and reading them again would fail again.
         if attempt == Self.attempts || FilesState(file) == before { throw error }
         attempt += 1
       }
@@ -46,6 +48,7 @@ package struct StoreReading: Sendable {
       }
       return switch file.kind {
       case .jsonFile: try JSONFileBackend(file: file.url).open(StoreOptions(access: .readOnly), visit)
+      // A read-only backend would make SQLite write the log's index beside a closed database.
       case .sqliteFile: try SQLiteInspection(file: file.url).readAll(visit)
       }
     }
@@ -53,7 +56,7 @@ package struct StoreReading: Sendable {
   }
 }
 
-/// The state of a store's files by which a writer shows.
+/// Identity, sizes and times of a store's files, which differ after a write.
 private struct FilesState: Equatable {
   private struct Entry: Equatable {
     let inode: UInt64
@@ -67,6 +70,7 @@ private struct FilesState: Equatable {
       var status = stat()
       guard lstat(file.path + ending, &status) == 0 else { return nil }
       #if canImport(Darwin)
+        // The time finds a write that keeps the size, such as a frame in allocated space.
         let time = status.st_mtimespec
       #else
         let time = status.st_mtim

@@ -1,14 +1,16 @@
 @_spi(Inspection) package import Larder
 @_spi(Inspection) internal import LarderSQLite
 
-/// The verdict on one store.
+/// Result of checking one store: sound, damaged or unreadable, with all problems that were found.
 package struct StoreVerdict: Answer {
   private let path: String
   private let kind: StoreKind?
   private let report: VerifyReport
   private let tail: Tail?
 
-  /// Checks everything at a path, and changes nothing.
+  /// Checks every record, the journal or log and the files of a store.
+  ///
+  /// Nothing is changed.
   package init(ofStoreAt path: String) {
     self.path = path
     do throws(RepositoryError) {
@@ -16,16 +18,17 @@ package struct StoreVerdict: Answer {
       kind = file.kind
       (report, tail) = Self.verify(file)
     } catch {
+      // `verify` checks several stores. A path without a store is a problem in its line, and does not end the command.
       kind = nil
       (report, tail) = (VerifyReport(problems: [error]), nil)
     }
   }
 
-  /// The end of a journal or log that is no whole commit.
+  /// Last bytes of a journal or log that are not a whole commit.
   private struct Tail {
     let offset: Int
     let byteCount: Int
-    /// Whether damage is as likely as a write that was not finished.
+    /// Whether the bytes may also be a damaged commit, and not only a write that was cut short.
     let isAmbiguous: Bool
   }
 
@@ -37,7 +40,7 @@ package struct StoreVerdict: Answer {
         let (report, tail) = try ProgressLine.during("checking", file.path) { _ throws(RepositoryError) in
           try SQLiteInspection(file: file.url).verify()
         }
-        // Nothing in a log distinguishes the two.
+        // Nothing in a write-ahead log distinguishes a write that was cut short from damage.
         return (report, tail.map { Tail(offset: $0.offset, byteCount: $0.byteCount, isAmbiguous: true) })
       }
     } catch {
@@ -46,22 +49,25 @@ package struct StoreVerdict: Answer {
   }
 
   private static func verifyJSON(_ file: StoreFile) throws(RepositoryError) -> (VerifyReport, Tail?) {
+    // Reading compares every checksum and the order of keys, as opening the store does, and throws at the first problem.
     let reading = try StoreReading(file)
     let tombstones = reading.records.count { $0.value == nil }
     let report = VerifyReport(
       commit: reading.report.commit, recordCount: reading.records.count - tombstones, tombstoneCount: tombstones)
+    // An incomplete last write is no problem, since opening cuts it. It is reported beside the verdict.
     guard let journal = try JSONFileInspection(file: file.url).journal, case .torn(let count, let isAmbiguous) = journal.tail else {
       return (report, nil)
     }
     return (report, Tail(offset: journal.end, byteCount: count, isAmbiguous: isAmbiguous))
   }
 
-  /// Whether a journal or log ends with a whole commit.
+  /// True if the journal or log ends with a whole commit.
   package var endsWhole: Bool { tail == nil }
 
-  /// Sound, damaged, or not readable.
+  /// `.success` for a sound store, `.negative` for a damaged one, `.refused` for one that cannot be read.
   package var status: ExitStatus {
     if report.isSound { return .success }
+    // A missing permission or another program's file is no damage. One such problem makes the whole check inconclusive.
     return report.problems.contains { $0.code != .corrupted } ? .refused : .negative
   }
 
@@ -73,9 +79,10 @@ package struct StoreVerdict: Answer {
     }
   }
 
-  /// The verdict, and a line for each problem.
+  /// Returns the verdict and a line for each problem.
   package func lines(width: Int?) -> [String] {
     guard status != .success else {
+      // A store with an incomplete last write is sound, and a second line reports the write.
       let counts = "\(counted(report.recordCount, "record")) and \(counted(report.tombstoneCount, "tombstone"))"
       return ["\(path): sound: \(counts) at commit \(report.commit)"] + (tail.map { ["  \(Self.text(of: $0))"] } ?? [])
     }
@@ -93,11 +100,13 @@ package struct StoreVerdict: Answer {
         : "a write that was cut short and never acknowledged; the next opening keeps them aside")
   }
 
-  /// An object with `store`, `kind`, `verdict`, `commit`, `records`, `tombstones`, `problems`, and `tornBytes` where there are some.
+  /// JSON object with `store`, `kind`, `verdict`, `commit`, `records`, `tombstones` and `problems`, and `tornBytes` for an incomplete last
+  /// write.
   package var json: JSONValue {
     var body = JSONObject()
     body["store"] = JSONValue(path)
     body["kind"] = kind.map { JSONValue($0.rawValue) }
+    // Programs compare this member, so it is one word, unlike the text.
     body["verdict"] = JSONValue(status == .refused ? "unreadable" : word)
     if report.isSound {
       body["commit"] = JSONValue(report.commit.number)

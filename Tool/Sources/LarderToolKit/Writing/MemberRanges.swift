@@ -1,14 +1,14 @@
 internal import Foundation
 internal import Larder
 
-/// The places of the members of an object, or of the elements of an array, in a text that is known to be JSON.
+/// Ranges of the members of an object, or of the elements of an array, in the bytes of valid JSON.
 ///
-/// What a store holds are bytes: a value must not be written anew on its way.
+/// A store keeps values as bytes under a checksum, so they are copied from these ranges instead of being written anew.
 struct MemberRanges {
   private let bytes: [UInt8]
   private var position: Int
 
-  /// Returns the range of each member's value, by name.
+  /// Returns the range of each member's value, by the member's name.
   static func members(ofObject text: Data) -> [String: Range<Int>] {
     var ranges = MemberRanges([UInt8](text))
     var found: [String: Range<Int>] = [:]
@@ -24,6 +24,7 @@ struct MemberRanges {
   static func elements(ofArray text: [UInt8]) -> [Range<Int>] {
     var ranges = MemberRanges(text)
     var found: [Range<Int>] = []
+    // An empty array has no element, and the loop below would return an empty range for it.
     guard ranges.take(UInt8(ascii: "[")), !ranges.take(UInt8(ascii: "]")) else { return found }
     repeat { found.append(ranges.value()) } while ranges.take(UInt8(ascii: ","))
     return found
@@ -31,6 +32,7 @@ struct MemberRanges {
 
   private init(_ bytes: [UInt8]) {
     self.bytes = bytes
+    // A byte order mark before the JSON is skipped.
     position = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
   }
 
@@ -50,10 +52,11 @@ struct MemberRanges {
     guard position < bytes.count, bytes[position] == UInt8(ascii: "\"") else { return nil }
     let range = value()
     guard take(UInt8(ascii: ":")) else { return nil }
+    // The name may have escapes, which the comparison with a plain text must not depend on.
     do { return try JSONDecoder().decode(String.self, from: Data(bytes[range])) } catch { return nil }
   }
 
-  /// Steps over a value.
+  /// Skips a value, and returns its range.
   private mutating func value() -> Range<Int> {
     skipSpace()
     let start = position
@@ -61,6 +64,7 @@ struct MemberRanges {
     while position < bytes.count {
       let byte = bytes[position]
       if isInString {
+        // The byte after a backslash is skipped, because an escaped quotation mark does not end the string.
         if byte == UInt8(ascii: "\\") { position += 1 }
         if byte == UInt8(ascii: "\"") { isInString = false }
         position += 1
@@ -68,6 +72,7 @@ struct MemberRanges {
         continue
       }
       let closes = byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]")
+      // A number or a word ends at the first byte that cannot belong to it, which is not consumed.
       if depth == 0, closes || byte == UInt8(ascii: ",") || byte <= 0x20 { break }
       if byte == UInt8(ascii: "\"") { isInString = true }
       if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") { depth += 1 }

@@ -1,7 +1,7 @@
 package import Larder
 
 extension ProgressLine {
-  /// Runs work that counts records by batches, and takes the line away when it has ended.
+  /// Runs work that reports batches of records, with a progress line that is removed at the end.
   package static func counting<Output>(
     _ label: String, _ work: ((Int) -> Void) throws(RepositoryError) -> Output
   ) throws(RepositoryError) -> Output {

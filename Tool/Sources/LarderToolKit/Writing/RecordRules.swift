@@ -1,27 +1,34 @@
 internal import Foundation
 internal import Larder
 
-/// The rules that a record must keep before it is handed to a backend, which checks few of them.
+/// Limits of names, keys, values and numbers that the tool checks before it writes a record.
+///
+/// Backends check few of them.
 enum RecordRules {
   private static let limits = StoreOptions.Limits()
 
-  /// Whether a name can be that of a collection.
+  /// Returns true if a name is valid for a collection: 1 to 64 letters, digits, `_`, `.` and `-`, not beginning with `.` or `-`.
   static func isCollectionName(_ name: String) -> Bool { name.wholeMatch(of: /[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}/) != nil }
 
-  /// The largest commit of a store that is made: both kinds keep 63 bits, and an app must be able to go on from there.
+  /// Largest commit in a store that the tool makes.
+  ///
+  /// Both kinds keep 63 bits, which leaves an app as many commits again.
   static let lastCommit: UInt64 = 1 << 62 - 1
-  /// The schema versions that both kinds keep.
+  /// Schema versions that both kinds of stores keep.
   static let schemaVersions = 1...Int(Int32.max)
 
-  /// Returns what is wrong with a key or a value; `nil` where nothing is.
-  /// - Parameter json: The value of a new record as JSON, which must not nest deeper than stores allow unless they are told. `nil` for a
-  ///   record that a store has held, whose limit may be higher.
+  /// Returns a description of the first limit that a key or value exceeds.
+  ///
+  /// `nil` if both are valid.
+  /// - Parameter json: Value of a new record as JSON, which must not nest deeper than the default limit. `nil` for a record that a store
+  ///   has held, because that store's limit may be higher.
   static func problem(_ key: RecordKey, _ value: Data?, json: JSONValue? = nil) -> String? {
     if key.byteCount > limits.keyBytes { return "expected a key of at most \(limits.keyBytes) bytes, found \(key.byteCount)" }
     guard let value else { return nil }
     if value.count > limits.recordBytes { return "expected a value of at most \(limits.recordBytes) bytes, found \(value.count)" }
+    // A JSON main file has one record on each line.
     if value.isEmpty || value.contains(UInt8(ascii: "\n")) { return "expected a value without a line feed, found one, or no value" }
-    // A level takes two bytes.
+    // A level takes at least two bytes, so a short value is not walked through.
     if value.count > 2 * limits.jsonDepth, let depth = json.map(depth), depth > limits.jsonDepth {
       return
         "expected a value of at most \(limits.jsonDepth) nested levels, found \(depth): an app with the default limits would not read it"
@@ -29,7 +36,9 @@ enum RecordRules {
     return nil
   }
 
-  /// Returns the number of arrays and objects that are in each other; no JSON that was read has more than 128.
+  /// Returns the nesting depth of arrays and objects.
+  ///
+  /// The recursion is safe, because the parser accepts at most 128 levels.
   private static func depth(of value: JSONValue) -> Int {
     switch value {
     case .array(let elements): 1 + (elements.lazy.map(depth).max() ?? 0)

@@ -2,16 +2,17 @@ internal import Foundation
 @_spi(Inspection) package import Larder
 @_spi(Inspection) internal import LarderSQLite
 
-/// The backup of a store: one file of the same kind, with everything and the same identity.
+/// Backup of a store: one file of the same kind, with the same identity and all records of one commit.
 package struct StoreBackup: Answer {
   private let source: StoreFile
   private let target: StoreFile
   private let contents: StoreContents
   private let isDry: Bool
 
-  /// Reads the source beside whoever uses it, writes the copy, and compares the two.
-  /// - Throws: `.alreadyExists` where there is something at the target; what reading and writing throw.
+  /// Reads the source without a lock, writes the copy, and compares the two.
+  /// - Throws: `.alreadyExists` if there is a file at the target, and the errors of reading and writing.
   package init(of source: StoreFile, to target: StoreFile, isDry: Bool = false) throws(RepositoryError) {
+    // The name would promise the other kind of store. `convert` makes a copy of that kind.
     guard source.kind == target.kind else {
       throw RepositoryError(
         .unsupported,
@@ -32,7 +33,7 @@ package struct StoreBackup: Answer {
     self.contents = contents ?? StoreContents(records: [], commit: 0, horizon: 0)
   }
 
-  /// Copies a store to a file that does not exist, and compares the two.
+  /// Copies a store to a new file, and compares the two.
   static func copy(_ source: StoreFile, to target: StoreFile) throws(RepositoryError) -> StoreContents {
     let copied: StoreContents
     switch source.kind {
@@ -43,6 +44,7 @@ package struct StoreBackup: Answer {
       }
       let header = try JSONFileParts.header(of: try file.read(at: 0, count: 4_096), file: source.path)
       try file.close()
+      // The journal's commits are in the copy, under the newest commit. No existing journal continues it.
       let copy = JSONFileCopy(
         storeID: reading.report.storeID, generation: header.generation, commit: reading.report.commit.number,
         tombstonesSince: reading.report.tombstoneHorizon.number)
@@ -51,13 +53,14 @@ package struct StoreBackup: Answer {
       }
       copied = StoreContents(reading)
     case .sqliteFile:
-      // A store that is opened for reading would leave the log's index beside a database that was closed.
+      // A store that is opened read-only would leave the log's index beside a closed database.
       try ProgressLine.during("copying", source.path) { _ throws(RepositoryError) in
         try SQLiteInspection(file: source.url).backup(to: target.url)
       }
-      // A writer may have gone on since the store was opened.
+      // The contents are those of the copy, because an app may have written to the source after it was copied.
       copied = StoreContents(try StoreReading(target))
     }
+    // Checks the seal or SQLite's own structures, which the comparison of the records does not cover.
     let verdict = StoreVerdict(ofStoreAt: target.path)
     guard verdict.status == .success else {
       throw RepositoryError(.corrupted, "the copy is not sound: check the disk, and run this again", file: target.path)
@@ -66,7 +69,7 @@ package struct StoreBackup: Answer {
     return copied
   }
 
-  /// The counts.
+  /// Returns a line with both files and the number of records and tombstones.
   package func lines(width: Int?) -> [String] {
     [
       "\(source.path): \(contents.recordCount) records and \(contents.tombstoneCount) tombstones at commit \(contents.commit) "
@@ -74,7 +77,7 @@ package struct StoreBackup: Answer {
     ]
   }
 
-  /// An object with `store`, `target`, `written`, `commit`, `records` and `tombstones`.
+  /// JSON object with `store`, `target`, `written`, `commit`, `records` and `tombstones`.
   package var json: JSONValue {
     [
       "store": JSONValue(source.path), "target": JSONValue(target.path), "written": JSONValue(!isDry), "commit": JSONValue(contents.commit),

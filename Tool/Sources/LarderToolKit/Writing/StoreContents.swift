@@ -1,40 +1,42 @@
-// Writing/ makes new stores and adds to existing ones.
-// Invariant: a new store gets its name when it is complete and was compared. Called by the writing commands.
+// Writing/ makes new stores, and adds records to existing ones.
+// Invariant: a new store gets its final name only after it was written and compared. Called by the writing commands.
 
 internal import Foundation
 package import Larder
 
-/// Everything that a store holds at one commit.
+/// All records and tombstones of a store at one commit.
 package struct StoreContents: Sendable {
-  /// The records and tombstones.
+  /// Records and tombstones, without the tombstones up to the horizon.
   package let records: [StoredRecord]
-  /// The newest commit.
+  /// Newest commit of the store.
   package let commit: UInt64
-  /// The newest deletion that may have been forgotten.
+  /// Tombstone horizon: the newest commit whose tombstones may have been forgotten.
   package let horizon: UInt64
 
   init(records: [StoredRecord], commit: UInt64, horizon: UInt64) {
-    // A deletion up to the horizon says nothing: others of that time are forgotten.
+    // Up to the horizon other tombstones are missing, so a reader of the store's changes learns nothing from a single one.
     self.records = records.filter { $0.value != nil || $0.revision.number > horizon }
     self.commit = max(commit, records.lazy.map(\.revision.number).max() ?? 0)
     self.horizon = horizon
   }
 
-  /// Takes what was read from a store.
+  /// Creates the contents from a store that was read.
   init(_ reading: StoreReading) {
     self.init(records: reading.records, commit: reading.report.commit.number, horizon: reading.report.tombstoneHorizon.number)
   }
 
-  /// The number of records that are not tombstones.
+  /// Number of live records, without tombstones.
   package var recordCount: Int { records.count { $0.value != nil } }
-  /// The number of tombstones.
+  /// Number of tombstones.
   package var tombstoneCount: Int { records.count - recordCount }
 
-  /// The size that a batch has at most: a record more where they are of one commit.
+  /// Size from which a batch ends after the current commit.
+  ///
+  /// A batch may be larger, because a commit is never split.
   private static let batchSize = (records: 4_096, bytes: 16 << 20)
 
-  /// Refuses contents that a store could not hold, or hold and not go on from.
-  /// - Throws: `.unsupported`.
+  /// Checks that an app could still commit to a store with these contents.
+  /// - Throws: `.unsupported` for a commit above ``RecordRules/lastCommit``.
   func checkCommit(_ path: String) throws(RepositoryError) {
     guard commit > RecordRules.lastCommit else { return }
     throw RepositoryError(
@@ -42,12 +44,14 @@ package struct StoreContents: Sendable {
       "expected commits up to \(RecordRules.lastCommit), found commit \(commit): import the values into a new store", file: path)
   }
 
-  /// The batches that bring an empty store to this state, each ending with a commit.
+  /// Returns the batches that bring an empty store to these contents.
+  ///
+  /// Each batch ends with a commit.
   func batches() -> [WriteBatch] {
     var ordered = records.sorted { ($0.revision, $0.address) < ($1.revision, $1.address) }
     if horizon > 0, let some = ordered.first {
-      // There is no call that sets the horizon. But a backend that may keep as many tombstones as there are forgets this one, which is the
-      // oldest, at its checkpoint, and remembers its revision.
+      // No call of a backend sets the horizon. But `StoreDraft` limits the number of tombstones to those in `contents`. The checkpoint then
+      // forgets this additional one, which is the oldest, and its revision becomes the horizon.
       let marker = StoredRecord(
         collection: some.collection, key: RecordKey("larder-horizon-\(UUID().uuidString)"), revision: Revision(horizon),
         schemaVersion: some.schemaVersion, value: nil)
@@ -59,8 +63,10 @@ package struct StoreContents: Sendable {
       part.append(record)
       size += record.value?.count ?? 0
       let isLast = index == ordered.count - 1
+      // Records of one commit stay in one batch, because a batch covers a range of whole commits.
       let ends = isLast || ordered[index + 1].revision != record.revision
       guard isLast || ends && (part.count >= Self.batchSize.records || size >= Self.batchSize.bytes) else { continue }
+      // The newest commit may have left no record, when later ones replaced all of its records.
       let last = isLast ? max(commit, 1) : record.revision.number
       batches.append(WriteBatch(records: part, commits: first...last))
       (part, size, first) = ([], 0, last + 1)
@@ -68,11 +74,12 @@ package struct StoreContents: Sendable {
     return batches
   }
 
-  /// Compares what a store holds with this.
-  /// - Throws: `.corrupted` where they differ.
+  /// Compares these contents with those of the store that was written.
+  /// - Throws: `.corrupted` if they differ.
   func compare(with other: StoreContents, at path: String) throws(RepositoryError) {
     let (left, right) = (Self.byAddress(records), Self.byAddress(other.records))
     let differing = left.count { right[$0.key]?.isSame(as: $0.value) != true } + right.count { left[$0.key] == nil }
+    // A store without records has had no commit, and its number is not that of the source.
     guard differing == 0, horizon == other.horizon, commit == other.commit || records.isEmpty else {
       throw RepositoryError(
         .corrupted,
@@ -87,7 +94,7 @@ package struct StoreContents: Sendable {
 }
 
 extension StoredRecord {
-  /// Whether everything of a record is as in this one.
+  /// Returns true if two records have the same address, revision, schema version and value.
   func isSame(as other: StoredRecord) -> Bool {
     address == other.address && revision == other.revision && schemaVersion == other.schemaVersion && value == other.value
   }

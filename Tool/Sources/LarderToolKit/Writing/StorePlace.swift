@@ -1,28 +1,29 @@
 internal import Foundation
 internal import Larder
 
-/// The files of a store that is replaced by another one.
+/// Files of a store that another one replaces.
 ///
-/// At every moment there is a main file of this name, and what the old store held has a name: it is linked aside first, then its main file
-/// is replaced in one step, then its journal is removed. A journal that a crash leaves beside the new main file is refused by the next
-/// open, and another run removes it.
+/// There is a main file of this name at every moment, and the old contents always have a name. The old files get a second name by hard
+/// links,
+/// the new main file is renamed into place, and the old journal is removed. If a crash leaves the old journal beside the new main file, the
+/// next opening refuses the store, and another run removes the journal.
 struct StorePlace {
   private let file: StoreFile
   private let fileSystem = POSIXFileSystem()
-  /// The endings of the files that hold what the main file does not have yet, or had before.
+  /// Endings of the files with commits that are newer than the main file, or with its previous generation.
   private static let companions = ["-journal", "-wal", "-previous"]
 
   init(of file: StoreFile) { self.file = file }
 
   private var directory: String { file.url.deletingLastPathComponent().path(percentEncoded: false) }
 
-  /// Whether there is a store, or a part of one.
+  /// Returns true if there is a store, or a part of one.
   func isTaken() throws(RepositoryError) -> Bool {
     for ending in [""] + Self.companions where try fileSystem.status(of: file.path + ending) != nil { return true }
     return false
   }
 
-  /// The locks of a store that nobody else has open.
+  /// Locks on a store that no app has open.
   struct Locks {
     fileprivate let lock: any HeldLock
     fileprivate let main: (any OpenFile)?
@@ -33,14 +34,15 @@ struct StorePlace {
     }
   }
 
-  /// Keeps apps from opening the store.
-  /// - Throws: `.locked` while one has it open.
+  /// Locks the store, so that no app can open it.
+  /// - Throws: `.locked` while an app has the store open.
   func lock() throws(RepositoryError) -> Locks {
     let lock = try fileSystem.lock(file.path + "-lock")
     do throws(RepositoryError) {
-      // Of a damaged file the kind is a guess: the lock of a database is looked for in any case.
+      // The kind of a damaged file is a guess, so the lock of a database is examined in any case.
       try StoreUse(of: file).checkDatabase()
       guard file.kind == .jsonFile else { return Locks(lock: lock, main: nil) }
+      // An app also locks its main file itself. The lock file may have been deleted by hand.
       let main = try fileSystem.open(file.path, writable: false)
       try main?.lock()
       return Locks(lock: lock, main: main)
@@ -50,7 +52,7 @@ struct StorePlace {
     }
   }
 
-  /// Returns a name for the old store that nothing has yet.
+  /// Returns an unused name for the old store, with the date and time.
   func asideName(_ now: Date, _ word: String = "replaced") -> String {
     let date = now.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: false).timeSeparator(.omitted))
     let stem = file.path + "-\(word)-\(date)Z"
@@ -62,17 +64,20 @@ struct StorePlace {
     return name
   }
 
-  /// Puts a file in the place of the store's main file, and keeps the old store under another name.
+  /// Replaces the store's main file, and keeps the old store under another name.
   func replace(with path: String, movingTo aside: String) throws(RepositoryError) {
+    // The main file comes last. If a crash comes before, the copy has no main file and is not taken for a whole store.
     for ending in Self.companions + [""] { try link(file.path + ending, to: aside + ending) }
+    // The second names must survive a power cut before the first one is replaced.
     try fileSystem.syncDirectory(directory)
     try fileSystem.rename(path, to: file.path)
+    // The new main file must be durable before the old journal goes. A power cut could otherwise leave the old main file alone.
     try fileSystem.syncDirectory(directory)
     for ending in Self.companions + ["-shm"] { try fileSystem.remove(file.path + ending) }
     try fileSystem.syncDirectory(directory)
   }
 
-  /// Gives a file a second name; does nothing where there is no file.
+  /// Adds a hard link to a file, if the file exists.
   private func link(_ path: String, to name: String) throws(RepositoryError) {
     guard try fileSystem.status(of: path) != nil, Foundation.link(path, name) != 0 else { return }
     let error = SystemCallError(call: "link", errorNumber: errno)

@@ -1,11 +1,11 @@
 internal import ArgumentParser
 internal import LarderToolKit
 
-/// The options of output that every command has.
+/// Options of the output, which every command but `dump` has.
 struct OutputOptions: ParsableArguments {
   @Flag(name: .long, help: "Write stable JSON for programs.")
   var json = false
 
-  /// The place that the command writes to.
+  /// Console with the form that the options select.
   var console: Console { Console(format: json ? .json : .text) }
 }

@@ -1,8 +1,10 @@
 package import Larder
 
-/// A condition over the fields of a record.
+/// Condition over the fields of a record, as a tree of comparisons.
 package indirect enum QueryExpression: Equatable, Sendable {
-  /// A comparison of a field with a value.
+  /// Operator that compares a field with a value.
+  ///
+  /// The raw value is its spelling in a query.
   package enum Comparison: String, Sendable, CaseIterable {
     case equal = "="
     case notEqual = "!="
@@ -21,11 +23,12 @@ package indirect enum QueryExpression: Equatable, Sendable {
   case or(QueryExpression, QueryExpression)
   case not(QueryExpression)
 
-  /// Whether a record meets the condition.
+  /// Returns whether a record meets the condition.
   ///
-  /// A field that is missing is null. Values of different kinds are unequal, and neither is less.
+  /// A missing field is null. Values of different kinds are unequal, and neither is less than the other.
   package func matches(_ value: JSONValue, of record: StoredRecord) -> Bool {
     switch self {
+    // A comparison with null must find the records that lack the field.
     case .comparison(let path, let comparison, let other): comparison.holds(path.value(in: value, of: record) ?? .null, other)
     case .oneOf(let path, let others):
       others.contains { Comparison.equal.holds(path.value(in: value, of: record) ?? .null, $0) }
@@ -37,11 +40,12 @@ package indirect enum QueryExpression: Equatable, Sendable {
 }
 
 extension QueryExpression.Comparison {
-  /// Whether the comparison of two values holds.
+  /// Returns whether the comparison holds for two values.
   func holds(_ left: JSONValue, _ right: JSONValue) -> Bool {
     switch self {
     case .equal: ValueOrder.areEqual(left, right)
     case .notEqual: !ValueOrder.areEqual(left, right)
+    // `compare` returns `nil` for values of different kinds, and then none of the four orders holds.
     case .less: ValueOrder.compare(left, right) == .less
     case .lessOrEqual: [.less, .equal].contains(ValueOrder.compare(left, right))
     case .greater: ValueOrder.compare(left, right) == .greater
@@ -58,6 +62,7 @@ extension QueryExpression.Comparison {
   }
 
   private static func contains(_ left: JSONValue, _ right: JSONValue) -> Bool {
+    // `areEqual` compares numbers by value, so that an element 1.0 contains 1.
     if let elements = left.arrayValue { return elements.contains { ValueOrder.areEqual($0, right) } }
     return texts(left, right).map { $1.isEmpty || $0.contains($1) } ?? false
   }

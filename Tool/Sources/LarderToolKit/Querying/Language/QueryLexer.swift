@@ -1,15 +1,18 @@
 internal import Foundation
 @_spi(Inspection) internal import Larder
 
-/// A reader of a query's text that cuts it into tokens.
+/// Lexer that splits the text of a query into tokens.
 struct QueryLexer {
   private let text: String
+  // An array, because a `String` finds a character by position in linear time.
   private let characters: [Character]
   private var position = 0
 
   private init(_ text: String) { (self.text, characters) = (text, Array(text)) }
 
-  /// Returns the tokens of a text, the end included.
+  /// Returns the tokens of a text.
+  ///
+  /// The last one is always `.end`.
   static func tokens(of text: String) throws(QuerySyntaxError) -> [QueryToken] {
     var lexer = QueryLexer(text)
     var tokens: [QueryToken] = []
@@ -19,6 +22,7 @@ struct QueryLexer {
 
   private var current: Character? { position < characters.count ? characters[position] : nil }
 
+  // The first match is taken, so `<=` stands before `<`, and `==` before `=`.
   private static let symbols = ["==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",", ".", ":"]
 
   private mutating func next() throws(QuerySyntaxError) -> QueryToken {
@@ -27,8 +31,10 @@ struct QueryLexer {
     guard let first = current else { return QueryToken(kind: .end, offset: start) }
     if first == "\"" || first == "'" { return QueryToken(kind: .value(try string(closedBy: first)), offset: start) }
     if first == "`" { return QueryToken(kind: .quotedName(try quotedName()), offset: start) }
+    // Only ASCII digits begin a number. Other digits, such as Arabic ones, may begin a name.
     if first.isASCII, first.isNumber || first == "-" { return QueryToken(kind: .value(try number()), offset: start) }
     if Self.isOfName(first) {
+      // A hyphen may be inside a name, because the language has no subtraction.
       while let character = current, Self.isOfName(character) || character == "-" { position += 1 }
       return QueryToken(kind: .name(String(characters[start..<position])), offset: start)
     }
@@ -47,17 +53,19 @@ struct QueryLexer {
     QuerySyntaxError(text: text, offset: offset, message: message)
   }
 
-  /// Reads a text in quotation marks, with the escapes of JSON.
+  /// Reads a text in quotation marks or apostrophes, with the escapes of JSON.
   private mutating func string(closedBy mark: Character) throws(QuerySyntaxError) -> JSONValue {
     let start = position
     position += 1
     var inside = ""
     while let character = current, character != mark {
+      // A backslash at the end of the query is taken literally, and the missing quotation mark is reported below.
       if character == "\\", position + 1 < characters.count {
         position += 1
-        // JSON has no escape for an apostrophe.
+        // JSON has no escape for an apostrophe, so `\'` loses its backslash before the JSON parser reads the text.
         inside += characters[position] == "'" ? "'" : "\\\(characters[position])"
       } else {
+        // A quotation mark between apostrophes must be escaped for the JSON parser.
         inside += character == "\"" ? "\\\"" : String(character)
       }
       position += 1
@@ -82,6 +90,7 @@ struct QueryLexer {
 
   private mutating func number() throws(QuerySyntaxError) -> JSONValue {
     let start = position
+    // Letters are read too, so that `4abc` is one bad number and not a number followed by a name.
     while let character = current, character.isASCII, character.isLetter || character.isNumber || "+-.".contains(character) {
       position += 1
     }

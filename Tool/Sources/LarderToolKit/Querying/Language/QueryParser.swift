@@ -1,6 +1,6 @@
 internal import Larder
 
-/// A parser of conditions, sort orders and lists of fields.
+/// Recursive-descent parser of conditions, sort orders and field lists.
 package struct QueryParser {
   private let text: String
   private let tokens: [QueryToken]
@@ -32,7 +32,7 @@ package struct QueryParser {
     return QueryOrder(path: path, isDescending: isDescending)
   }
 
-  /// Parses fields separated by commas.
+  /// Parses a list of fields that are separated by commas.
   package static func fields(_ text: String) throws(QuerySyntaxError) -> [FieldPath] {
     var parser = try QueryParser(text)
     var paths = [try parser.path()]
@@ -43,9 +43,10 @@ package struct QueryParser {
 
   // MARK: Tokens
 
+  // The last token is the end. Reading behind it gives it again.
   private var current: QueryToken { tokens[min(position, tokens.count - 1)] }
 
-  /// Makes an error at the current token.
+  /// Creates an error at the current token.
   private func error(_ expected: String, hint: String = "") -> QuerySyntaxError {
     QuerySyntaxError(text: text, offset: current.offset, message: "\(expected), found \(current.description)\(hint)")
   }
@@ -63,6 +64,7 @@ package struct QueryParser {
   }
 
   private func expectEnd(_ expected: String) throws(QuerySyntaxError) {
+    // Without this check, everything after a complete condition would be ignored.
     guard current.kind == .end else { throw error("expected \(expected)") }
   }
 
@@ -74,13 +76,16 @@ package struct QueryParser {
     return left
   }
 
+  // `and` binds closer than `or`, and `not` closer than both, as in SQL.
   private mutating func conjunction() throws(QuerySyntaxError) -> QueryExpression {
     var left = try negation()
     while skip(word: "and") { left = .and(left, try negation()) }
     return left
   }
 
-  /// The deepest nesting of parentheses and negations: each is a call of its own here.
+  /// Maximum nesting of parentheses and negations.
+  ///
+  /// Each level is a recursive call, and an unlimited depth overflows the stack.
   private static let depthLimit = 100
 
   private mutating func negation() throws(QuerySyntaxError) -> QueryExpression {
@@ -101,6 +106,7 @@ package struct QueryParser {
     if skip(word: "in") { return .oneOf(path, try values()) }
     let comparison: QueryExpression.Comparison
     switch current.kind {
+    // `==` and `<>` are second spellings, and have no raw value of their own.
     case .symbol("=="): comparison = .equal
     case .symbol("<>"): comparison = .notEqual
     case .symbol(let symbol):
@@ -136,6 +142,7 @@ package struct QueryParser {
       position += 1
       return constant
     }
+    // A name in the place of a value is usually a text without quotation marks.
     var hint = ""
     if case .name(let name) = current.kind { hint = "; a text stands in quotation marks: \"\(name)\"" }
     throw error("expected a value", hint: hint)
@@ -150,6 +157,7 @@ package struct QueryParser {
       if skip(".") {
         steps.append(try member())
       } else if skip("[") {
+        // A negative position is refused here, because it would be null in every record.
         guard case .value(let value) = current.kind, let index = value.intValue, index >= 0 else {
           throw error("expected the position of an element")
         }
@@ -161,6 +169,7 @@ package struct QueryParser {
       }
     }
     let path = FieldPath(steps: steps)
+    // Refused while parsing, so that the error points at the field.
     guard !path.isUnknown else {
       throw QuerySyntaxError(
         text: text, offset: start.offset, message: "expected a field, or \(FieldPath.ownNames) of the record, found \"\(path.text)\"")

@@ -1,14 +1,15 @@
-/// The place and kind of a mistake in the text of a query.
+/// Mistake in the text of a query, with its position.
 package struct QuerySyntaxError: Error, Equatable, CustomStringConvertible {
-  /// The text.
+  /// Text of the query.
   let text: String
-  /// The number of characters before the mistake.
+  /// Number of characters before the mistake.
   let offset: Int
-  /// The mistake: expected, found, and what to do.
+  /// Description of the mistake in the form "expected …, found …", with a hint.
   package let message: String
 
-  /// The message, then the text with a caret under the mistake.
+  /// The message, followed by the text with a caret under the mistake.
   package var description: String {
+    // A wide character takes two columns of the terminal, so the caret is placed by columns.
     let space = text.prefix(offset).reduce(0) { $0 + TerminalText.width(of: String($1)) }
     return "\(message)\n  \(TerminalText.escaped(text))\n  \(String(repeating: " ", count: space))^"
   }

@@ -1,10 +1,10 @@
 internal import Larder
 
-/// A token of a query's text.
+/// Token of a query's text, with its position.
 struct QueryToken: Equatable {
   enum Kind: Equatable {
     case name(String)
-    /// A name in backticks, which is never a word of the language.
+    /// A name in backticks, which is never a keyword.
     case quotedName(String)
     case value(JSONValue)
     case symbol(String)
@@ -12,13 +12,15 @@ struct QueryToken: Equatable {
   }
 
   let kind: Kind
-  /// The number of characters before it.
+  /// Number of characters before the token.
   let offset: Int
 
-  /// The word in small letters; `nil` for anything but a plain name.
+  /// The name in lower case, to compare with keywords.
+  ///
+  /// `nil` for every token but a name without backticks.
   var word: String? { if case .name(let name) = kind { name.lowercased() } else { nil } }
 
-  /// The token in words, for errors.
+  /// Description of the token, for errors.
   var description: String {
     switch kind {
     case .name(let name), .quotedName(let name): "\"\(name)\""

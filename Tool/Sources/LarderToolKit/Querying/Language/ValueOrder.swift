@@ -1,16 +1,20 @@
 internal import Larder
 
-/// The order of JSON values.
+/// Order and equality of JSON values.
 enum ValueOrder {
   enum Order { case less, equal, greater }
 
-  /// Whether two values are equal; numbers by what they mean, so that 1 is 1.0.
+  /// Returns whether two values are equal.
+  ///
+  /// Numbers are compared by value, so that 1 equals 1.0.
   static func areEqual(_ left: JSONValue, _ right: JSONValue) -> Bool {
     if left.numberValue != nil, right.numberValue != nil { return compare(left, right) == .equal }
     return left == right
   }
 
-  /// Returns the order of two values of one kind; `nil` where they have none.
+  /// Returns the order of two numbers, texts or truth values.
+  ///
+  /// `nil` for values of different kinds, and for all others.
   static func compare(_ left: JSONValue, _ right: JSONValue) -> Order? {
     switch (left, right) {
     case (.number(let left), .number(let right)): compare(left, right)
@@ -22,6 +26,7 @@ enum ValueOrder {
 
   /// Returns the order of any two values, for sorting: null, truth values, numbers, texts, arrays, objects.
   static func sorting(_ left: JSONValue, _ right: JSONValue) -> Order {
+    // A sort needs an order of any two values, also where a comparison in a condition has none.
     compare(left, right) ?? order(rank(left), rank(right))
   }
 
@@ -37,7 +42,7 @@ enum ValueOrder {
   }
 
   private static func compare(_ left: JSONNumber, _ right: JSONNumber) -> Order {
-    // No digit of an integer is lost.
+    // A `Double` holds integers exactly only up to 2⁵³.
     if let left = left.exactly(Int128.self), let right = right.exactly(Int128.self) { return order(left, right) }
     return order(left.doubleValue, right.doubleValue)
   }

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Larder
 internal import LarderToolKit
 
-/// The command that compares two stores.
+/// Command `diff`, which compares two stores, or a store and a dump.
 struct Diff: OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show the records that differ between two stores, or a store and a dump.",
@@ -28,9 +28,11 @@ struct Diff: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let (old, new) = (try ComparedRecords(path: first), try ComparedRecords(path: second))
+    // A mistyped collection would select no record on either side, and the two would count as equal.
     try ComparedRecords.check(collections, old, new)
     let differences = RecordDifference.all(between: old, and: new, collections: Set(collections), includesRevisions: revisions)
     for difference in differences { try console.write(DifferenceAnswer(difference, hasValues: values)) }
+    // The exit code is that of diff(1), so that a script can test for equality.
     return differences.isEmpty ? .success : .negative
   }
 }

@@ -3,7 +3,7 @@ internal import Foundation
 internal import Larder
 internal import LarderToolKit
 
-/// The command that shows records by key.
+/// Command `get`, which shows records by key.
 struct Get: OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show the JSON of records by their keys.",
@@ -31,6 +31,7 @@ struct Get: OutputCommand {
     let lookup = try RecordLookup(StoreReading(path: store), collection: collection)
     var status = ExitStatus.success
     for key in keys {
+      // A missing key is reported and does not end the command, so that the other keys are still shown.
       guard let record = lookup.record(key), record.value != nil else {
         console.note(Self.absence(key, lookup.record(key)))
         status = .negative
@@ -43,6 +44,7 @@ struct Get: OutputCommand {
 
   private static func absence(_ key: String, _ tombstone: StoredRecord?) -> String {
     let key = TerminalText.escaped(key)
+    // A tombstone has the commit of the deletion, which helps to find the cause in `history`.
     guard let tombstone else { return "larder: there is no record \"\(key)\"" }
     return "larder: the record \"\(key)\" was deleted by commit \(tombstone.revision)"
   }

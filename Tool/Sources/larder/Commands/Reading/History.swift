@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Larder
 internal import LarderToolKit
 
-/// The command that lists the commits that a store still knows.
+/// Command `history`, which lists the changes that a store's files still record.
 struct History: OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "List the changes that a store still knows, the newest first.",
@@ -21,18 +21,22 @@ struct History: OutputCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
+    // A negative number would trap in `prefix`.
     guard (limit ?? 0) >= 0 else { throw ValidationError("expected a limit of at least 0") }
   }
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let history = try StoreHistory(StoreFile(path: store), limit: limit)
+    // One object for each line, so that a program can read a long history without holding all of it.
     if console.format == .json {
       for line in history.jsonLines { try console.write(line: line) }
       return .success
     }
+    // A table without rows would be a line of titles.
     if !history.changes.isEmpty {
       for line in history.table.lines(width: console.width) { try console.write(line: line) }
     }
+    // The remark goes to the standard error, and belongs after the list if both are shown on one terminal.
     try console.flush()
     console.note(history.remark)
     return .success

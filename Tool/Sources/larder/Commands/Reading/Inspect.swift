@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Larder
 internal import LarderToolKit
 
-/// The command that shows everything about a store but its records.
+/// Command `inspect`, which describes a store without showing a record.
 struct Inspect: OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show a store's identity, counts, sizes, files, journal and locks.",
@@ -21,6 +21,7 @@ struct Inspect: OutputCommand {
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let summary = try StoreSummary(path: store)
     try console.write(SummaryAnswer(summary))
+    // Files and locks were shown all the same. The exit code says that the rest is missing.
     return summary.failure == nil ? .success : .refused
   }
 }

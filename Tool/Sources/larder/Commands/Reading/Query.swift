@@ -3,7 +3,7 @@ internal import Foundation
 internal import Larder
 internal import LarderToolKit
 
-/// The command that finds records by their fields.
+/// Command `query`, which selects records by their fields.
 struct Query: OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Find records of a collection by their fields.",
@@ -22,6 +22,7 @@ struct Query: OutputCommand {
   var store: String
   @Argument(help: "The name of the collection.")
   var collection: String
+  // `where` is a keyword of Swift, so the property has another name than its option.
   @Option(name: .customLong("where"), help: ArgumentHelp("A condition; of several, all must be met.", valueName: "condition"))
   var conditions: [String] = []
   @Option(help: ArgumentHelp("A field to sort by, the largest first with :desc; the first one given counts most.", valueName: "field"))
@@ -39,8 +40,10 @@ struct Query: OutputCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
+    // Negative numbers would trap in `prefix` and `dropFirst`.
     guard (limit ?? 0) >= 0, offset >= 0 else { throw ValidationError("expected a limit and an offset of at least 0") }
     do {
+      // Conditions are parsed here too, so that a mistake ends with exit code 64 before the store is read.
       _ = try query()
     } catch {
       throw ValidationError(error.description)
@@ -61,12 +64,15 @@ struct Query: OutputCommand {
     do throws(QuerySyntaxError) {
       query = try self.query()
     } catch {
+      // Not reached, because `validate` has parsed the same texts.
       throw RepositoryError(.unsupported, error.description)
     }
     let records = try StoreReading(path: store).records(of: collection)
+    // A mistyped field would be null in every record, and the result would be empty without an error.
     if !missingOk { try query.checkFields(in: records, of: collection) }
     let result = query.run(records)
     if array {
+      // `write(bytes:)` does not escape control characters, unlike `write(line:)`.
       let lines = result.jsonLines.map(TerminalText.escapedJSON)
       try console.write(bytes: Data("[\(lines.joined(separator: ",\n"))]\n".utf8))
     } else if console.format == .json {
@@ -74,7 +80,9 @@ struct Query: OutputCommand {
     } else if result.count > 0 {
       for line in result.table.lines(width: console.width) { try console.write(line: line) }
     }
+    // Only for people. A script gets an empty output.
     if result.count == 0, console.isTerminal { console.note("no records") }
+    // Records that count as null may be missing from the result, which must not go unnoticed.
     if result.unreadable > 0 {
       console.note("larder: \(counted(result.unreadable, "value")) of the collection cannot be read as JSON, and counted as null")
     }

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Larder
 internal import LarderToolKit
 
-/// The command that checks stores.
+/// Command `verify`, which checks stores.
 struct Verify: OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Check everything in stores, and say of each whether it is sound.",
@@ -21,6 +21,7 @@ struct Verify: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     var status = ExitStatus.success
+    // A damaged store does not end the command. The exit code is that of the worst store.
     for store in stores {
       let verdict = StoreVerdict(ofStoreAt: store)
       try console.write(verdict)

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Larder
 internal import LarderToolKit
 
-/// The command that makes a backup.
+/// Command `backup`, which copies a store to a file of the same kind.
 struct BackupCommand: OutputCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
@@ -28,7 +28,9 @@ struct BackupCommand: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let source = try StoreFile(path: store)
+    // A name without a known ending gets the kind of the source, because a backup never changes the kind.
     let answer = try StoreBackup(of: source, to: StoreFile(newAt: to, like: source), isDry: dryRun)
+    // A failure of the output after this point must not look like a backup that was refused.
     try console.write(answer, hasChanged: !dryRun)
     return .success
   }

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Larder
 internal import LarderToolKit
 
-/// The command that copies a store to one of the other kind.
+/// Command `convert`, which copies a store to a new one of either kind.
 struct ConvertCommand: OutputCommand {
   static let configuration = CommandConfiguration(
     commandName: "convert",
@@ -27,6 +27,7 @@ struct ConvertCommand: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let answer = try ProgressLine.counting("writing") { advance throws(RepositoryError) in
+      // The kind of the target is never taken from the source. It must be in the name or in `--kind`.
       try Conversion(of: StoreFile(path: store), to: target.file(), isDry: dryRun, advance)
     }
     try console.write(answer, hasChanged: !dryRun)

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Larder
 internal import LarderToolKit
 
-/// The command that imports another program's data.
+/// Command `import`, which writes another program's data to a collection.
 struct ImportCommand: OutputCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
@@ -43,6 +43,7 @@ struct ImportCommand: OutputCommand {
   @Option(name: .long, help: "The type of the ids: text, integer or uuid; by default the one that all ids have.")
   var idType: IDType?
 
+  // `--version` prints the version of the tool.
   @Option(name: .customLong("schema-version"), help: "The schema version that the values have.")
   var version = 1
 
@@ -62,8 +63,10 @@ struct ImportCommand: OutputCommand {
     (options.idType, options.version, options.isText) = (idType, version, text)
     (options.duplicates, options.isDry) = (duplicates, dryRun)
     let answer = try ProgressLine.counting("importing") { advance throws(RepositoryError) in
+      // An existing store is recognised by its bytes, so the ending of its name does not matter.
       try RecordImport(kind, source, to: StoreFile.existingOrNew(at: to, kind: nil), options, advance)
     }
+    // A part may have been committed, so an output that fails must not look like a refusal.
     try console.write(answer, hasChanged: !dryRun)
     return answer.status
   }

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Larder
 internal import LarderToolKit
 
-/// The command that loads a dump.
+/// Command `load`, which writes the records of a dump to a new or an existing store.
 struct LoadCommand: OutputCommand {
   static let configuration = CommandConfiguration(
     commandName: "load",
@@ -31,9 +31,11 @@ struct LoadCommand: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let answer = try ProgressLine.counting("loading") { advance throws(RepositoryError) in
+      // An existing store is recognised by its bytes, and `--kind` is only for a new one.
       try RecordLoading(dump: dump, to: try target.fileOfLoading(), isDry: dryRun, advance)
     }
     try console.write(answer, hasChanged: !dryRun)
+    // `.incomplete` after a failure in the middle. The same command continues it.
     return answer.status
   }
 }

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Larder
 internal import LarderToolKit
 
-/// The command that saves what is left of a damaged store.
+/// Command `repair`, which writes the whole records of a damaged store to a new one.
 struct RepairCommand: OutputCommand {
   static let configuration = CommandConfiguration(
     commandName: "repair",
@@ -24,12 +24,14 @@ struct RepairCommand: OutputCommand {
 
   @OptionGroup var target: TargetOptions
 
+  // Off by default, because keys can be personal data and reports of damage are sent to others.
   @Flag(name: .long, help: "Show the keys of records, not only their hashes.")
   var showKeys = false
 
   @Flag(name: .long, help: "Take a journal, too, that does not continue the JSON file.")
   var anyJournal = false
 
+  // A row's checksum covers the name of its collection. If the name is lost, only this option makes the rows verifiable.
   @Option(name: .long, help: "The name of a collection, in case the database has lost it.")
   var collection: [String] = []
 
@@ -43,8 +45,10 @@ struct RepairCommand: OutputCommand {
     (options.takesAnyJournal, options.collections, options.showsKeys, options.isDry) = (anyJournal, collection, showKeys, dryRun)
     let source = try StoreFile(path: store)
     let repair = try ProgressLine.counting("writing") { advance throws(RepositoryError) in
+      // Without `--kind` or a known ending, the new store is of the damaged one's kind.
       try Repair(of: source, to: try target.file(like: source), options, advance)
     }
+    // A repair that saves nothing writes no file.
     try console.write(repair, hasChanged: !dryRun && repair.status != .refused)
     return repair.status
   }

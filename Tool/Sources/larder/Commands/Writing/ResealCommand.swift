@@ -3,7 +3,7 @@ internal import Foundation
 internal import Larder
 internal import LarderToolKit
 
-/// The command that takes over a JSON file that was edited by hand.
+/// Command `reseal`, which accepts the changes that a person has made in a JSON file.
 struct ResealCommand: OutputCommand {
   static let configuration = CommandConfiguration(
     commandName: "reseal",
@@ -23,6 +23,7 @@ struct ResealCommand: OutputCommand {
   @Argument(help: ArgumentHelp("The JSON file.", valueName: "store"), completion: .file())
   var store: String
 
+  // Not the default, because differences can be damage, and new checksums would hide it.
   @Flag(name: .long, help: "Take the differences over.")
   var accept = false
 
@@ -36,6 +37,7 @@ struct ResealCommand: OutputCommand {
     options.isAccepted = accept
     if let original { options.original = try StoreFile(path: original) }
     let answer = try Resealing(of: StoreFile(path: store), options, now: Date())
+    // `--accept` without a difference writes nothing.
     try console.write(answer, hasChanged: answer.isWritten)
     return answer.status
   }

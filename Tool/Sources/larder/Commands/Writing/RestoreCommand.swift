@@ -3,7 +3,7 @@ internal import Foundation
 internal import Larder
 internal import LarderToolKit
 
-/// The command that restores a backup.
+/// Command `restore`, which puts a backup in the place of a store.
 struct RestoreCommand: OutputCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",
@@ -22,6 +22,7 @@ struct RestoreCommand: OutputCommand {
   @Option(name: .long, help: ArgumentHelp("The store.", valueName: "store"), completion: .file())
   var to: String
 
+  // Required to replace a store, so that a wrong path does not exchange another one.
   @Flag(name: .long, help: "Keep the store that is there under another name.")
   var replace = false
 
@@ -32,8 +33,10 @@ struct RestoreCommand: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let source = try StoreFile(path: backup)
+    // The store to replace may be damaged or missing, which is a usual reason for a restore.
     let target = try StoreFile.replaced(at: to, by: source)
     let answer = try StoreRestoration(of: source, to: target, replaces: replace, isDry: dryRun, now: Date())
+    // Exit code 3 instead of 2 if the output fails now, because the store was replaced.
     try console.write(answer, hasChanged: !dryRun)
     return .success
   }
