@@ -1,12 +1,12 @@
 public import Foundation
 public import Larder
 
-/// A value that lost against another one when a record was merged, kept so that the user can have it back.
+/// A value that lost in a merge, kept so that the user can restore it.
 ///
-/// It is also the note of a record that a unique index finds equal to another one. Then ``duplicateOf`` names the other one, and nothing
-/// has lost.
+/// Read these records from ``SyncEngine/conflicts``, and delete a record there when it is no longer needed. A conflict also reports a
+/// record that a unique index finds equal to another one. Then ``duplicateOf`` names the other record, and no value was lost.
 public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
-  /// The identity of the entry.
+  /// Identifier of the conflict.
   public var id: UUID
   /// The scope of the record.
   public var scope: String
@@ -14,78 +14,81 @@ public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
   public var collection: String
   /// The text of the record's key.
   public var recordID: String
-  /// The members that were not taken, as JSON, by their names.
+  /// Losing members, as JSON, by their names.
   ///
-  /// The whole value has an empty name where the record was deleted. There are no members where another device undid a deletion of this
-  /// one, and where ``duplicateOf`` names a record. A device cannot tell an edit that undoes a deletion from an ordinary insertion of a
-  /// record with the same id: both are listed.
+  /// The whole value has an empty name if the record was deleted. There are no members if another device undid a deletion by this one, or
+  /// if ``duplicateOf`` names a record. A device cannot distinguish an edit that undoes a deletion from a new record with the same id. Both
+  /// are listed.
   public var lost: [String: String]
   /// Whether the lost value is of this device.
   public var isLocal: Bool
-  /// The time of the merge, by this device's clock.
+  /// Time of the merge, by this device's clock.
   public var date: Date
-  /// The text of the key of another record with the same values in the unique index ``index``; `nil` for a value that has lost.
+  /// Key, as text, of another record with the same values in the unique index ``index``, or `nil` for a lost value.
   ///
-  /// Both records are stored, and in `OpenReport.duplicates` when the store is opened, until the app deletes or changes one.
+  /// Both records stay stored until the app deletes or changes one, and are in `OpenReport.duplicates` when the store is opened.
   public var duplicateOf: String?
-  /// The name of the unique index that finds the record equal to ``duplicateOf``; `nil` without that.
+  /// Name of the unique index that finds the record equal to ``duplicateOf``, or `nil` without one.
   public var index: String?
 }
 
 /// An edit that the server has refused, or that could not be merged.
 ///
-/// The record keeps the edit and is not sent until it is edited again, retried or reverted; what comes after it goes on.
+/// The record keeps the edit. It is not sent until the user edits it again, or until you call ``SyncEngine/retry(_:)`` or
+/// ``SyncEngine/revert(_:)``. Other edits are sent meanwhile.
 public struct SyncRejection: Codable, Identifiable, Sendable, Hashable {
-  /// The collection and the key of the record.
+  /// Collection and key of the record.
   public var id: String
-  /// The scope of the record; `nil` where an app before this one has noted the rejection.
+  /// Scope of the record, or `nil` if an earlier version of the app has stored the rejection.
   public var scope: String?
   /// The collection of the record.
   public var collection: String
   /// The text of the record's key.
   public var recordID: String
-  /// The reason as a code.
+  /// Reason as a code.
   ///
   /// Codes of the device:
-  /// - `mergeFailed`: the merge threw, or made a record that the type does not read or a limit of the store does not take.
-  /// - `newerSchema`: a newer app has written the record.
-  /// - `notOpen`: the repository of the record was not open.
-  /// - `noScope`: the record has no valid scope.
-  /// - `forbidden`: the scope may only be read.
-  /// - `conflict`: the server has another record, and the scope may only be written; or the server says twice that the record has changed,
-  ///   and sends nothing newer.
-  /// - `tooLarge`: the record is over a limit of the server or of the store. One of the server is stored and cannot be read.
-  /// - `upgradeRequired`: the scope takes only records of a newer version of the app. The edit goes with the first such app.
-  /// - `malformed`: a record of this device or of the server breaks a bound of the wire. Of the server's record nothing was stored.
+  /// - `mergeFailed`: The merge threw an error, or its result cannot be read by the type or is over a limit of the store.
+  /// - `newerSchema`: A newer app has written the record.
+  /// - `notOpen`: The repository of the record was not open.
+  /// - `noScope`: The record has no valid scope.
+  /// - `forbidden`: The scope may only be read.
+  /// - `conflict`: The server has another record and the scope may only be written, or the server reports a conflict twice and sends no
+  ///   newer record.
+  /// - `tooLarge`: The record is over a limit of the server or of the store. If it is the server's record, it is stored and cannot be read.
+  /// - `upgradeRequired`: The scope accepts only records of a newer version of the app. The first such app sends the edit.
+  /// - `malformed`: A record of this device or of the server breaks a bound of the wire. The server's record was not stored.
   ///
   /// Any other code is one of the server, cut after 64 bytes.
   public var code: String
-  /// The reason in words, cut after 1,024 bytes and without control characters.
+  /// Reason in words, cut after 1,024 bytes and without control characters.
   public var detail: String
-  /// The time of the refusal, by this device's clock.
+  /// Time of the refusal, by this device's clock.
   public var date: Date
 }
 
 extension SyncEngine {
   /// Sends a rejected edit again with the next exchange.
   ///
-  /// - Throws: the errors of storage.
+  /// - Throws: The errors of storage.
   public func retry(_ rejection: SyncRejection) async throws(RepositoryError) {
     try await resolve([rejection]) { (ledger, key, entry, pending) throws(RepositoryError) in
       entry.decideFailedMerge()
       entry.edits?.isParked = false
       try pending.keep(entry.stored, for: key, in: ledger.records)
     }
+    // Of all scopes: a rejection of an earlier version of the app names none.
     for alarm in alarms.values { alarm.raise() }
   }
 
-  /// Gives a rejected edit up: the record becomes what the server has.
+  /// Discards a rejected edit, so that the record becomes that of the server.
   ///
-  /// - Throws: the errors of storage.
+  /// - Throws: The errors of storage.
   public func revert(_ rejection: SyncRejection) async throws(RepositoryError) {
     try await resolve([rejection]) { (ledger, key, entry, pending) throws(RepositoryError) in
       guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { return }
       let held = entry.edits?.held
+      // A held value is newer than the base, and pages do not bring it again.
       let base = held?.value ?? entry.edits?.base
       if let held { entry.revision = held.revision }
       entry.edits = nil
@@ -95,7 +98,7 @@ extension SyncEngine {
     refreshStatus()
   }
 
-  /// Removes refusals, and does something with the edits of each, in one write.
+  /// Removes rejections and calls `body` with the entry of each that is still parked, in one write.
   func resolve(
     _ rejections: [SyncRejection],
     _ body: @escaping @Sendable (Ledger, RecordKey, inout SyncEntry, inout PendingState) throws(RepositoryError) -> Void
@@ -105,6 +108,7 @@ extension SyncEngine {
       for rejection in rejections {
         let key = RecordKey(rejection.id)
         try pending.delete(rejection.id, in: ledger.rejected)
+        // The user may have edited the record since the rejection was read.
         guard var entry = try ledger.entry(key, in: pending), entry.edits?.isParked == true else { continue }
         try body(ledger, key, &entry, &pending)
       }

@@ -1,14 +1,19 @@
 internal import Foundation
 internal import Larder
 
-// One exchange of one scope: push what is dirty, pull what is new, until there is neither.
+// One exchange of one scope: rounds of a push and a pull, until there is nothing left to send or receive.
 
 extension SyncEngine {
-  /// The most rounds of one exchange that leave as much to send as there was: other devices may write faster than this one merges.
+  /// Largest number of rounds without progress in one exchange.
+  ///
+  /// Other devices may write faster than this one merges.
   static let roundLimit = 64
-  /// The most times that one exchange begins a full pass: a server that contradicts itself must not keep the device busy for ever.
+  /// Largest number of full passes that one exchange starts.
+  ///
+  /// A server that contradicts itself must not keep the device busy for ever.
   static let passLimit = 16
 
+  /// Exchanges one scope, until there is nothing left to send or receive.
   func exchange(_ ledger: Ledger) async throws {
     progress[ledger.scope] = ExchangeProgress()
     refusals[ledger.scope] = ExchangeRefusals()
@@ -17,11 +22,11 @@ extension SyncEngine {
     try await retryForbidden(ledger)
     var (rounds, least, passes, mayRead) = (0, Int.max, 0, true)
     while rounds < Self.roundLimit {
-      // A pull never waits for a push: what cannot be sent holds up nothing that comes, and the page tells whether it was taken after all.
+      // The pull comes even after a refused push. A refusal must not block incoming data, and the page shows whether the push was accepted.
       let refusal = try await push(ledger, mayRead: mayRead)
       do { if mayRead { try await pull(ledger, &passes) } } catch SyncProblem.forbidden {
         mayRead = false
-        // A scope that may be neither read nor written keeps its edits.
+        // If the scope may be neither read nor written, no edit is parked, that is, set aside for the user. The edits wait for the rights.
         guard refusal?.problem != .forbidden, try await mayWriteAlone(ledger) else { throw SyncProblem.forbidden }
       }
       if let refusal {
@@ -31,14 +36,15 @@ extension SyncEngine {
       let left = try await unsentCount(ledger)
       if left > 0, let refusals = refusals[ledger.scope], refusals.isExhausted, let problem = refusals.problem { throw problem }
       if left == 0 {
-        // A scope that was read before may not be read any more: what was unsent is sent, and the app is to know.
+        // The scope could be read before. Its edits were sent, but the app must learn that nothing is received any more.
         if !mayRead, try ledger.state(in: store.stored)?.checkpoint ?? 0 > 0 { throw SyncProblem.forbidden }
         return
       }
+      // Only rounds without progress count, so that an outbox of any size is sent in one exchange.
       rounds = left < least ? 0 : rounds + 1
       least = min(least, left)
     }
-    // The user has written as fast as it was sent: what is left is for the next exchange.
+    // The user edits as fast as the edits are sent. The next exchange sends the rest.
     if progress[ledger.scope]?.pushed ?? 0 > 0 {
       alarms[ledger.scope]?.raise()
       return
@@ -47,12 +53,12 @@ extension SyncEngine {
       "\(rounds) rounds have left as much to send as there was; others may write faster than this device merges.")
   }
 
-  /// The most conflicts that the store keeps.
+  /// Largest number of stored conflicts.
   static let conflictLimit = 1_000
 
-  /// Removes conflicts beyond the limit: the oldest of those that hold no value, and then the oldest of the others.
+  /// Removes conflicts over the limit: first the oldest without a value, then the oldest others.
   ///
-  /// What is told of deletions and duplicates can be seen in the records; of a value that has lost, there is no other copy.
+  /// The records still show undone deletions and duplicates. A lost value has no other copy.
   private func forgetOldConflicts() async throws(RepositoryError) {
     let excess = conflicts.snapshot.count - Self.conflictLimit
     guard excess > 0 else { return }
@@ -63,15 +69,17 @@ extension SyncEngine {
     }
   }
 
-  /// Returns whether a scope that may not be read may be one that is only written: there is something to send, or was.
+  /// Returns true if a scope that may not be read may be write-only, because there are or were edits to send.
   private func mayWriteAlone(_ ledger: Ledger) async throws -> Bool {
     if try await unsentCount(ledger) > 0 { return true }
     guard let state = try ledger.state(in: store.stored) else { return false }
+    // A checkpoint shows that the scope could be read once, so that the missing right is news for the app.
     return state.seq > 0 && state.checkpoint == 0
   }
 
-  /// Returns the number of records that are to be sent, those in flight included.
+  /// Returns the number of records to send, plus one for a push in flight.
   func unsentCount(_ ledger: Ledger) async throws -> Int {
+    // In a write, since the index is then as new as the newest commit.
     let (dirtyCount, flight) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       (dirty.count(of: ledger.scope), try ledger.state(in: pending)?.flightCount)
     }
@@ -79,7 +87,7 @@ extension SyncEngine {
     return dirtyCount + (flight == nil ? 0 : 1)
   }
 
-  /// Makes the state of a scope that is new, and begins a full pass where a collection has come to be synced.
+  /// Creates the state of a new scope, and starts a full pass if a collection was added to the synced ones.
   func prepare(_ ledger: Ledger) async throws {
     let names = store.recordTriggers.filter { $0.value is any SyncedCollection }.map(\.key).sorted()
     try await store.writeStored { (pending) throws(RepositoryError) in
@@ -90,6 +98,7 @@ extension SyncEngine {
       guard !added.isEmpty || isNewApp || pending.stored(RecordKey(ledger.scope), in: ledger.scopes) == nil else { return }
       for name in added { try ledger.adopt(name, in: &pending) }
       state.collections = (state.collections + added).sorted()
+      // Earlier pages left the records of the added collection out.
       if !added.isEmpty, state.checkpoint > 0 || state.pass != nil { state.beginPass(horizon: nil) }
       try ledger.store(state, in: &pending)
     }
@@ -97,22 +106,23 @@ extension SyncEngine {
     if prepared.count == ledgers.count { isNoted = true }
   }
 
-  /// Sends one push, if there is something to send.
-  /// - Parameter mayRead: Whether the scope may be read, as far as is known. Where it may not, the first push names no history, and
+  /// Sends one push, unless there are no edits to send.
+  ///
+  /// - Parameter mayRead: Whether the scope may be read, as far as the exchange has found. If not, the first push names no history, and
   ///   conflicts cannot be merged.
-  /// - Returns: The push that the server does not take, and why.
+  /// - Returns: The push that the server refuses as a whole, with the reason, or `nil`.
   private func push(_ ledger: Ledger, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
     let (most, oversized) = (full[ledger.scope], refusals[ledger.scope]?.oversized ?? [])
     let (state, isDivided, needsRoom) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
-      // The history is learned first, so that no push can be taken by a server that came back without what it is about.
+      // The history is learned first. A restored server could otherwise accept a push based on records that it has lost.
       guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else {
         return (state, false, true)
       }
       let limit = Ledger.recordLimit
       let room = Ledger.Room(most: min(most ?? limit, state.recordLimit ?? limit), oversized: oversized)
       if most != nil || !oversized.isEmpty {
-        // Of all edits, since those that make room, or need none, may be behind any number of others.
+        // All edits are searched, since deletions and smaller values may be behind any number of others.
         let all = dirty.next(of: ledger.scope, limit: .max, in: pending).keys
         let found = try ledger.freeze(all, limit: limit, room: room, onlySmaller: oversized.isEmpty, state, in: &pending)
         if found.state.flight != nil || !oversized.isEmpty { return (found.state, found.isDivided, !oversized.isEmpty) }
@@ -132,7 +142,8 @@ extension SyncEngine {
     refreshStatus()
     let reply: SyncPushReply
     do {
-      // The clock is that of the sending: the server takes from it how old the edits are, and a push may have waited for hours.
+      // The time of sending and not of building the push. The server computes the age of the edits from it, and a push may have waited for
+      // hours.
       var sent = flight
       sent.clock = clock.now.milliseconds
       reply = try await transport.push(sent, to: ledger.scope)
@@ -141,8 +152,9 @@ extension SyncEngine {
       switch problem {
       case .history(let history) where mayRead: try await beginHistory(history, ledger)
       case .history(let history):
-        // Nothing can be read that would show what the server has lost: what is unsent is sent to the new history.
+        // Nothing can be read that would show which records the server has lost, so all unsent edits are sent to the new history.
         try await store.writeStored { (pending) throws(RepositoryError) in try ledger.begin(history, in: &pending) }
+      // The server has other pushes under this device's name: the store was copied or restored.
       case .gap: try await change(ledger) { $0.becomeNewDevice() }
       default: return (flight, problem)
       }
@@ -151,17 +163,19 @@ extension SyncEngine {
     let now = clock.now.milliseconds
     let repeated = refusals[ledger.scope]?.note(conflictsOf: flight, reply.receipt) ?? []
     try await store.writeStored { (pending) throws(RepositoryError) in
+      // A page may have settled the push during the request.
       guard var state = try ledger.state(in: pending), state.flight?.token == flight.token else { return }
-      // Bounded, as the device's own clock is.
+      // Bounded like the device's own clock, so that the difference cannot overflow.
       state.skew = max(0, min(reply.now, Date.latestMilliseconds)) - now
       var next = try ledger.settle(reply.receipt, state, mayRead: mayRead, repeated: repeated, in: &pending) ?? state
+      // The receipt is of another push: a copy of the store uses the same device name.
       if next.flight != nil { next.becomeNewDevice() }
       if next.history == nil { next.history = reply.history }
       try ledger.store(next, in: &pending)
       try ledger.noteDuplicates(in: &pending)
     }
     if let most = full[ledger.scope] {
-      // A push that needs no room, or of which nothing was accepted, does not show that there is room.
+      // A push without growing records, or without an accepted one, does not show that the server has room.
       let hasStored =
         needsRoom
         && zip(flight.groups, reply.receipt.outcomes).contains { group, outcome in
@@ -175,29 +189,29 @@ extension SyncEngine {
     return nil
   }
 
-  /// Gives up a push that the server does not take as a whole: sends its halves, or sets aside the records that are alone.
+  /// Divides a push that the server refuses as a whole: sends its halves, or parks single records.
   ///
-  /// Does nothing where there was no answer, and a page has told the outcome since.
+  /// Does nothing if only the answer was lost and a page has brought the outcome since.
   private func divide(_ push: SyncPush, _ problem: SyncProblem, _ ledger: Ledger) async throws {
     let code: String
     switch problem {
     case .tooLarge: code = "tooLarge"
-    // A line may be too slow for the whole; or it stood still, which is no reason to set anything aside or to cut a group.
+    // The network may be too slow for the whole push. A stalled network is no reason to park records or cut a group.
     case .refused(408, _) where push.groups.count > 1: code = "tooSlow"
-    // The refusals that are about the records. Others are about the request, the account or a proxy, and go when that is mended.
+    // These refusals concern the records. Others concern the request, the account or a proxy, and end when that is repaired.
     case .refused(400, _), .refused(412, _), .refused(422...424, _), .refused(451, _): code = "refused"
-    // The scope was read meanwhile, so that it may be read and not be written.
+    // The pull has just succeeded, so the scope may be read and not written.
     case .forbidden: code = Ledger.forbidden
     case .upgradeRequired(let minimum):
-      // The edits stay, and a newer app freezes them anew, in its own version.
+      // The edits stay. A newer app sends them again in its own schema version.
       let isSettled = try await store.writeStored { (pending) throws(RepositoryError) in
         try ledger.parkOutdated(push, below: minimum, problem.description, in: &pending)
       }
       if isSettled { return }
       code = Ledger.upgradeRequired
     case .overQuota:
-      // The server has taken nothing of it. What needs no more room than before is sent alone next, and then fewer records, of which some
-      // may fit. A group that does not fit by itself is left out of this exchange, so that it holds up nothing behind it.
+      // The server has stored nothing of the push. Edits that need no more room are sent alone next, then fewer records, of which some may
+      // fit. A group that does not fit alone is left out of this exchange, so that it blocks nothing behind it.
       full[ledger.scope] = max(push.groups.joined().count / 2, 1)
       try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
       if push.groups.count > 1 { return }
@@ -205,7 +219,7 @@ extension SyncEngine {
       if refusals[ledger.scope]?.oversizedCount ?? 0 >= ExchangeRefusals.limit { throw problem }
       return
     case .unreachable:
-      // A page has told the outcome since: only the answer was lost.
+      // Only the answer was lost, and a page has brought the outcome since.
       if let state = try ledger.state(in: store.stored), state.device == push.device, state.seq >= push.seq { return }
       throw problem
     default: throw problem
@@ -215,10 +229,10 @@ extension SyncEngine {
     }
   }
 
-  /// Takes pages until there are no more.
+  /// Receives and applies pages until there are no more.
   private func pull(_ ledger: Ledger, _ passes: inout Int) async throws {
     var untaken = 0
-    // Once, since only the operator of the server reads it.
+    // Counted once and not for each page: only the server's operator reads it.
     let unsent = dirty.countWithRejected(of: ledger.scope)
     while true {
       try Task.checkCancellation()
@@ -238,7 +252,7 @@ extension SyncEngine {
           } != nil
         if isTaken {
           var taken = progress[ledger.scope] ?? ExchangeProgress()
-          // What comes back of this device's own is nothing new.
+          // Records written by this device are no news.
           taken.pulled += page.changes.count { $0.writer != state.device }
           taken.total = page.total.map { taken.pulled + max($0 - page.changes.count, 0) } ?? taken.total
           progress[ledger.scope] = taken
@@ -252,10 +266,11 @@ extension SyncEngine {
           throw SyncProblem.noProgress("\(untaken) pages were out of date when they came; does another process sync the same store?")
         }
       } catch SyncProblem.answerTooLarge where size > 1 {
-        // It stays so: values are as large as they are.
+        // Kept for later exchanges, since the values will not get smaller.
         pageSizes[ledger.scope] = max(1, size / 2)
       } catch SyncProblem.resync(let horizon) {
         passes += 1
+        // A server that answers 410 to each new pass would keep the exchange running for ever.
         guard passes <= Self.passLimit else { throw SyncProblem.resync(horizon: horizon) }
         try await change(ledger) { $0.beginPass(horizon: horizon) }
       } catch SyncProblem.history(let history) {
@@ -266,9 +281,12 @@ extension SyncEngine {
     }
   }
 
-  /// - Throws: `.malformed`, `.noProgress` for a page that is not what was asked for, or promises more without an end.
+  /// Checks that a page answers its request.
+  ///
+  /// - Throws: `.malformed` for a page that starts elsewhere or breaks a bound, `.noProgress` if it promises more changes and has none.
   private static func check(_ page: SyncChanges, after request: SyncChangesRequest) throws(SyncProblem) {
     try page.check()
+    // Applied at another position, the page would leave a gap of changes that are never received.
     guard page.since == request.since else {
       throw .malformed("expected the changes behind commit \(request.since), found those behind \(page.since)")
     }
@@ -277,8 +295,9 @@ extension SyncEngine {
     }
   }
 
-  /// Counts what the server has accepted of a push.
+  /// Adds the accepted records of a push to the progress.
   private func noteAccepted(_ receipt: SyncReceipt?, of flight: SyncPush, in scope: String) {
+    // Each page repeats the newest receipt, which may be of another push.
     guard let receipt, receipt.seq == flight.seq, receipt.token == flight.token else { return }
     let count = zip(flight.groups, receipt.outcomes).reduce(0) { count, group in
       if case .accepted = group.1 { count + group.0.count } else { count }
@@ -288,6 +307,7 @@ extension SyncEngine {
     refreshStatus()
   }
 
+  /// Stores a new history of the server and starts a full pass, which compares all records with it.
   private func beginHistory(_ history: String, _ ledger: Ledger) async throws {
     try await change(ledger) { state in
       state.history = history
@@ -295,10 +315,12 @@ extension SyncEngine {
     }
   }
 
+  /// Changes the state of a scope in a commit of its own.
   private func change(_ ledger: Ledger, _ body: @escaping @Sendable (inout ScopeState) -> Void) async throws {
     try await store.writeStored { (pending) throws(RepositoryError) in
       guard var state = try ledger.state(in: pending) else { return }
       body(&state)
+      // A page requested before the change no longer applies to the state.
       state.turn += 1
       try ledger.store(state, in: &pending)
     }

@@ -1,9 +1,9 @@
 public import Foundation
 internal import Larder
 
-/// The refusal to remove edits that the server has not taken.
+/// The refusal to sign out with edits that the server does not have.
 public struct SyncUnsentEdits: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The number of records with such edits.
+  /// Number of records with such edits.
   public let count: Int
 
   /// The refusal in words.
@@ -13,19 +13,21 @@ public struct SyncUnsentEdits: Error, Sendable, Hashable, CustomStringConvertibl
 }
 
 extension SyncEngine {
-  /// Removes the records of all scopes of this engine from the device, and what sync knows of them; the server keeps its own.
+  /// Removes the records of all scopes of this engine from the device, with their sync state.
   ///
-  /// The engine stops, and a call of ``exchange()`` that is under way throws `CancellationError`. It tries no exchange: call it before.
-  /// - Parameter force: Whether edits that the server does not have are lost with it.
-  /// - Throws: ``SyncUnsentEdits`` unless forced, and then nothing was removed and the engine goes on; the errors of storage.
+  /// The server keeps its records. The engine stops, and a call of ``exchange()`` under way throws `CancellationError`. Call ``exchange()``
+  /// before, since a sign-out sends nothing.
+  /// - Parameter force: Whether edits that the server does not have are lost as well.
+  /// - Throws: ``SyncUnsentEdits`` if there are such edits and `force` is false. Then nothing was removed, and the engine continues. Also
+  ///   throws the errors of storage.
   public func signOut(force: Bool = false) async throws {
     let (ledgers, wasRunning) = (ledgers, !tasks.isEmpty)
-    // Before anything is stopped, so that a refusal leaves everything as it is.
+    // Before anything is stopped, so that a refusal changes nothing.
     if !force {
       try await store.writeStored { (pending) throws(RepositoryError) in try Self.unsentCount(ledgers, in: pending) }.refuse()
     }
     signOuts += 1
-    // What was called for by hand would take back what is removed here, and what runs by itself may wait for that.
+    // Exchanges that the app has called would receive the removed data again. The engine's own tasks may wait for them.
     for task in running.values { task.cancel() }
     await stop()
     while let task = running.values.first {
@@ -34,7 +36,7 @@ extension SyncEngine {
     }
     do {
       try await store.writeStored { (pending) throws(RepositoryError) -> Int in
-        // Once more, since there may be edits from the time in which the engine stopped.
+        // Counted again, since edits may have come while the engine stopped.
         let unsent = try Self.unsentCount(ledgers, in: pending)
         if unsent > 0, !force { return unsent }
         for ledger in ledgers { try ledger.forget(in: &pending) }
@@ -45,7 +47,7 @@ extension SyncEngine {
       throw error
     }
     (failing, inFlight, progress) = ([], [:], [:])
-    // The next user may have more room, and other rights.
+    // The next user may have more room at the server and other rights.
     (full, refusals, rightsAsked, partialPushes) = ([:], [:], [:], [:])
     board.update { $0.forgetError() }
     refreshStatus()
@@ -58,7 +60,47 @@ extension SyncEngine {
   }
 }
 
+extension Ledger {
+  /// Returns the number of records of the scope with edits that the server has not accepted, including refused ones.
+  func unsentCount(in pending: PendingState) throws(RepositoryError) -> Int {
+    var count = 0
+    try pending.visit(records) { (_, stored) throws(RepositoryError) in
+      // An unreadable entry throws, and so refuses the sign-out that would delete its edits.
+      let entry = try SyncEntry(stored)
+      if entry.scope == scope, entry.isDirty { count += 1 }
+    }
+    return count
+  }
+
+  /// Removes the records of the scope, and all sync data of them.
+  func forget(in pending: inout PendingState) throws(RepositoryError) {
+    // Collected first: `pending` cannot be changed while it is being visited.
+    var keys: [RecordKey] = []
+    try pending.visit(records) { (key, stored) throws(RepositoryError) in
+      if try SyncEntry(stored).scope == scope { keys.append(key) }
+    }
+    for key in keys {
+      pending.erase(key, in: records)
+      try pending.delete(key.text, in: rejected)
+      guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { continue }
+      pending.erase(address.key, in: collection)
+    }
+    try forgetConflicts(in: &pending)
+    // A record that was set aside without being stored has a rejection and no entry.
+    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope { try pending.delete(rejection.id, in: rejected) }
+    for deletion in deletions.snapshot.loadAll() where deletion.scope == scope { try pending.delete(deletion.id, in: deletions) }
+    pending.erase(key, in: scopes)
+  }
+
+  /// Removes the lost values of the scope's records.
+  private func forgetConflicts(in pending: inout PendingState) throws(RepositoryError) {
+    for conflict in conflicts.snapshot.loadAll() where conflict.scope == scope { try pending.delete(conflict.id, in: conflicts) }
+  }
+}
+
 extension Int {
+  /// Throws if there are unsent edits.
+  ///
   /// - Throws: ``SyncUnsentEdits`` for any number but 0.
   fileprivate func refuse() throws(SyncUnsentEdits) { if self > 0 { throw SyncUnsentEdits(count: self) } }
 }

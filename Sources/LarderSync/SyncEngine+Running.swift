@@ -2,28 +2,30 @@ internal import Foundation
 internal import Larder
 
 extension SyncEngine {
-  /// The states of the sync, for the app to show: the present one at once.
+  /// States of the sync, for the app to show, starting with the current one.
   public nonisolated var status: SyncStatuses { SyncStatuses(board: board, counts: counts) }
 
-  /// The tasks' hold on the engine: it may go while they wait.
+  /// A weak reference of the tasks to the engine, which may be released while they wait.
   private struct Seat: Sendable {
     weak let engine: SyncEngine?
   }
 
-  /// Begins to sync by itself: at once, after each local write, when the server has news, and again after a failure.
+  /// Starts to sync: at once, after each local write, when the server has news, and again after a failure.
   ///
-  /// An engine that was made with a server has begun. After a failure it waits for a random time, up to 1 s at first and up to 5 minutes
-  /// later, or as long as the server asks; ``wake()`` and a change of the network end the wait. Does nothing if it runs.
+  /// An engine that was created with a server has started already. After a failure it waits for a random time, up to 1 s at first and up to
+  /// 5 minutes later, or as long as the server asks. Call ``wake()`` to end the wait. A change of the network ends it, too. Does nothing if
+  /// the engine runs.
   public func start() { start(watching: .system) }
 
-  /// Begins to sync by itself, and tries again what has failed when the network changes.
+  /// Starts to sync, and retries failed exchanges when the network changes.
   func start(watching network: NetworkWatch) {
+    // A second set of tasks would exchange each scope twice.
     guard tasks.isEmpty else { return }
     let seat = Seat(engine: self)
     tasks.append(Task { [clock] in await network.run(clock) { await seat.engine?.wakeWhatFailed() } })
     tasks.append(
       Task { [clock] in
-        // No server sends a sign when a right comes back.
+        // A server sends no event when a right is restored.
         while true {
           do { try await clock.sleep(for: Backoff.cap) } catch { return }
           await seat.engine?.raiseForbidden()
@@ -38,30 +40,32 @@ extension SyncEngine {
     refreshStatus()
   }
 
-  /// Begins to follow the edits of the store.
+  /// Starts to follow the edits of the store.
   func followEdits() {
+    // Before the task, so that no edit after the call is missed.
     let edits = store.edits(of: store.collection(named: SyncCollections.records))
     let seat = Seat(engine: self)
     follower = Task {
       while let keys = await edits.next(), await seat.engine?.noteEdits(of: keys) != nil {}
-      // There are no more when the store is closed: nothing can be taken then.
+      // The sequence of edits ends when the store is closed, after which nothing can be received.
       if !Task.isCancelled { await seat.engine?.end() }
     }
   }
 
-  /// Ends syncing by itself; returns once nothing of it is under way.
+  /// Stops syncing, and returns when no exchange of it is under way.
   ///
-  /// Everything that an exchange has taken until then is kept. ``start()`` begins again.
+  /// Data that an exchange has received until then is kept. Call ``start()`` to sync again.
   public func stop() async {
     let stopped = tasks
     tasks = []
     for task in stopped { task.cancel() }
     endCredentialWatch()
+    // After all were cancelled, so that they end at the same time and not one after the other.
     for task in stopped { await task.value }
     refreshStatus()
   }
 
-  /// Ends syncing by itself, and waits for nothing.
+  /// Stops syncing without waiting.
   private func end() {
     for task in tasks { task.cancel() }
     tasks = []
@@ -69,7 +73,7 @@ extension SyncEngine {
     refreshStatus()
   }
 
-  /// Waits for other credentials if the transport lacks some, and then tries at once what has failed.
+  /// Starts a wait for other credentials if the transport lacks valid ones, after which failed exchanges are retried.
   func watchCredentials() async {
     guard let transport = transport as? any CredentialedTransport, await transport.lacksCredentials(), !tasks.isEmpty,
       credentialWatch == nil
@@ -81,6 +85,7 @@ extension SyncEngine {
     }
   }
 
+  /// Retries failed exchanges with new credentials, and doubles the interval of the next wait.
   private func noteCredentials() {
     credentialWatch = nil
     credentialInterval = min(credentialInterval * 2, Backoff.cap)
@@ -92,21 +97,25 @@ extension SyncEngine {
     credentialWatch = nil
   }
 
-  /// Begins exchanges of the scopes with edits that were refused for want of a right, so that they ask for the rights again.
+  /// Starts exchanges of the scopes with edits that were refused for a missing right, to request the rights again.
   private func raiseForbidden() {
     for scope in Set(forbidden().compactMap(\.scope)) { alarms[scope]?.raise() }
   }
 
-  /// Tries at once what waits after a failure: for an app that learns that the network is back, or comes to the foreground.
+  /// Retries failed exchanges at once, without waiting for their back-off.
+  ///
+  /// Call it when the app learns that the network is back, or comes to the foreground.
   public nonisolated func wake() { for alarm in alarms.values { alarm.raiseUrgently() } }
 
-  /// Tries at once what waits after a failure, and asks for news of the rest; returns whether anything has waited.
+  /// Retries failed exchanges at once and polls the other scopes for news.
+  ///
+  /// - Returns: Whether any exchange had failed.
   private func wakeWhatFailed() -> Bool {
     for (scope, alarm) in alarms { if failing.contains(scope) { alarm.raiseUrgently() } else { alarm.hint() } }
     return !failing.isEmpty
   }
 
-  /// Returns what to ask the server in order to learn of news; `nil` while a full pass is under way, which asks by itself.
+  /// Returns the request of a long poll for news, or `nil` during a full pass, which requests pages itself.
   private func question(of ledger: Ledger) -> SyncChangesRequest? {
     do {
       guard let state = try ledger.state(in: store.stored), state.pass == nil else { return nil }
@@ -118,13 +127,13 @@ extension SyncEngine {
     } catch { return nil }
   }
 
-  /// Looks at entries that were written here, and lets their scopes be sent.
+  /// Raises the alarms of the scopes in which edited records are to be sent.
   private func noteEdits(of keys: Set<RecordKey>) {
     for scope in dirty.scopes(toSend: keys) { alarms[scope]?.raiseForEdit() }
     refreshStatus()
   }
 
-  /// Tells the app how things are now.
+  /// Publishes the current status.
   func refreshStatus() {
     let phase: SyncStatus.Phase =
       !running.isEmpty ? .exchanging : tasks.isEmpty ? .stopped : failing.isEmpty ? .idle : .waiting
@@ -139,25 +148,25 @@ extension SyncEngine {
   }
 }
 
-/// A transport whose credentials may change after the server has refused some.
+/// A transport whose credentials may change after the server has refused them.
 protocol CredentialedTransport: SyncTransport {
-  /// Returns whether the server has refused the credentials, or the app had none.
+  /// Returns true if the server has refused the credentials, or the app had none.
   func lacksCredentials() async -> Bool
-  /// Returns whether the next request has other credentials than the server has last refused.
+  /// Returns true if the next request has other credentials than those that the server refused last.
   func hasOtherCredentials() async -> Bool
 }
 
-/// The wait for other credentials after the server has refused some: the app is asked, and not the server.
+/// A wait for other credentials, which polls the app's closure and sends nothing to the server.
 struct CredentialWatch: Sendable {
   let transport: any CredentialedTransport
   let clock: any WallClock
-  /// The time between two questions to the app.
+  /// Time between two calls of the app's closure.
   let interval: Duration
 
-  /// The shortest ``interval``.
+  /// Shortest ``interval``.
   static let shortest = Duration.seconds(5)
 
-  /// Returns true once there are other credentials; false when the task is cancelled.
+  /// Waits and returns true when there are other credentials, or false when the task is cancelled.
   func wait() async -> Bool {
     while true {
       do { try await clock.sleep(for: interval) } catch { return false }

@@ -1,15 +1,15 @@
 internal import Larder
 
-// Questions about several scopes at once: which of them have nothing new, and where a right has come back.
+// Requests about several scopes at once: which have no news, and in which a right was restored.
 
 extension SyncEngine {
-  /// The time within which the engine asks once for the rights in a scope with edits that were refused for want of one.
+  /// Shortest time between two requests of the rights in a scope with edits that were refused for a missing right.
   static let rightsInterval = Duration.seconds(60)
 
-  /// Returns the scopes with nothing to send and nothing to take, found by one request for all of them.
+  /// Returns the scopes with nothing to send or receive, found by one request for all of them.
   ///
-  /// Empty for one scope, whose exchange is one request as well, and for a transport or a server without such a list. A failure is left to
-  /// the exchanges: it may concern the list alone.
+  /// Returns none for a single scope, whose exchange is one request as well, and for a transport or a server that cannot list scopes. An
+  /// error is ignored, since it may concern the list alone. The exchanges then meet it themselves.
   func quietScopes() async -> Set<String> {
     guard ledgers.count > 1 else { return [] }
     let signOuts = signOuts
@@ -20,12 +20,13 @@ extension SyncEngine {
     let heads = found.scopes.filter(\.mayRead).reduce(into: [:]) { $0[$1.name] = $1.head }
     var quiet: Set<String> = []
     for ledger in ledgers {
-      // A scope that is exchanged just now is waited for.
+      // A scope with an exchange under way is not quiet, so that its end is waited for.
       guard let head = heads[ledger.scope], running[ledger.scope] == nil, !waiting.contains(ledger.scope) else { continue }
       do {
-        // What sync knows of a scope goes with a sign-out, and must not be made again.
+        // A sign-out removes the state of a scope, and `prepare` would create it again.
         guard signOuts == self.signOuts else { return [] }
         try await prepare(ledger)
+        // Checked after the list was received: an edit during the request must be sent by this call.
         guard try await unsentCount(ledger) == 0, let state = try ledger.state(in: store.stored), state.flight == nil, state.pass == nil,
           state.history == history, state.checkpoint == head, running[ledger.scope] == nil
         else { continue }
@@ -35,14 +36,14 @@ extension SyncEngine {
     return quiet
   }
 
-  /// Notes that the exchange of a scope would have found nothing.
+  /// Updates the status as if the scope was exchanged without finding anything.
   func noteQuiet(_ scope: String) {
     progress[scope] = ExchangeProgress()
     failing.remove(scope)
     noteSuccess()
   }
 
-  /// Lets edits go on that were refused because the token could not write the scope, once it can.
+  /// Releases edits that were refused because the token could not write the scope, if it can now.
   ///
   /// A transport that does not list rights leaves them to `retry(_:)`.
   func retryForbidden(_ ledger: Ledger) async throws {
@@ -50,6 +51,7 @@ extension SyncEngine {
     if let last = rightsAsked[ledger.scope], now < last + Self.rightsInterval { return }
     let waiting = forbidden().filter { $0.scope == ledger.scope }
     guard !waiting.isEmpty else { return }
+    // Before the request, so that a failure counts as well.
     rightsAsked[ledger.scope] = now
     let found: SyncScopes?
     do { found = try await transport.scopes(named: [ledger.scope]) } catch { return }
@@ -64,6 +66,7 @@ extension SyncEngine {
   func forbidden() -> [SyncRejection] {
     let snapshot = rejected.snapshot
     if snapshot.count == 0 { return [] }
+    // By the message, too: a server's own rule may use the same code, and would be retried for ever.
     return snapshot.loadAll().filter { $0.code == Ledger.forbidden && $0.detail == Ledger.forbiddenDetail }
   }
 }

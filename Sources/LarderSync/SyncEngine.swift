@@ -1,7 +1,12 @@
+// The files beside the folders are the public face of sync: the engine, its status, conflicts and rejected edits, and the schema of a
+// synced collection.
+// Invariant: one exchange of a scope runs at a time.
+// Called by apps.
+
 public import Foundation
 public import Larder
 
-/// The sync of a store with a server: sends what the server does not have, and takes what is new there.
+/// The sync engine of a store: sends local edits to a server and receives the edits of other devices.
 ///
 /// ```swift
 /// let spots = try await store.repository(Spot.schema.synced(in: "user/42"))
@@ -9,82 +14,90 @@ public import Larder
 /// for await status in sync.status { show(status) }
 /// ```
 ///
-/// The server orders commits and compares revisions; the device merges. What is to be sent is noted in the commit of each write, so that it
-/// survives whatever the data survives. Everything that comes from the server is written with `ChangeOrigin.remote`, a commit for each
-/// page.
+/// Open the synced repositories first, then create one engine for the store. A scope such as `user/42` is a named part of the data with
+/// rights of its own at the server. Edits are queued for the server in the commit of each write, so that they are as durable as the data.
+/// The server orders commits and compares revisions, and the device merges. Data of the server is written with `ChangeOrigin.remote`, in
+/// one commit for each page.
 ///
-/// An engine with a server syncs by itself until it goes away or its store is closed; an exchange that is under way then comes to its end.
-/// ``exchange()`` is for tests, background tasks and commands, and for an
-/// engine that was made with a transport or has been stopped.
+/// An engine with a server syncs by itself until it is released or its store is closed. An exchange under way then runs to its end. Call
+/// ``exchange()`` in tests, background tasks and commands, and for an engine that was created with a transport or was stopped.
 public actor SyncEngine {
-  /// The values that lost when records were merged; those of deleted records whole.
+  /// Values that lost in merges, whole for deleted records.
   ///
   /// The newest 1,000 are kept.
   public nonisolated let conflicts: LocalRepository<SyncConflict>
-  /// The edits that the server has refused; they are not sent until they are edited again or retried.
+  /// Edits that the server has refused.
+  ///
+  /// They are not sent until they are edited again or retried.
   public nonisolated let rejected: LocalRepository<SyncRejection>
 
-  /// The deletions that the server has accepted lately.
+  /// Recent deletions that the server has accepted.
   let deletions: LocalRepository<SyncDeletion>
   let store: Store
   let transport: any SyncTransport
   let clock: any WallClock
   let pageSize: Int
-  /// The number of records to ask for, of scopes whose pages were too large.
+  /// Number of records per page, for scopes whose pages were too large.
   var pageSizes: [String: Int] = [:]
+  /// The commits of each scope's exchange, in the order of the scopes' names.
   let ledgers: [Ledger]
-  /// The ledger of what belongs to no scope.
+  /// Commits that belong to no single scope.
   let common: Ledger
-  /// The reasons for the next exchange of each scope.
+  /// Wake-up flag of each scope's next exchange.
   nonisolated let alarms: [String: ScopeAlarm]
   nonisolated let board = StatusBoard()
-  /// The tasks that run while the engine syncs by itself.
+  /// Tasks that run while the engine syncs by itself.
   var tasks: [Task<Void, Never>] = []
-  /// The exchange of each scope that is under way.
+  /// Exchange under way of each scope.
   var running: [String: Task<Void, any Error>] = [:]
-  /// The scopes whose last exchange has failed.
+  /// Scopes whose last exchange has failed.
   var failing: Set<String> = []
-  /// The number of records in pushes whose outcome is not known, by scope.
+  /// Number of records in pushes with an unknown outcome, by scope.
   var inFlight: [String: Int] = [:]
-  /// The progress of the exchange of each scope that is under way, or was the last one.
+  /// Progress of the current or last exchange of each scope.
   var progress: [String: ExchangeProgress] = [:]
-  /// The most records of the next push with several groups, by scope.
+  /// Largest number of records of the next push with several groups, by scope.
   ///
-  /// Only the scopes whose server has no room for more of this identity are here.
+  /// Holds only scopes for which the server has no more room for this identity.
   var full: [String: Int] = [:]
-  /// The records that the server had no room for or has answered with a conflict, in the exchange of each scope that is under way.
+  /// Records that the server had no room for or answered with a conflict, in each scope's current exchange.
   var refusals: [String: ExchangeRefusals] = [:]
-  /// The time at which the engine has last asked for the rights in a scope.
+  /// Time at which the engine last requested the rights in a scope.
   var rightsAsked: [String: Duration] = [:]
-  /// The wait for other credentials; `nil` while the server has refused none.
+  /// Wait for other credentials, or `nil` while the server has refused none.
   var credentialWatch: Task<Void, Never>?
-  /// The interval of the next wait: a server may refuse every token that an app makes anew.
+  /// Interval of the next wait for credentials.
+  ///
+  /// It grows, since a server may refuse every token of an app that creates a new one each time.
   var credentialInterval = CredentialWatch.shortest
-  /// The token of each scope's push under way that has only a part of a transaction.
+  /// Name of each scope's push in flight that holds only a part of a transaction.
   var partialPushes: [String: String] = [:]
-  /// The number of pushes that took only a part of a transaction.
+  /// Number of pushes that held only a part of a transaction.
   var dividedTransactions = 0
-  /// The number of times that the device was signed out: what was asked for before begins nothing afterwards.
+  /// Number of sign-outs.
+  ///
+  /// An exchange requested before a sign-out does not start after it.
   var signOuts = 0
+  /// Index of the outbox entries with unsent edits.
   let dirty: DirtyEntries
   nonisolated let counts: StatusCounts
-  /// Follows the edits of the store, also while the engine does not run: they change the status.
+  /// Task that follows the edits of the store, which change the status even while the engine does not run.
   var follower: Task<Void, Never>?
-  /// The scopes that were prepared since the engine was made.
+  /// Scopes that were prepared since the engine was created.
   var prepared: Set<String> = []
-  /// Whether no record is left that was there before its collection was synced and is not noted as unsent.
+  /// True if every record that existed before its collection was synced has an outbox entry.
   var isNoted = true
 
-  /// Prepares a store for its exchanges by a transport; nothing is sent before ``exchange()`` or ``start()`` is called.
+  /// Creates an engine with a transport, which sends nothing before you call ``exchange()`` or ``start()``.
   ///
   /// - Parameters:
-  ///   - store: The store; repositories of it are synced if their schema says so.
-  ///   - transport: The way to the server.
+  ///   - store: The store. Its repositories are synced if their schema says so.
+  ///   - transport: The connection to the server.
   ///   - scopes: The scopes that the device reads and writes.
   ///   - clock: The clock of the device, which may be wrong.
-  ///   - pageSize: The number of records to ask for at once: 1,000 by default.
-  /// - Throws: `.unsupported` for a scope that breaks the rule of `RepositorySchema.synced(in:merge:clock:)`; what opening a repository
-  ///   throws.
+  ///   - pageSize: The number of records per page. The default is 1,000.
+  /// - Throws: `.unsupported` for a scope that breaks the rule of `RepositorySchema.synced(in:merge:clock:)`, and the errors of opening a
+  ///   repository.
   public init(
     _ store: Store, transport: any SyncTransport, scopes: [String], clock: any WallClock = SystemClock(), pageSize: Int = 1_000
   ) async throws(RepositoryError) {
@@ -92,6 +105,7 @@ public actor SyncEngine {
     self.store = store
     self.transport = transport
     self.clock = clock
+    // A page of 0 records would never advance.
     self.pageSize = max(1, pageSize)
     let conflicts = try await store.repository(RepositorySchema<SyncConflict>(SyncCollections.conflicts))
     let rejected = try await store.repository(RepositorySchema<SyncRejection>(SyncCollections.rejected))
@@ -102,6 +116,7 @@ public actor SyncEngine {
       Ledger(
         scope: scope, records: records, scopes: states, conflicts: conflicts, rejected: rejected, deletions: deletions, clock: clock)
     }
+    // A set: two ledgers of one scope would exchange it twice, and each would drop the pages of the other.
     (ledgers, common) = (Set(scopes).sorted().map(ledger), ledger(""))
     alarms = scopes.reduce(into: [:]) { $0[$1] = ScopeAlarm() }
     dirty = DirtyEntries(store, records: records)
@@ -110,6 +125,7 @@ public actor SyncEngine {
     let synced = store.recordTriggers.filter { $0.value is any SyncedCollection }.map(\.key)
     for ledger in ledgers {
       let state = try ledger.state(in: snapshot)
+      // A push of an earlier process may still be without an outcome.
       inFlight[ledger.scope] = state?.flightCount
       let added = synced.filter { state?.collections.contains($0) != true }
       if added.contains(where: { snapshot.count(in: store.collection(named: $0)) > 0 }) { isNoted = false }
@@ -118,16 +134,16 @@ public actor SyncEngine {
     refreshStatus()
   }
 
-  /// Prepares a store, and begins to sync it with a server by itself.
+  /// Creates an engine for a `larder-server` and starts to sync.
   ///
   /// - Parameters:
-  ///   - store: The store; repositories of it are synced if their schema says so. Open them before: what is to be merged in a collection
-  ///     that is not open waits for that, since its policy is not known, and an edit wins over a deletion there.
+  ///   - store: The store. Its repositories are synced if their schema says so. Open them before the engine. Without an open repository,
+  ///     there is no merge policy: merges of the collection wait, and an edit wins over a deletion.
   ///   - server: The address of a `larder-server`.
   ///   - scopes: The scopes that the device reads and writes.
   ///   - clock: The clock of the device, which may be wrong.
-  ///   - credentials: Returns the bearer token; it is called with the first request, and again when the server does not take the token.
-  /// - Throws: as ``init(_:transport:scopes:clock:pageSize:)``.
+  ///   - credentials: Returns the bearer token. It is called for the first request, and again when the server refuses the token.
+  /// - Throws: The errors of ``init(_:transport:scopes:clock:pageSize:)``.
   public init(
     _ store: Store, server: URL, scopes: [String], clock: any WallClock = SystemClock(),
     credentials: @escaping @Sendable () async throws -> String?
@@ -137,27 +153,29 @@ public actor SyncEngine {
   }
 
   deinit {
+    // The tasks hold the engine weakly. They would wait for ever without a cancellation.
     for task in tasks { task.cancel() }
     for task in [credentialWatch, follower] { task?.cancel() }
     board.finish()
   }
 
-  /// Sends and takes until the server has what this device has and the device what the server has.
+  /// Sends local edits and receives remote ones, until the server and this device have the same data.
   ///
-  /// One exchange of a scope runs at a time; a call that finds one waits for it, and then runs its own. One request asks which of several
-  /// scopes have news. Of the others four are exchanged at a time, and one that fails keeps none of the others.
-  /// - Throws: ``SyncProblem`` where the server cannot be reached or refuses; a `RepositoryError` of the store; what the credentials throw.
-  ///   What was taken until then is kept, and the next call goes on from there. Of several failures, the first.
+  /// One exchange of a scope runs at a time. A call during one waits for it and then runs its own. With several scopes, one request finds
+  /// those with news. Up to four of these are exchanged at a time, and a failure of one does not stop the others.
+  /// - Throws: ``SyncProblem`` if the server cannot be reached or refuses, a `RepositoryError` of the store, or an error of the credentials
+  ///   closure. Data received before the error is kept, and the next call continues from there. Of several errors, the first is thrown.
   public func exchange() async throws { try await exchange(scopesAtOnce: 4) }
 
-  /// Exchanges as ``exchange()`` does, with a number of scopes beside each other.
+  /// Runs ``exchange()`` with a number of concurrent scopes.
   ///
-  /// A simulation takes 1, since equal seeds must give equal runs. A server makes four pages for one identity at a time.
+  /// Pass 1 in a simulation, since equal seeds must give equal runs. A server builds four pages for one identity at a time.
   @_spi(Simulation) public func exchange(scopesAtOnce: Int) async throws {
     let signOuts = signOuts
-    // A call by hand asks for rights at once, however short ago the engine has asked.
+    // An explicit call requests the rights at once, without the interval of the running engine.
     rightsAsked = [:]
     let quiet = await quietScopes()
+    // The actor was free during the request, and a sign-out may have come. Going on would receive again the data that it removed.
     guard signOuts == self.signOuts else { throw CancellationError() }
     for scope in quiet { noteQuiet(scope) }
     let due = ledgers.filter { !quiet.contains($0.scope) }
@@ -176,24 +194,27 @@ public actor SyncEngine {
       return failures
     }
     refreshStatus()
+    // By the order of scopes and not of time, so that the error does not depend on the network.
     if let first = failures.min(by: { $0.key < $1.key })?.value { throw first }
   }
 
-  /// The number of records with edits that the server has not taken, those that it has refused included.
+  /// Number of records with edits that the server has not accepted, including refused ones.
   public var pending: Int {
     get throws { dirty.countWithRejected }
   }
 
-  /// Runs one exchange of a scope once none is under way, and tells how it went.
+  /// Runs one exchange of a scope after the one under way, and updates the status with its result.
   ///
-  /// - Parameter before: The number of sign-outs after which it does not begin any more; the present one unless given.
+  /// - Parameter before: The number of sign-outs above which it does not start. The default is the current number.
   func runOnce(_ ledger: Ledger, before signOuts: Int? = nil) async throws {
     let signOuts = signOuts ?? self.signOuts
+    // A loop: after the wait, another caller may have started an exchange first.
     while let task = running[ledger.scope] { _ = await task.result }
     guard signOuts == self.signOuts else { throw CancellationError() }
     try Task.checkCancellation()
+    // A task of its own, so that others can wait for its end and a sign-out can cancel it.
     let task = Task {
-      // Before it has ended: whoever waits for that may go on before this call does.
+      // Within the task: a caller that waits for its end may go on before this call does.
       defer { running[ledger.scope] = nil }
       try await self.exchange(ledger)
     }
@@ -209,7 +230,7 @@ public actor SyncEngine {
       failing.remove(ledger.scope)
       noteSuccess()
     case .failure(let error):
-      // A write of the store that waited when the engine was stopped has an error of its own for that.
+      // A cancelled write of the store throws an error of its own. Callers expect `CancellationError`.
       if RepositoryError.Code.cancelled ~= error || error is CancellationError {
         refreshStatus()
         throw CancellationError()
@@ -223,16 +244,17 @@ public actor SyncEngine {
     try result.get()
   }
 
-  /// Notes that an exchange has succeeded, and forgets the last failure where no scope fails.
+  /// Updates the status after a success, and removes the last error if no scope fails.
   func noteSuccess() {
     credentialInterval = CredentialWatch.shortest
     board.update { status in
       status.lastExchange = clock.now
+      // The error may belong to another scope, which still fails.
       if failing.isEmpty { status.forgetError() }
     }
   }
 
-  /// Returns the record of a push that has only one and was not taken.
+  /// Returns the only record of a push in flight, or `nil` if there is none or it has several.
   private func onlyRecordInFlight(of ledger: Ledger) -> SyncPendingRecord? {
     do throws(RepositoryError) {
       guard let flight = try ledger.state(in: store.stored)?.flight, flight.groups.count == 1, flight.groups[0].count == 1 else {

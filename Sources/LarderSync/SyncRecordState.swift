@@ -1,43 +1,47 @@
 public import Larder
 
-/// The state of one record towards the server, for a badge beside it.
+/// The sync state of one record, for a badge beside it.
+///
+/// Call ``SyncEngine/state(of:in:)`` to read it.
 public enum SyncRecordState: Sendable, Hashable {
-  /// The server has every edit of it, and nothing of it has lost.
+  /// The server has every edit of the record, and no value of it was lost.
   case clean
-  /// It has edits that are to be sent.
+  /// The record has edits to be sent.
   case waiting
-  /// Its edits were sent, and whether the server has taken them is not known yet.
+  /// Edits of the record were sent, and their outcome is not known yet.
   case inFlight
-  /// The server has refused its edits, or a record of the server was set aside.
+  /// The server has refused the edits, or its record was set aside.
   case refused(SyncRejection)
-  /// The server has every edit of it, and these values have lost against others; the newest first.
+  /// The server has every edit of the record, and these values were lost in merges, the newest first.
   case conflict([SyncConflict])
 }
 
-/// A record with edits that the server has not taken.
+/// A record with edits that the server has not accepted.
 public struct SyncPendingRecord: Sendable, Hashable {
   /// The collection of the record.
   public let collection: String
-  /// The text of the record's key.
+  /// Key of the record, as text.
   public let recordID: String
-  /// The scope of the record.
+  /// Scope of the record.
   public let scope: String
   /// Whether the server has refused the edits, which then wait in ``SyncEngine/rejected``.
   public let isRefused: Bool
 }
 
-/// The records with edits that the server has not taken: the present ones at once, then the newest list whenever it has changed.
+/// An asynchronous sequence of the records that wait for the server: the current list, then the newest one after each change.
 ///
-/// A slow reader gets the newest list alone. The sequence ends with the task that reads it, and with its engine.
-/// Cost: a look at each such record for each change of the engine's status.
+/// Each record has edits that the server has not accepted. A slow reader receives only the newest list. The sequence ends with the task
+/// that reads it, and with its engine.
+///
+/// Cost: a visit of each such record for each change of the engine's status.
 public struct SyncPendingRecords: AsyncSequence, Sendable {
   let statuses: SyncStatuses
   var dirty: DirtyEntries { statuses.counts.dirty }
 
-  /// The present records, in the order of collections and keys.
+  /// Current records, in the order of collections and keys.
   public var current: [SyncPendingRecord] { dirty.pendingRecords }
 
-  /// Returns an iterator that begins with the present records.
+  /// Returns an iterator that starts with the current records.
   public func makeAsyncIterator() -> Iterator { Iterator(statuses: statuses.makeAsyncIterator(), dirty: dirty) }
 
   /// An iterator over lists of records.
@@ -48,10 +52,11 @@ public struct SyncPendingRecords: AsyncSequence, Sendable {
 
     init(statuses: SyncStatuses.Iterator, dirty: DirtyEntries) { (self.statuses, self.dirty) = (statuses, dirty) }
 
-    /// Returns the newest list as soon as it is another than the last one; `nil` at the end.
+    /// Returns the newest list when it differs from the last one, or `nil` at the end.
     public mutating func next() async -> [SyncPendingRecord]? {
       while await statuses.next() != nil {
         let records = dirty.pendingRecords
+        // The status also changes without a change of the list, such as with the progress of an exchange.
         if records == seen { continue }
         seen = records
         return records
@@ -62,32 +67,35 @@ public struct SyncPendingRecords: AsyncSequence, Sendable {
 }
 
 extension SyncEngine {
-  /// The records with edits that the server has not taken, those that it has refused included.
+  /// Records with edits that the server has not accepted, including refused ones.
   public nonisolated var pendingRecords: SyncPendingRecords { SyncPendingRecords(statuses: status) }
 
-  /// Returns the state of a record towards the server.
+  /// Returns the sync state of a record.
   ///
   /// A record that does not exist and was not deleted since the last exchange is `.clean`.
-  /// Cost: a look at the record, at each of ``conflicts``, and at the push that is under way.
-  /// - Throws: `.unsupported` for a repository whose schema is not synced; `.invalidKey`; the errors of storage.
+  ///
+  /// Cost: a look-up of the record, and a visit of each of ``conflicts`` and of each record of the push in flight.
+  /// - Throws: `.unsupported` for a repository whose schema is not synced, `.invalidKey`, the errors of storage.
   public func state<Item>(of id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> SyncRecordState {
     let address = try repository.address(of: id)
     let (name, key) = (address.collection, address.key)
     guard store.recordTriggers[name] is any SyncedCollection else {
       throw RepositoryError(.unsupported, "expected a synced collection, found \(name); open it with RepositorySchema.synced(in:)")
     }
+    // One snapshot for all that follows, or a commit in between would show a record as neither waiting nor in flight.
     let (entryKey, snapshot) = (SyncEntry.key(name, key), store.stored)
     if let rejection = try rejected.snapshot.find(by: entryKey.text) { return .refused(rejection) }
     let entry: SyncEntry
     if let stored = snapshot.stored(entryKey, in: store.collection(named: SyncCollections.records)) {
       entry = try SyncEntry(stored)
     } else if snapshot.has(key, in: store.collection(named: name)) {
-      // A record from before the collection was synced is noted with the next exchange.
+      // A record that existed before its collection was synced. The next exchange adds its entry.
       return .waiting
     } else {
       return lost(in: name, key)
     }
     if !entry.isDirty { return lost(in: name, key) }
+    // Fast path: the state of the scope is decoded only if there is a push in flight.
     if inFlight[entry.scope] != nil, let ledger = ledgers.first(where: { $0.scope == entry.scope }),
       let flight = try ledger.state(in: snapshot)?.flight,
       flight.groups.joined().contains(where: { $0.collection == name && RecordKey($0.id) == key })
@@ -97,6 +105,7 @@ extension SyncEngine {
     return .waiting
   }
 
+  /// Returns `.conflict` with the lost values of a record, or `.clean` without any.
   private func lost(in collection: String, _ key: RecordKey) -> SyncRecordState {
     let found = conflicts.snapshot.loadAll().filter { $0.collection == collection && RecordKey($0.recordID) == key }
     return found.isEmpty ? .clean : .conflict(found.sorted { $0.date > $1.date })

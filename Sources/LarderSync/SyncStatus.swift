@@ -2,80 +2,87 @@ public import Foundation
 internal import Larder
 internal import Synchronization
 
-/// The state of a store's sync, as an app shows it.
+/// The state of a store's sync, for an app to show.
+///
+/// Read it from ``SyncEngine/status``. Show ``isSaved`` and not `pending == 0` to tell the user that everything is saved.
 public struct SyncStatus: Sendable {
   /// The activity of the engine.
   public enum Phase: Sendable, Hashable {
-    /// It does not run by itself: it was not started, or stopped.
+    /// The engine was not started, or was stopped.
     case stopped
-    /// Everything is sent and taken, and it waits for news.
+    /// Everything was sent and received, and the engine waits for news.
     case idle
     /// An exchange of at least one scope is under way.
     case exchanging
-    /// An exchange has failed, and is tried again later; see ``SyncStatus/lastError``.
+    /// An exchange has failed and will be retried.
+    ///
+    /// See ``SyncStatus/lastError``.
     case waiting
   }
 
   /// The activity of the engine.
   public var phase = Phase.stopped
-  /// The number of records with edits that the server has not taken, without those that it has refused, and without ``otherScopes``.
+  /// Number of records with edits that the server has not accepted, without refused ones and without ``otherScopes``.
   public var pending = 0
-  /// Scopes that this engine was not made with, each with the number of records in it that have unsent edits.
+  /// Number of records with unsent edits in each scope that this engine was not created with.
   ///
-  /// Nothing sends these edits until an engine is made with their scope. A scope with a typing error is found here.
+  /// They are not sent until an engine is created with their scope. A misspelled scope is found here.
   public var otherScopes: [String: Int] = [:]
-  /// The number of records that were sent and of which it is not known yet whether the server has taken them.
+  /// Number of records that were sent and whose outcome is not known yet.
   public var inFlight = 0
-  /// The number of records of this device that the server has accepted in the exchange under way, or in the last one, of each scope.
+  /// Number of records of this device that the server has accepted, in the current or the last exchange of each scope.
   public var pushed = 0
-  /// The number of records of other devices that the exchange under way, or the last one, has taken, of each scope.
+  /// Number of records of other devices that were received, in the current or the last exchange of each scope.
   public var pulled = 0
-  /// The number of records that it takes in all, as far as the server has counted them; `nil` until it says so.
+  /// Number of records to receive in total, or `nil` until the server has counted them.
   public var total: Int?
-  /// The time at which an exchange last succeeded since the engine was made; `nil` before the first.
+  /// Time of the last successful exchange since the engine was created, or `nil` before the first.
   public var lastExchange: Date?
-  /// The reason why the last exchange has failed: a ``SyncProblem``, a `RepositoryError`, or what the credentials have thrown; `nil` after
-  /// one that has not.
+  /// Error of the last exchange, or `nil` after a success.
+  ///
+  /// It is a ``SyncProblem``, a `RepositoryError`, or an error of the credentials closure.
   public var lastError: (any Error)?
-  /// The scope whose exchange has failed with ``lastError``; `nil` without one.
+  /// Scope whose exchange has failed with ``lastError``, or `nil` without an error.
   public var lastErrorScope: String?
-  /// The record that ``lastError`` is about: the only one of the push that was refused; `nil` for an error that is about more, or none.
+  /// Only record of the push that failed with ``lastError``, or `nil` if it had several or the error is not about a push.
   public var lastErrorRecord: SyncPendingRecord?
-  /// The number of edits that the server has refused and that wait for the user.
+  /// Number of edits that the server has refused and that wait for the user.
   public var rejected = 0
-  /// The number of values that have lost and are kept.
+  /// Number of stored conflicts.
   public var conflicts = 0
-  /// The number of pushes that left a part of a transaction for a later push.
+  /// Number of pushes since the engine was created that contained only a part of a transaction.
   ///
-  /// Pushes that were sent since the engine was made count, once the server has answered them.
-  ///
-  /// Other devices may see such a transaction in parts. A push takes 500 records and 1 MiB, or as much as the server takes if that is less.
+  /// Other devices may receive such a transaction in parts. A push holds at most 500 records and 1 MiB, or less if the server accepts less.
+  /// It is counted when the server has answered it.
   public var dividedTransactions = 0
 
+  /// Removes the last error with its scope and record.
   mutating func forgetError() { (lastError, lastErrorScope, lastErrorRecord) = (nil, nil, nil) }
 
-  /// Whether the records that were there before their collection was synced are noted as unsent, which the first exchange does.
+  /// True if the records that existed before their collection was synced have outbox entries.
+  ///
+  /// The first exchange adds these.
   var isNoted = true
 
-  /// Whether the server has every edit of this device.
+  /// Whether the server has every edit of this device, including edits of scopes without an engine.
   public var isSaved: Bool { pending == 0 && rejected == 0 && otherScopes.isEmpty && isNoted }
 }
 
-/// The states of a store's sync: the present one at once, then the newest whenever it has changed.
+/// An asynchronous sequence of sync states: the current one, then the newest one after each change.
 ///
-/// A slow reader gets the newest alone. The sequence ends with the task that reads it, and with its engine.
+/// A slow reader receives only the newest state. The sequence ends with the task that reads it, and with its engine.
 public struct SyncStatuses: AsyncSequence, Sendable {
   let board: StatusBoard
   let counts: StatusCounts
 
-  /// The present state, with the writes that have returned.
+  /// Current state, including every write that has returned.
   public var current: SyncStatus {
     var status = board.status
     counts.count(into: &status, isExact: true)
     return status
   }
 
-  /// Returns an iterator that begins with the present state.
+  /// Returns an iterator that starts with the current state.
   public func makeAsyncIterator() -> Iterator { Iterator(board: board) }
 
   /// An iterator over states.
@@ -85,7 +92,7 @@ public struct SyncStatuses: AsyncSequence, Sendable {
 
     init(board: StatusBoard) { self.board = board }
 
-    /// Returns the newest state as soon as it is another than the last one; `nil` at the end.
+    /// Returns the newest state when it differs from the last one, or `nil` at the end.
     public mutating func next() async -> SyncStatus? {
       guard let (status, number) = await board.status(after: seen) else { return nil }
       seen = number
@@ -94,30 +101,33 @@ public struct SyncStatuses: AsyncSequence, Sendable {
   }
 }
 
-// Running/ holds what lets an engine run by itself: when a scope is due, how long to wait after a failure, what the app is told.
-// Invariant: a reason for an exchange that comes during one leads to another one. Called by SyncEngine.
-
-/// The newest status, and those who wait for another one.
+/// The newest status, and a signal for the sequences that wait for another one.
 final class StatusBoard: Sendable {
   private let state = Mutex((status: SyncStatus(), number: 0))
   private let signal = Signal()
 
+  /// Newest status.
   var status: SyncStatus { state.withLock { $0.status } }
 
+  /// Changes the status and wakes the sequences.
   func update(_ change: (inout SyncStatus) -> Void) {
     state.withLock { state in
       change(&state.status)
       state.number += 1
     }
+    // After the lock, or a woken task would wait for it.
     signal.raise()
   }
 
   /// Ends the sequences.
   func finish() { signal.finish() }
 
-  /// Returns the newest status with its number, as soon as that is another one; `nil` at the end, and when the task is cancelled.
+  /// Waits for another status than the one numbered `seen`, and returns it with its number.
+  ///
+  /// Returns `nil` at the end, and if the task is cancelled.
   nonisolated(nonsending) func status(after seen: Int?) async -> (SyncStatus, Int)? {
     while !Task.isCancelled {
+      // Before the status is read: a change between the two would be missed otherwise.
       let (moment, isFinished) = (signal.moment, signal.isFinished)
       let (status, number) = state.withLock { ($0.status, $0.number) }
       if number != seen { return (status, number) }
@@ -128,17 +138,17 @@ final class StatusBoard: Sendable {
   }
 }
 
-/// The numbers of a status that follow from what is stored.
+/// The counts of a status, which are read from the store.
 struct StatusCounts: Sendable {
   let dirty: DirtyEntries
   let conflicts: LocalRepository<SyncConflict>
   let rejected: LocalRepository<SyncRejection>
-  /// The scopes of the engine.
+  /// Scopes of the engine.
   let scopes: Set<String>
 
-  /// Puts the numbers into a status.
+  /// Writes the counts into a status.
   ///
-  /// - Parameter isExact: Whether a write counts that has returned and was not announced yet.
+  /// - Parameter isExact: Whether to count commits that were not announced yet.
   func count(into status: inout SyncStatus, isExact: Bool) {
     let unsent = dirty.counts(isExact: isExact)
     status.pending = unsent.filter { scopes.contains($0.key) }.values.reduce(0, +)

@@ -3,7 +3,7 @@ import LarderTesting
 import Synchronization
 import Testing
 
-@_spi(Inspection) @testable import Larder
+@testable import Larder
 @testable import LarderSync
 
 private enum Gear: String, Codable, CaseIterable, Sendable {

@@ -2,14 +2,16 @@ internal import Foundation
 internal import Larder
 
 extension Ledger {
-  /// Takes the outcomes of the push that is in flight.
+  /// Applies the outcomes of the push in flight.
+  ///
   /// - Parameters:
   ///   - mayRead: Whether the scope may be read. If not, no page brings the records that a conflict leaves out.
-  ///   - repeated: The records that were in conflict before in this exchange, on the same base.
-  /// - Returns: The state afterwards; `nil` where the outcomes are of another push, as that of a store that was the same file.
+  ///   - repeated: The records that were in conflict on the same base earlier in this exchange.
+  /// - Returns: The new state, or `nil` if the outcomes are of another push, such as that of a copy of the store.
   func settle(
     _ receipt: SyncReceipt, _ state: ScopeState, mayRead: Bool = true, repeated: Set<RecordAddress> = [], in pending: inout PendingState
   ) throws(RepositoryError) -> ScopeState? {
+    // The number alone is not enough: two copies of a store send the same numbers with different tokens.
     guard let flight = state.flight, receipt.seq == flight.seq, receipt.token == flight.token,
       receipt.outcomes.count == flight.groups.count
     else { return nil }
@@ -21,6 +23,8 @@ extension Ledger {
       case .conflict(let found):
         let sent = Set(group.map(\.address))
         for record in try admitted(found, about: .records(sent), in: &pending) {
+          // `pass: nil`, since the record is as of the push and may have been deleted since. Counting it as found by a full pass makes a
+          // livelock in the Promela model.
           try ledger.take(record, pass: nil, isNewHistory: false, in: &pending)
         }
         let told = Set(found.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
@@ -31,7 +35,7 @@ extension Ledger {
             try park(record, Self.conflict, Self.conflictDetail, in: &pending)
           }
         }
-        // As long as one of them has something new to be merged with, the whole group may still be accepted.
+        // While one record of the group has received something new to merge, the whole group may still be accepted.
         var isStuck = true
         for record in group {
           let entry = try entry(SyncEntry.key(record.collection, RecordKey(record.id)), in: pending)
@@ -45,14 +49,18 @@ extension Ledger {
     }
     var state = state
     state.flight = nil
+    // Only an outcome frees the number. After a lost answer, the same push is sent again.
     state.seq = receipt.seq
+    // The limit doubles with each settled push, so that one refusal does not make all later pushes small.
     state.recordLimit = state.recordLimit.flatMap { $0 < Self.recordLimit / 2 ? $0 * 2 : nil }
     state.settleCut(by: flight)
     state.turn += 1
     return state
   }
 
-  /// Begins another history of a server that may be written and not read: no revision of a record is of that.
+  /// Adopts another history of the server, for a scope that may be written and not read.
+  ///
+  /// A server that was restored from a backup has a new history. The revisions of this device do not belong to it.
   func begin(_ history: String, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending) else { return }
     var known: [(RecordKey, SyncEntry)] = []
@@ -63,6 +71,7 @@ extension Ledger {
     for (key, found) in known {
       var entry = found
       entry.revision = 0
+      // The server that came back may not have the base.
       entry.edits?.base = nil
       try pending.keep(entry.stored, for: key, in: records)
     }
@@ -72,32 +81,35 @@ extension Ledger {
     try store(state, in: &pending)
   }
 
-  /// The code of edits that are in conflict with a record that the device may not read.
+  /// Code of edits in conflict with a record that the device may not read, or in a conflict that repeats.
   static let conflict = "conflict"
   static let conflictDetail = "The server has another record of this id, which may not be read with this token."
 
-  /// The words for edits that meet the same conflict again, though nothing has come that they could be merged with.
+  /// Message for edits in a repeated conflict, although nothing new has come to merge them with.
   static let repeatedDetail =
     "The server says that the record has changed, and sends nothing newer than this device has: its data may be older. Retry later."
 
-  /// Notes that the server has a record as it was sent; edits that were made meanwhile are now based on that.
+  /// Records that the server has accepted a record as it was sent.
+  ///
+  /// Later edits are now based on that value.
   private func accept(_ sent: PushedRecord, at revision: Int, in pending: inout PendingState) throws(RepositoryError) {
     let key = RecordKey(sent.id)
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
-    // A page had the same before the push came to the server, and something else since: what was sent is the newer one after all.
+    // A page has brought an equal record before the push arrived, and a newer one since. The accepted push is the newest of the three.
     if entry.edits == nil, revision > entry.revision { try put(value, for: key, in: collection, of: &pending) }
     entry.revision = value == nil ? 0 : revision
     if var edits = entry.edits {
       try release(&edits, entryKey, in: &pending)
       edits.base = value
+      // The push contained the insertion, so the new base is the inserted record.
       if let insertedAt = edits.insertedAt, insertedAt <= sent.stamp { edits.insertedAt = nil }
       entry.edits = isStored(value, key, in: collection, of: pending) ? nil : edits
     }
     let hasRecord = pending.hasRecord(key, in: collection)
     try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
-    // A record that is here again has undone the deletion on this device.
+    // A record that exists again on this device has undone the deletion here, which is then no news to the user.
     if value != nil || hasRecord {
       try pending.delete(entryKey.text, in: deletions)
     } else {
@@ -105,7 +117,7 @@ extension Ledger {
     }
   }
 
-  /// Merges what was held back for a record that a conflict has left out: pages behind the checkpoint do not bring it again.
+  /// Merges the held value of a record that a conflict has left out, since later pages do not bring it again.
   private func takeHeld(_ sent: PushedRecord, in pending: inout PendingState) throws(RepositoryError) {
     guard let held = try entry(SyncEntry.key(sent.collection, RecordKey(sent.id)), in: pending)?.edits?.held else { return }
     let remote = SyncRecord(
@@ -113,26 +125,26 @@ extension Ledger {
     try take(remote, pass: nil, isNewHistory: false, in: &pending)
   }
 
-  /// Returns whether a record is as it was sent, or deleted as it was sent.
+  /// Returns true if a record, or its deletion, is unchanged since it was sent.
   ///
-  /// One that was only brought up to a newer version since is: its migration is no edit, which would win over a deletion.
+  /// A record that was only migrated since then counts as unchanged. As an edit, it would win over a deletion elsewhere.
   private func isStored(_ value: StoredValue?, _ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
     let stored = pending.stored(key, in: collection)
     guard let value else { return stored == nil && !pending.hasRecord(key, in: collection) }
     guard let stored, stored.schemaVersion > value.schemaVersion, let coder = pending.tracking(of: collection)?.coder else {
       return stored == value
     }
-    // Where it cannot be brought up it is sent again, which is never wrong.
+    // A value that cannot be migrated is sent again, which is always safe.
     do throws(RepositoryError) { return try coder.broughtUp(value, key: key) == stored } catch { return false }
   }
 
-  /// Sets a record aside whose edits the server refuses: they stay here, and are not sent again by themselves.
+  /// Parks the edits that the server refuses: they stay on the device and are not sent again by themselves.
   func park(_ sent: PushedRecord, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
     let key = RecordKey(sent.id)
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
-    // An edit that was made since is another one: it may be accepted.
+    // A record edited since then is not parked: the server may accept the new edit.
     guard isStored(value, key, in: collection, of: pending) || isBeyondLimits(key, in: collection, of: pending) else { return }
     entry.edits?.isParked = true
     try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
@@ -141,41 +153,7 @@ extension Ledger {
 }
 
 extension Ledger {
-  /// Returns the number of records of the scope with edits that the server has not taken, those that it has refused included.
-  func unsentCount(in pending: PendingState) throws(RepositoryError) -> Int {
-    var count = 0
-    try pending.visit(records) { (_, stored) throws(RepositoryError) in
-      let entry = try SyncEntry(stored)
-      if entry.scope == scope, entry.isDirty { count += 1 }
-    }
-    return count
-  }
-
-  /// Removes the records of the scope, and everything that sync knows of them.
-  func forget(in pending: inout PendingState) throws(RepositoryError) {
-    var keys: [RecordKey] = []
-    try pending.visit(records) { (key, stored) throws(RepositoryError) in
-      if try SyncEntry(stored).scope == scope { keys.append(key) }
-    }
-    for key in keys {
-      pending.erase(key, in: records)
-      try pending.delete(key.text, in: rejected)
-      guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { continue }
-      pending.erase(address.key, in: collection)
-    }
-    try forgetConflicts(in: &pending)
-    // A record that was never stored has a rejection and no entry.
-    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope { try pending.delete(rejection.id, in: rejected) }
-    for deletion in deletions.snapshot.loadAll() where deletion.scope == scope { try pending.delete(deletion.id, in: deletions) }
-    pending.erase(key, in: scopes)
-  }
-
-  /// Removes the values that have lost: they are of the records.
-  private func forgetConflicts(in pending: inout PendingState) throws(RepositoryError) {
-    for conflict in conflicts.snapshot.loadAll() where conflict.scope == scope { try pending.delete(conflict.id, in: conflicts) }
-  }
-
-  /// Takes back a push that the server has refused, unless it was settled meanwhile.
+  /// Withdraws a push that the server has refused, unless it was settled meanwhile.
   func takeBack(_ push: SyncPush, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     state.flight = nil
@@ -183,21 +161,22 @@ extension Ledger {
     try store(state, in: &pending)
   }
 
-  /// The code of edits in a scope that may be read and not written.
+  /// Code of edits in a scope that may be read and not written.
   static let forbidden = "forbidden"
-  /// The words with that code, by which a refusal of this device differs from one of a server's own rule.
+  /// Message with that code, which distinguishes a missing right from a server's own rule with the same code.
   static let forbiddenDetail = SyncProblem.forbidden.description
-  /// The code of edits that wait for a newer app, because the scope takes no records of their version.
+  /// Code of edits that wait for a newer app, because the scope accepts no records of their version.
   static let upgradeRequired = "upgradeRequired"
 
-  /// Takes back a push of which the server refuses every record below a schema version, and sets those aside.
-  /// - Returns: Whether there were any.
+  /// Withdraws a push, and sets its records below a required schema version aside.
+  ///
+  /// - Returns: Whether there were any, or the push was settled meanwhile.
   func parkOutdated(
     _ push: SyncPush, below minimum: Int, _ detail: String, in pending: inout PendingState
   ) throws(RepositoryError) -> Bool {
     guard let state = try state(in: pending), state.flight?.token == push.token else { return true }
     let outdated = push.groups.joined().filter { $0.version < minimum }
-    // Servers of this version accept deletions of any version. Earlier servers compare the version of deletions, too.
+    // Current servers accept deletions of any version. Earlier ones compare the version of deletions, too.
     let edits = outdated.filter { $0.value != nil }
     let refused = edits.isEmpty ? outdated : edits
     for record in refused {
@@ -207,8 +186,9 @@ extension Ledger {
     return !refused.isEmpty
   }
 
-  /// Takes back a push that the server does not take as a whole, unless it was settled meanwhile: the next one has half of its records; a
-  /// record that is alone is set aside, and so are all where the server takes nothing of the scope.
+  /// Withdraws a push that the server refuses as a whole, so that the next one has half of its records.
+  ///
+  /// A single record is parked. So are all records if the scope may not be written. Does nothing if the push was settled meanwhile.
   func divide(_ push: SyncPush, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     let count = push.groups.joined().count
@@ -216,6 +196,7 @@ extension Ledger {
       for record in push.groups.joined() { try park(record, code, detail, in: &pending) }
       state.settleCut(by: push)
     } else if push.groups.count > 1 {
+      // With several groups, the next push has fewer groups. No transaction is cut before it was refused alone.
       state.recordLimit = max(1, count / 2)
     } else {
       state.cut(push.groups[0])

@@ -1,5 +1,5 @@
 internal import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
 extension Ledger {
   /// Applies a page that was requested at some state of the scope.
@@ -9,7 +9,7 @@ extension Ledger {
     // A page that was requested before another outcome or page was applied could put older records over newer ones.
     guard var state = try state(in: pending), state.turn == asked.turn, page.since == state.position else { return nil }
     if let flight = state.flight, let last = page.last, last.seq >= flight.seq {
-      // A push with another name has this number or a later one: a copy of the store uses the same device identifier.
+      // If the receipt is of another push with this number or a later one, a copy of the store uses the same device identifier.
       if let settled = try settle(last, state, in: &pending) { state = settled } else { state.becomeNewDevice() }
     } else if state.flight != nil, state.pass?.isNewHistory == true {
       // A restored server never had the push in flight, so the edits are frozen into a new one.
@@ -75,6 +75,7 @@ extension Ledger {
       return try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
     }
     let isKnown = isOfOldHistory ? false : remote.revision <= entry.revision
+    // Nothing new: a revision that the device has, or the deletion of a record that only this device has inserted.
     if isKnown || (value == nil && entry.revision == 0 && entry.edits?.held == nil) {
       if !entry.isDirty { try tellOfLimits(remote, entryKey, in: collection, of: &pending) }
       if pass != nil {
@@ -109,7 +110,9 @@ extension Ledger {
     do throws(RepositoryError) { return try synced.scopeName(of: stored, key: key, coder: tracking.coder) == scope } catch { return false }
   }
 
-  /// Ends a full pass, which treats records that it has not seen as deleted or lost at the server.
+  /// Ends a full pass and treats records that it has not found as deleted or lost at the server.
+  ///
+  /// A full pass reads the whole scope from its first commit.
   private func endPass(_ state: inout ScopeState, at head: Int, in pending: inout PendingState) throws(RepositoryError) {
     guard let pass = state.pass else { return }
     var unseen: [(RecordKey, SyncEntry)] = []
@@ -136,6 +139,7 @@ extension Ledger {
         pending.erase(entryKey, in: records)
       }
     }
+    // A new history may hold other pushes under this device's numbers.
     if pass.isNewHistory, state.seq > 0 { state.becomeNewDevice() }
     state.pass = nil
     state.checkpoint = head
@@ -147,7 +151,7 @@ extension ScopeState {
   var position: Int { pass?.position ?? checkpoint }
 }
 
-/// The records that an answer may contain: those that the device has asked about.
+/// The records that an answer may contain: those of the device's request.
 enum AnswerSubject {
   /// For a page: the records of the requested collections.
   case collections([String])
@@ -163,10 +167,10 @@ enum AnswerSubject {
 }
 
 extension Ledger {
-  /// Returns the records of an answer that the device has asked about and can store.
+  /// Returns the requested records of an answer that the device can store.
   ///
-  /// Every record of a server passes here, from pages and from outcomes. A record that the device has not asked about is dropped, since it
-  /// could belong to a collection that is not synced. A record out of bounds is set aside alone, so that it blocks no other.
+  /// Every record of a server passes here, from pages and from outcomes. A record that was not requested is dropped, since it could belong
+  /// to a collection that is not synced. A record out of bounds is set aside alone, so that it blocks no other.
   func admitted(
     _ records: [SyncRecord], about subject: AnswerSubject, pass: Int? = nil, isNewHistory: Bool = false, in pending: inout PendingState
   ) throws(RepositoryError) -> [SyncRecord] {
@@ -187,7 +191,7 @@ extension Ledger {
   /// Code of a received record that breaks a bound of the wire.
   static let malformed = "malformed"
 
-  /// Sets a record of the server aside: the value is not stored, and a rejection tells the user.
+  /// Sets a record of the server aside: its value is not stored, and a rejection reports it to the user.
   private func setAsideRemote(
     _ remote: SyncRecord, _ detail: String, _ subject: AnswerSubject, pass: Int?, isNewHistory: Bool, in pending: inout PendingState
   ) throws(RepositoryError) {
@@ -201,7 +205,7 @@ extension Ledger {
     let hasRecord = pending.hasRecord(key, in: collection)
     if var entry = try entry(entryKey, in: pending) {
       guard entry.scope == scope else { return }
-      // The pass has seen the record, so it is not deleted at its end. The known revision is one of the lost history.
+      // The pass has found the record, which is not deleted at its end. In a new history, the stored revision is of the lost one.
       if let pass { entry.pass = pass }
       if isNewHistory { entry.revision = 0 }
       // Sent again, the edits would meet the same conflict.

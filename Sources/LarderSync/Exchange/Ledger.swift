@@ -1,7 +1,13 @@
-internal import Foundation
-@_spi(Inspection) internal import Larder
+// Exchange/ changes the store for an exchange: it freezes a push, settles its outcome, stores a page, and ends a full pass.
+// Invariant: each step is one commit, together with the read position that it leads to.
+// Called by SyncEngine.
 
-/// The writes of an exchange: what an outcome and a page change in the store, each within one commit.
+internal import Foundation
+internal import Larder
+
+/// The store writes of one scope's exchange: each push outcome and each page is applied in one commit.
+///
+/// A scope is a named part of the synced data. An entry is the outbox record beside each synced record.
 struct Ledger: Sendable {
   let scope: String
   let records: Int
@@ -10,9 +16,9 @@ struct Ledger: Sendable {
   let rejected: LocalRepository<SyncRejection>
   let deletions: LocalRepository<SyncDeletion>
   let clock: any WallClock
-  /// The milliseconds by which the server's clock is ahead of this device's.
+  /// Milliseconds by which the server's clock is ahead of this device's.
   private var skew: SyncMilliseconds = 0
-  /// The newest state of the scope that was read or stored: a push in flight makes it long.
+  /// Cache of the newest state of the scope, which is long while it holds a push in flight.
   let newest = NewestState()
 
   init(
@@ -25,69 +31,80 @@ struct Ledger: Sendable {
 
   // MARK: Clocks
 
-  /// Returns the ledger for what is taken at some state of the scope, which knows how wrong the device's clock is.
+  /// Returns a copy that corrects times by the clock difference stored in a state.
   func corrected(by state: ScopeState) -> Ledger {
     var ledger = self
     ledger.skew = state.skew ?? 0
     return ledger
   }
 
-  /// Returns the time of an edit of this device as the server would store it: by its clock, and not in the future.
+  /// Returns the time of a local edit by the server's clock, and not in the future.
+  ///
+  /// The server corrects the times of pushed edits in the same way.
   func corrected(_ stamp: SyncMilliseconds) -> SyncMilliseconds { min(stamp, clock.now.milliseconds) &+ skew }
 
   // MARK: The state of the scope
 
+  /// Key of the scope's state in the collection of states.
   var key: RecordKey { RecordKey(scope) }
 
+  /// Returns the state of the scope within a write, or `nil` if there is none.
   func state(in pending: PendingState) throws(RepositoryError) -> ScopeState? {
     guard let stored = pending.stored(key, in: scopes) else { return nil }
     return try newest.state(of: stored)
   }
 
+  /// Returns the state of the scope in a snapshot, or `nil` if there is none.
   func state(in snapshot: StoredSnapshot) throws(RepositoryError) -> ScopeState? {
     guard let stored = snapshot.stored(key, in: scopes) else { return nil }
     return try newest.state(of: stored)
   }
 
+  /// Writes the state of the scope.
   func store(_ state: ScopeState, in pending: inout PendingState) throws(RepositoryError) {
     try pending.keep(newest.stored(state), for: key, in: scopes)
   }
 
   // MARK: Entries
 
+  /// Returns an entry, or `nil` if there is none.
   func entry(_ key: RecordKey, in pending: PendingState) throws(RepositoryError) -> SyncEntry? {
     guard let stored = pending.stored(key, in: records) else { return nil }
     return try SyncEntry(stored)
   }
 
-  /// Stores an entry; forgets it where neither the device nor the server has the record.
+  /// Writes an entry, or removes it if neither the device nor the server has the record.
   func store(_ entry: SyncEntry, for key: RecordKey, hasRecord: Bool, in pending: inout PendingState) throws(RepositoryError) {
     if !hasRecord, !entry.isDirty { pending.erase(key, in: records) } else { try pending.keep(entry.stored, for: key, in: records) }
   }
 
-  /// Returns whether there is a record whose bytes are not here, as of one over a limit: it must not pass for a deleted one.
+  /// Returns true for a record that exists but was not loaded, because it is over a limit of the store.
+  ///
+  /// Such a record must not count as deleted.
   func isBeyondLimits(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
     pending.hasRecord(key, in: collection) && pending.stored(key, in: collection) == nil
   }
 
-  /// The code of edits that wait until the store is opened with higher limits.
+  /// Code of edits that wait until the store is opened with higher limits.
   static let beyondLimits = "tooLarge"
   static let beyondLimitsDetail =
     "expected a record within the limits of the store, found a larger one; open the store with higher limits, and retry"
 
-  /// The code of records that were there before they were synced, and of which no scope can be found.
+  /// Code of records that existed before their collection was synced, and for which no scope can be found.
   static let hasNoScope = "noScope"
 
-  /// Stores the value of a record, unless it is there already.
+  /// Writes the value of a record, or deletes it, unless the store has that state already.
   func put(
     _ value: StoredValue?, for key: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
+    // An equal value is not written again. A record over a limit reads as absent, and must still be deleted.
     guard pending.stored(key, in: collection) != value || (value == nil && pending.hasRecord(key, in: collection)) else { return }
     if let value { try pending.store(value.onOneLine, for: key, in: collection) } else { pending.erase(key, in: collection) }
   }
 
   // MARK: What the user is told
 
+  /// Stores a conflict for a merge with losing values or an undone deletion.
   func note(_ merged: Merged, of key: RecordKey, in collection: String, in pending: inout PendingState) throws(RepositoryError) {
     guard !merged.lost.isEmpty || merged.undidDeletion else { return }
     let conflict = SyncConflict(
@@ -97,10 +114,11 @@ struct Ledger: Sendable {
     try pending.save(conflict, in: conflicts)
   }
 
-  /// Notes the records of other devices that this write has stored beside others with the same values in a unique index.
+  /// Stores a conflict for each record that this write has made a duplicate in a unique index.
   func noteDuplicates(in pending: inout PendingState) throws(RepositoryError) {
+    // The store keeps no more conflicts than this, so that more would be written and removed again.
     for duplicate in pending.newDuplicates().prefix(SyncEngine.conflictLimit) {
-      // Reverted edits are of several scopes.
+      // A write that reverts edits touches several scopes, and has a ledger of none.
       let scope = try entry(SyncEntry.key(duplicate.collection, duplicate.key), in: pending)?.scope ?? scope
       let conflict = SyncConflict(
         id: UUID(), scope: scope, collection: duplicate.collection, recordID: duplicate.key.text, lost: [:], isLocal: false,
@@ -109,17 +127,21 @@ struct Ledger: Sendable {
     }
   }
 
-  /// Withdraws what was noted of duplicates that are none any more; where a third record has the same values, the note tells of that.
+  /// Removes conflicts of duplicates that are equal no longer.
+  ///
+  /// If a third record has the same values, the conflict then names that one.
   func judgeDuplicates(in pending: inout PendingState) throws(RepositoryError) {
     let noted = conflicts.snapshot.loadAll().filter { $0.scope == scope && $0.duplicateOf != nil }
     var pairs = Set(noted.map { [$0.collection, $0.recordID, $0.duplicateOf] })
     for conflict in noted.sorted(by: { ($0.date, $0.id.uuidString) < ($1.date, $1.id.uuidString) }) {
+      // The snapshot is older than this write, which may have removed the conflict.
       guard let index = conflict.index, let other = conflict.duplicateOf.map({ RecordKey($0) }),
         try pending.find(by: conflict.id, in: conflicts) != nil
       else { continue }
       let key = RecordKey(conflict.recordID)
       switch pending.duplicate(of: key, preferring: other, in: conflict.collection, index: index) {
       case .unknown, .of(other): continue
+      // A pair that is listed already, in either order, is not listed twice.
       case .of(let third) where !pairs.contains([conflict.collection, third.text, key.text]):
         var conflict = conflict
         conflict.duplicateOf = third.text
@@ -130,6 +152,7 @@ struct Ledger: Sendable {
     }
   }
 
+  /// Stores a rejection, which the user finds in `SyncEngine.rejected`.
   func reject(
     _ entryKey: RecordKey, of key: RecordKey, in collection: String, code: String, detail: String, in pending: inout PendingState
   ) throws(RepositoryError) {
@@ -142,11 +165,13 @@ struct Ledger: Sendable {
 }
 
 extension Ledger {
-  /// Lets edits go on that have waited for an app as new as this one.
-  /// - Returns: Whether the app is newer than the one that has last prepared the scope, or the first.
+  /// Releases edits that were set aside for an app of this version.
+  ///
+  /// - Returns: Whether the app is newer than the one that last prepared the scope, or the first.
   func upgrade(_ names: [String], _ state: inout ScopeState, in pending: inout PendingState) throws(RepositoryError) -> Bool {
     var versions: [String: Int] = [:]
     for name in names { versions[name] = pending.collection(named: name).flatMap { pending.tracking(of: $0) }?.coder.schemaVersion }
+    // Fast path, since the scan below reads every entry.
     guard versions != state.versions else { return false }
     state.versions = versions
     var waiting: [(RecordKey, SyncEntry)] = []
@@ -162,7 +187,7 @@ extension Ledger {
     for (key, found) in waiting {
       guard var edits = found.edits else { continue }
       var entry = found
-      // What was held stays until the edits are merged with it, or have led back to their base and it is taken.
+      // The held server value stays until the edits are merged with it, or equal their base again and it is applied.
       edits.isParked = false
       try pending.delete(key.text, in: rejected)
       entry.edits = edits
@@ -171,11 +196,12 @@ extension Ledger {
     return true
   }
 
-  /// Notes the records that were in a collection before it was synced, as records that were inserted.
+  /// Adds entries for the records that existed before their collection was synced, as if they were inserted now.
   func adopt(_ name: String, in pending: inout PendingState) throws(RepositoryError) {
     guard let collection = pending.collection(named: name), let tracking = pending.tracking(of: collection),
       let synced = tracking.trigger as? any SyncedCollection
     else { return }
+    // Collected first: `pending` cannot be changed while it is being visited.
     var found: [(RecordKey, StoredValue)] = []
     try pending.visit(collection) { (key, stored) throws(RepositoryError) in found.append((key, stored)) }
     for (key, stored) in found {
@@ -183,11 +209,11 @@ extension Ledger {
       guard !pending.hasRecord(entryKey, in: records), stored.schemaVersion <= tracking.coder.schemaVersion else { continue }
       let scope: String
       do throws(RepositoryError) { scope = try synced.scopeName(of: stored, key: key, coder: tracking.coder) } catch {
-        // One that belongs nowhere holds nothing up; an edit that gives it a scope lets it go on.
+        // One record without a scope must not stop the whole collection. An edit that gives it a scope releases it.
         try reject(entryKey, of: key, in: name, code: Self.hasNoScope, detail: error.message, in: &pending)
         continue
       }
-      // Also of a scope without an engine, so that the status names it.
+      // Scopes without an engine get entries, too, so that `SyncStatus.otherScopes` lists them.
       let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
       try pending.keep(entry.stored, for: entryKey, in: records)
     }

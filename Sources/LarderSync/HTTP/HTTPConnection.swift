@@ -6,43 +6,47 @@ internal import Synchronization
   internal import FoundationNetworking
 #endif
 
-/// An answer of a server.
+/// A complete answer of a server.
 struct HTTPAnswer: Sendable {
   let status: Int
   let body: Data
-  /// The seconds that the server asks to wait, in its header `Retry-After`.
+  /// Seconds to wait before the next request, from the header `Retry-After`.
   let retryAfter: Double?
 }
 
-/// The requests of one transport, through URLSession without cookies and without a cache.
+/// The HTTP connections of one transport: URLSession without cookies and cache, and sockets for plain http on Linux.
 ///
-/// Not `URLSession.data(for:)`: on Linux its cancellation can wait for the session's queue while it holds the lock of the Swift task, which
-/// that queue wants, too, and then both wait for ever (seen with Swift 6.3.1); and `bytes(for:)` is missing there.
+/// `URLSession.data(for:)` is not used. On Linux, its cancellation can wait for the session's queue while it holds the lock of the Swift
+/// task. The queue then waits for that lock, and both wait for ever (Swift 6.3.1). `bytes(for:)` does not exist on Linux.
 final class HTTPConnection: Sendable {
   private let calls = HTTPCalls()
   private let session: URLSession
   #if canImport(FoundationNetworking)
     private let sockets: SocketPool
   #endif
-  /// Runs what never waits: the ends of waiting times.
+  /// Queue of the timeouts, whose blocks never wait.
   static let clock = DispatchQueue(label: "larder.sync.clock")
-  /// Runs cancellations, which on Linux may wait for the session.
+  /// Queue of the cancellations, which on Linux may wait for the session.
   private static let cancellations = DispatchQueue(label: "larder.sync.cancellations")
 
-  /// - Parameter idleTime: How long a connection over plain http waits for its next request on Linux. Most servers give it longer. Where
-  ///   one does not, the request is sent again.
+  /// Creates the connections of a transport.
+  ///
+  /// - Parameter idleTime: Time for which an idle connection over plain http is kept on Linux. Most servers keep it longer. If one does
+  ///   not, the request is sent again.
   init(idleTime: Duration = .seconds(4)) {
     #if canImport(FoundationNetworking)
       sockets = SocketPool(idleTime: idleTime)
     #endif
     let configuration = URLSessionConfiguration.ephemeral
+    // The token is the only credential, and a page from a cache could be an old one.
     configuration.httpShouldSetCookies = false
     configuration.urlCache = nil
-    // Each scope has a stream of events that stays open.
+    // The default is 4 or 6, depending on the platform. Each scope holds one connection for its event stream.
     configuration.httpMaximumConnectionsPerHost = 64
     session = URLSession(configuration: configuration, delegate: calls, delegateQueue: Self.queue)
   }
 
+  // A session keeps its delegate until it is invalidated.
   deinit { session.invalidateAndCancel() }
 
   #if canImport(FoundationNetworking)
@@ -51,13 +55,13 @@ final class HTTPConnection: Sendable {
     private static var queue: OperationQueue? { nil }
   #endif
 
-  /// Sends a request; returns once the answer is there.
+  /// Sends a request and returns the complete answer.
   ///
-  /// - Throws: `.unreachable` where there is no answer within the time, which begins again with each 64 KiB that have gone or come;
-  ///   `.answerTooLarge` for one over the limit; `CancellationError`.
+  /// - Throws: `.unreachable` without an answer within the time, which starts anew with each 64 KiB sent or received, `.answerTooLarge` for
+  ///   an answer over the limit, `CancellationError`.
   func send(_ request: URLRequest, limit: Int, within time: Duration) async throws -> HTTPAnswer {
     var request = request
-    // URLSession's own limit is for a pause between two packets; the one below is shorter.
+    // URLSession limits the pause between two packets. The watch below is shorter, so that it decides.
     request.timeoutInterval = time / .seconds(1) + 60
     let answer = OneShot<Result<HTTPAnswer, any Error>>()
     let call = HTTPCall(limit: limit, end: { answer.resolve($0) })
@@ -66,22 +70,23 @@ final class HTTPConnection: Sendable {
     return try await withTaskCancellationHandler {
       await answer.value()
     } onCancel: {
-      // From elsewhere: what runs here may hold the lock of the task that waits.
+      // On another queue: this closure may run under the lock of the waiting task.
       Self.clock.async { if answer.resolve(.failure(CancellationError())) { stop() } }
     }.get()
   }
 
-  /// The bytes that must pass in the time for an answer, unless it is there by then: a slow line is given that time again, a byte a second
-  /// is not.
+  /// Bytes that must pass within the time of an answer for the time to start anew.
+  ///
+  /// A slow network gets more time. A server that sends a byte a second does not.
   private static let piece = 64 << 10
 
-  /// Sends a request whose answer comes in pieces, until it ends, fails, or nothing comes for a time.
+  /// Sends a request and returns its answer in pieces, until it ends, fails, or is silent for a time.
   func stream(_ request: URLRequest, firstLimit: Duration, silenceLimit: Duration) -> AsyncThrowingStream<Data, any Error> {
     var request = request
     request.timeoutInterval = silenceLimit / .seconds(1) + 60
     return AsyncThrowingStream { continuation in
       let call = HTTPCall(limit: 1 << 16, piece: { continuation.yield($0) }) { result in
-        // A status other than 200 ends the stream with its problem; an answer that ends is an end.
+        // Another status than 200 has a problem as its body. An answer that ends normally ends the stream.
         switch result {
         case .success(let answer) where answer.status == 200: continuation.finish()
         case .success(let answer):
@@ -95,10 +100,10 @@ final class HTTPConnection: Sendable {
     }
   }
 
-  /// Begins a request.
+  /// Starts a request.
   ///
   /// - Parameter isReusable: Whether it may use the connection of an earlier request, and leave it to a later one.
-  /// - Returns: What ends it, and waits for nothing.
+  /// - Returns: A closure that stops the request without waiting.
   private func begin(_ request: URLRequest, _ call: HTTPCall, isReusable: Bool) -> @Sendable () -> Void {
     #if canImport(FoundationNetworking)
       if request.url?.scheme?.lowercased() == "http" {
@@ -110,36 +115,38 @@ final class HTTPConnection: Sendable {
     let task = session.dataTask(with: request)
     calls.add(call, of: task)
     task.resume()
-    // Weak, or what has come would stay until its time was up.
+    // Weak, or the received data would stay in memory until the timeout.
     return { [weak task] in if let task { Self.stop(task) } }
   }
 
-  /// Ends a request that makes no progress within a time, as on a connection whose other end is gone without a word.
+  /// Stops a request without progress within a time, such as on a connection whose other end has vanished.
   ///
   /// - Parameters:
-  ///   - first: The time for the first progress, where that is another.
-  ///   - progress: Returns how far the request has come, if that is far enough from where it was.
+  ///   - first: The time for the first progress, if it differs.
+  ///   - progress: Returns the new position of the request if it has moved far enough from the old one, and `nil` otherwise.
   private static func watch(
     _ call: HTTPCall, from seen: Int = 0, _ limit: Duration, first: Duration? = nil, _ stop: @escaping @Sendable () -> Void,
     _ words: String, _ progress: @escaping @Sendable (HTTPCall, Int) -> Int?
   ) {
-    // Weak, or what has come would stay until its time was up.
+    // Weak, or the received data would stay in memory until the timeout.
     clock.asyncAfter(deadline: .now() + (first ?? limit) / .seconds(1)) { [weak call] in
       guard let call else { return }
       if let next = progress(call, seen) { return watch(call, from: next, limit, stop, words, progress) }
+      // First, so that the call ends with this error and not with that of the cancellation.
       call.fail(SyncProblem.unreachable(words))
       stop()
     }
   }
 
+  /// Cancels a task of the session without waiting.
   static func stop(_ task: URLSessionTask) { cancellations.async { task.cancel() } }
 }
 
 #if canImport(FoundationNetworking)
-  /// A queue that runs what it is given at once, on the thread that gives it.
+  /// An operation queue that runs its operations at once, on the calling thread.
   ///
-  /// On Linux, URLSession reads on without waiting for its delegate: what came and was not looked at yet would pile up, whatever the limit.
-  // The superclass is @unchecked Sendable, which must be said again; this class adds no state.
+  /// On Linux, URLSession reads on without waiting for its delegate. Received data would pile up in the queue, past any limit.
+  // The superclass is @unchecked Sendable, and a subclass must repeat it. This class adds no state.
   private final class InlineQueue: OperationQueue, @unchecked Sendable {
     override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
 
@@ -147,7 +154,7 @@ final class HTTPConnection: Sendable {
   }
 #endif
 
-/// A request under way, and as much of its answer as has come.
+/// A request under way, with the received part of its answer.
 final class HTTPCall: Sendable {
   private struct State: Sendable {
     var body = Data()
@@ -160,45 +167,49 @@ final class HTTPCall: Sendable {
   private let end: @Sendable (Result<HTTPAnswer, any Error>) -> Void
   private let state = Mutex(State())
 
-  /// Makes a call.
+  /// Creates a call.
   ///
   /// - Parameters:
   ///   - limit: The most bytes of a body that is gathered.
-  ///   - piece: Takes the pieces of an answer with status 200, which are then not gathered.
-  ///   - end: Is told once how the call has ended.
+  ///   - piece: Receives the pieces of an answer with status 200, which are then not gathered.
+  ///   - end: Called once, with the result.
   init(
     limit: Int, piece: (@Sendable (Data) -> Void)? = nil, end: @escaping @Sendable (Result<HTTPAnswer, any Error>) -> Void
   ) {
     (self.limit, self.piece, self.end) = (limit, piece, end)
   }
 
-  /// The bytes of the answer that have come.
+  /// Number of received bytes.
   var received: Int { state.withLock { $0.received } }
-  /// The bytes of the request that have gone, and those of the answer that have come.
+  /// Number of sent and received bytes.
   var passed: Int { state.withLock { $0.sent + $0.received } }
 
-  /// Notes that bytes of the request have gone.
+  /// Counts sent bytes.
   func noteSent(_ count: Int) { state.withLock { $0.sent += count } }
 
-  /// Takes a piece of the answer.
-  /// - Returns: Whether more of it is wanted.
+  /// Adds a received piece of the answer.
+  ///
+  /// - Returns: Whether to receive more.
   func take(_ data: Data, status: Int) -> Bool {
     let isStreamed = piece != nil && status == 200
     let isTooLarge = state.withLock { state in
       state.received += data.count
       if isStreamed { return false }
+      // Before appending, so that the limit bounds the memory.
       if data.count > limit - state.body.count { return true }
       state.body.append(data)
       return false
     }
+    // Outside the lock, since `piece` is foreign code.
     if isStreamed, !data.isEmpty { piece?(data) }
     if isTooLarge { fail(SyncProblem.answerTooLarge) }
     return !isTooLarge
   }
 
+  /// Ends the call with an error.
   func fail(_ error: any Error) { finish(.failure(error)) }
 
-  /// Ends the call with what was gathered.
+  /// Ends the call with the gathered body.
   func complete(status: Int, retryAfter: Double?) {
     let body = state.withLock { $0.body }
     finish(.success(HTTPAnswer(status: status, body: body, retryAfter: retryAfter)))
@@ -211,7 +222,9 @@ final class HTTPCall: Sendable {
     complete(status: response.statusCode, retryAfter: response.value(forHTTPHeaderField: "Retry-After").flatMap(Double.init))
   }
 
+  /// Ends the call, unless it has ended.
   private func finish(_ result: Result<HTTPAnswer, any Error>) {
+    // An answer, a timeout and a cancellation may come at the same moment.
     let isFirst = state.withLock { state in
       defer { state.hasEnded = true }
       return !state.hasEnded
@@ -219,7 +232,7 @@ final class HTTPCall: Sendable {
     if isFirst { end(result) }
   }
 
-  /// Returns why there is no answer; without the address, which may hold a password.
+  /// Returns the reason for a missing answer, without the address, which may hold a password.
   static func words(for code: URLError.Code?) -> String {
     switch code {
     case .cannotFindHost?, .dnsLookupFailed?: "the host is not known; is there a network?"
@@ -235,7 +248,7 @@ final class HTTPCall: Sendable {
   }
 }
 
-/// The delegate of a session: tells each call what comes of it.
+/// The delegate of a session, which passes data and errors of each task to its call.
 final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
   private let calls = Mutex<[Int: HTTPCall]>([:])
 
@@ -243,6 +256,7 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
 
   private func call(of task: URLSessionTask) -> HTTPCall? { calls.withLock { $0[task.taskIdentifier] } }
 
+  // Redirects are refused, since one to another host would pass the token on.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
     completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -260,6 +274,7 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     call(of: task)?.complete(task.response, error)
+    // The map would otherwise keep every call of the session.
     calls.withLock { _ = $0.removeValue(forKey: task.taskIdentifier) }
   }
 }

@@ -1,23 +1,24 @@
 internal import Foundation
 
-/// An answer of HTTP/1.1 while it comes, in pieces that end anywhere.
+/// An incremental parser of an HTTP/1.1 response, whose pieces may end anywhere.
 struct HTTPResponseParser {
   private enum Part {
     case head
-    /// A body of so many more bytes.
+    /// A body with this number of bytes left.
     case body(Int)
+    /// A body without a length, which ends with the connection.
     case bodyUntilEnd
     case chunkSize
     case chunk(Int)
-    /// The end of the line behind a chunk.
+    /// The line end after a chunk.
     case chunkEnd
     case trailer
     case complete
   }
 
-  /// The status; `nil` before the head is there.
+  /// Status code, or `nil` before the head is complete.
   private(set) var status: Int?
-  /// The seconds of the header `Retry-After`.
+  /// Seconds in the header `Retry-After`.
   private(set) var retryAfter: Double?
   private var part = Part.head
   private var line: [UInt8] = []
@@ -25,30 +26,33 @@ struct HTTPResponseParser {
   private var length: Int?
   private var isChunked = false
 
-  /// Whether a byte of the answer has come.
+  /// True if a byte of the response was received.
   private(set) var hasBegun = false
-  /// Whether the server leaves the connection open, and has sent nothing behind the answer.
+  /// True if the server keeps the connection open and has sent nothing after the response.
   private var staysOpen = true
 
   private static let headLimit = 64 << 10
 
-  /// Whether the answer is there to its last byte, and another request may follow on the connection.
+  /// True if the response is complete and the connection may carry another request.
   var isPersistent: Bool { isComplete && staysOpen }
 
-  /// Whether the answer is there to its last byte.
+  /// True if the response is complete.
   var isComplete: Bool { if case .complete = part { true } else { false } }
 
-  /// Takes the end of the connection.
-  /// - Returns: Whether the answer may end there.
+  /// Processes the end of the connection.
+  ///
+  /// - Returns: Whether the response may end there.
   mutating func end() -> Bool {
     staysOpen = false
+    // A body with a length or in chunks that ends early is cut off, and not complete.
     if case .bodyUntilEnd = part { part = .complete }
     return isComplete
   }
 
-  /// Takes a piece of the connection.
-  /// - Returns: The bytes of the body in it.
-  /// - Throws: `.unreachable` for what is no answer of HTTP.
+  /// Processes received bytes.
+  ///
+  /// - Returns: The bytes of the body among them.
+  /// - Throws: `.unreachable` for bytes that are no HTTP response.
   mutating func take(_ bytes: UnsafeRawBufferPointer) throws(SyncProblem) -> Data {
     var body = Data()
     var position = 0
@@ -71,10 +75,12 @@ struct HTTPResponseParser {
         let byte = bytes[position]
         position += 1
         headBytes += 1
+        // Trailers and chunk lines count as well: a server could send headers without an end.
         guard headBytes <= Self.headLimit else { throw Self.malformed }
         if byte == UInt8(ascii: "\n") { try endLine() } else { line.append(byte) }
       }
     }
+    // Bytes after the response belong to no request, and would be read as the next response.
     if position < bytes.count { staysOpen = false }
     return body
   }
@@ -82,6 +88,7 @@ struct HTTPResponseParser {
   private static let malformed = SyncProblem.unreachable("the server does not answer in HTTP")
 
   private mutating func endLine() throws(SyncProblem) {
+    // RFC 9112 lets a recipient accept a single LF as a line end.
     if line.last == UInt8(ascii: "\r") { line.removeLast() }
     let text = String(decoding: line, as: UTF8.self)
     line = []
@@ -90,6 +97,7 @@ struct HTTPResponseParser {
     case .head where text.isEmpty: try endHead()
     case .head: try takeField(text)
     case .chunkSize:
+      // A chunk extension may follow the size.
       guard let size = Int(text.prefix { $0.isHexDigit }, radix: 16) else { throw Self.malformed }
       headBytes = 0
       part = size == 0 ? .trailer : .chunk(size)
@@ -107,6 +115,7 @@ struct HTTPResponseParser {
       throw Self.malformed
     }
     status = number
+    // HTTP/1.0 closes the connection by default.
     if words[0] != "HTTP/1.1" { staysOpen = false }
   }
 
@@ -115,10 +124,12 @@ struct HTTPResponseParser {
     let value = text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces)
     switch text[..<colon].lowercased() {
     case "content-length":
+      // A proxy may have used the other of two different lengths, and end the response elsewhere.
       guard let number = Int(value), number >= 0, length == nil || length == number else { throw Self.malformed }
       length = number
     case "transfer-encoding":
       isChunked = value.lowercased().hasSuffix("chunked")
+      // With another coding, the end of the body is not certain.
       if value.lowercased() != "chunked" { staysOpen = false }
     case "connection": if value.lowercased().contains("close") { staysOpen = false }
     case "retry-after": retryAfter = Double(value)
@@ -129,10 +140,10 @@ struct HTTPResponseParser {
   private mutating func endHead() throws(SyncProblem) {
     guard let status else { throw Self.malformed }
     headBytes = 0
-    // A proxy may see another end of an answer that gives two lengths, or a length and no body.
+    // A proxy may end a response elsewhere if it has a length and chunks (RFC 9112, 6.3), or a length and no body.
     if let length, isChunked || length != 0 && (status == 204 || status == 304) { staysOpen = false }
     if (100..<200).contains(status) {
-      // The answer itself comes behind it.
+      // An interim response such as 100 comes before the final one.
       (self.status, length, isChunked) = (nil, nil, false)
     } else if status == 204 || status == 304 || length == 0, !isChunked {
       part = .complete

@@ -1,21 +1,29 @@
+// HTTP/ is the transport to a server: requests, tokens and event streams. On Linux, plain http runs over sockets.
+// Invariant: a request is limited in time and bytes, follows no redirection, and ends with the task that awaits it.
+// Called by SyncEngine.
+
 public import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
 #if canImport(FoundationNetworking)
   internal import FoundationNetworking
 #endif
 
-/// The way to a `larder-server`: HTTP by URLSession, a bearer token, events by SSE.
+/// A transport to a `larder-server`: HTTP with a bearer token, and server-sent events for news.
 ///
 /// ```swift
 /// let transport = HTTPTransport(url) { try await token() }
 /// ```
 ///
-/// The token is asked for with the first request, and once more when the server does not take it. An engine that runs by itself then asks
-/// every 5 seconds for another one, and longer apart while the server refuses those, too. Redirections are not followed: a token
-/// is sent to no other host. Answers may be compressed; requests are not, since Foundation cannot on every platform.
+/// Pass one to ``SyncEngine/init(_:transport:scopes:clock:pageSize:)`` to set ``appVersion`` or a timeout. Otherwise use the initializer of
+/// `SyncEngine` that takes the server's address.
+///
+/// The first request asks the closure for a token, and so does a request whose token the server refuses, once. An engine that runs by
+/// itself then asks for another token every 5 seconds, and less often while the server refuses those, too. Redirects are not followed, so
+/// that the token is sent to no other host. Answers may be compressed. Requests are not, since Foundation cannot compress on every
+/// platform.
 public struct HTTPTransport: SyncTransport {
-  /// The version of the app, such as `2.4.1 (57)`; not sent unless it is set.
+  /// Version of the app, such as `2.4.1 (57)`, or `nil` to send none.
   ///
   /// `larder-server devices list` shows it to the operator, cut after 64 bytes and without control characters.
   public var appVersion: String?
@@ -25,31 +33,35 @@ public struct HTTPTransport: SyncTransport {
   private let connection = HTTPConnection()
   private let credentials: Credentials
 
-  /// The most bytes of an answer.
+  /// Largest number of bytes in an answer.
   private static let answerLimit = 64 << 20
-  /// The most bytes of a query.
+  /// Largest number of bytes in a query.
   private static let queryLimit = 6 << 10
-  /// The time without a byte after which events are taken for lost: the server says something every 15 seconds.
+  /// Time without a byte after which an event stream counts as lost.
+  ///
+  /// The server sends a comment every 15 seconds.
   private static let silenceLimit = Duration.seconds(45)
-  /// The time for the first byte of events, which the server sends at once: something in between may keep them to itself.
+  /// Time for the first byte of an event stream.
+  ///
+  /// The server sends it at once. A proxy in between may buffer the stream, which then gives way to long polls.
   private static let firstLimit = Duration.seconds(2)
 
-  /// Makes a transport.
+  /// Creates a transport.
   ///
   /// - Parameters:
   ///   - server: The address under which the server has its `/v1`.
-  ///   - timeout: The time that an answer may take, to its last byte: a minute by default. It begins again with each 64 KiB that have
-  ///     gone or come, since lines may be slow.
-  ///   - credentials: Returns the bearer token; `nil` for a server that needs none. What it throws is what the exchange throws.
+  ///   - timeout: The time for an answer, up to its last byte. The default is a minute. It starts anew with each 64 KiB that were sent or
+  ///     received, since networks may be slow.
+  ///   - credentials: Returns the bearer token, or `nil` for a server that needs none. An exchange throws the errors of this closure.
   public init(_ server: URL, timeout: Duration = .seconds(60), credentials: @escaping @Sendable () async throws -> String?) {
     self.server = server
     self.timeout = timeout
     self.credentials = Credentials(credentials)
   }
 
-  /// Sends a push, and returns the answer of the server.
+  /// Sends a push and returns the server's answer.
   ///
-  /// - Throws: ``SyncProblem``; what the credentials throw.
+  /// - Throws: ``SyncProblem``, and the errors of the credentials closure.
   public func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
     var request = URLRequest(url: try url(scope, "push"))
     request.httpMethod = "POST"
@@ -58,9 +70,9 @@ public struct HTTPTransport: SyncTransport {
     return try SyncPushReply(json: try await answer(to: request, within: timeout))
   }
 
-  /// Returns a page of changes.
+  /// Requests and returns a page of changes.
   ///
-  /// - Throws: ``SyncProblem``; what the credentials throw.
+  /// - Throws: ``SyncProblem``, and the errors of the credentials closure.
   public func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
     var query = Self.query(of: request)
     if let appVersion { query += "&app=\(Self.escaped(WireField.app.cut(appVersion)))" }
@@ -68,14 +80,14 @@ public struct HTTPTransport: SyncTransport {
     return try SyncChanges(json: try await answer(to: URLRequest(url: url), within: timeout + .seconds(request.wait)))
   }
 
-  /// Returns scopes as the server has them now; `nil` where the server does not know the question.
+  /// Requests and returns the heads of scopes and the rights in them, or `nil` if the server cannot list them.
   ///
-  /// - Throws: ``SyncProblem``; what the credentials throw.
+  /// - Throws: ``SyncProblem``, and the errors of the credentials closure.
   public func scopes(named names: [String]) async throws -> SyncScopes? {
     var all = SyncScopes(history: nil, scopes: [])
     var rest = names[...]
     while !rest.isEmpty {
-      // Servers and proxies take no longer line than 8 KiB.
+      // Servers and proxies refuse request lines over 8 KiB.
       var (query, count) = ("", 0)
       for name in rest {
         let next = Self.escaped(name)
@@ -86,21 +98,23 @@ public struct HTTPTransport: SyncTransport {
       let asked = rest.prefix(count)
       let found = try SyncScopes(
         json: try await answer(to: URLRequest(url: try url(at: "v1/scopes", "names=\(query)")), within: timeout))
-      // A server of an earlier version ignores the names and sends no history. A restore between two requests changes the history.
+      // An earlier server ignores the names and sends no history. A restore between two requests changes the history.
       guard let history = found.history, all.history == nil || all.history == history else { return nil }
       all.history = history
+      // A server could list scopes that were not asked for.
       all.scopes += found.scopes.filter { asked.contains($0.name) }
       rest = rest.dropFirst(count)
     }
     return all
   }
 
-  /// Returns the numbers of the newest commits of a scope as the server sends them.
+  /// Returns the numbers of a scope's newest commits as the server sends them.
   ///
-  /// - Throws: ``SyncProblem``, at once or in the stream; what the credentials throw.
+  /// - Throws: ``SyncProblem``, at once or in the stream, and the errors of the credentials closure.
   public func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> {
     var request = URLRequest(url: try url(scope, "events"))
     request.setValue("text/event-stream", forHTTPHeaderField: "Accept")
+    // Caches on the way would repeat old events.
     request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
     let token = try await credentials.token()
     if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
@@ -112,6 +126,7 @@ public struct HTTPTransport: SyncTransport {
           for try await piece in pieces { for head in events.heads(in: piece) { continuation.yield(head) } }
           continuation.finish()
         } catch {
+          // The next request then gets another token from the app.
           if (error as? SyncProblem) == .unauthorized { await credentials.forget(token) }
           continuation.finish(throwing: error)
         }
@@ -120,7 +135,9 @@ public struct HTTPTransport: SyncTransport {
     }
   }
 
-  /// Returns a question as a query; a comma within the name of a collection is escaped, one between two names is not.
+  /// Returns the query of a request for changes.
+  ///
+  /// A comma within the name of a collection is escaped, and one between two names is not.
   static func query(of request: SyncChangesRequest) -> String {
     var query = ["since=\(request.since)", "limit=\(request.limit)", "device=\(escaped(request.device))"]
     if let history = request.history { query.append("history=\(escaped(history))") }
@@ -135,7 +152,7 @@ public struct HTTPTransport: SyncTransport {
     do {
       return try await attempt(request, within: limit)
     } catch SyncProblem.unauthorized {
-      // It may have run out: another one is asked for, once.
+      // The token may have expired. A second refusal is not about that, and is thrown.
       return try await attempt(request, within: limit)
     }
   }
@@ -155,17 +172,19 @@ public struct HTTPTransport: SyncTransport {
   }
 
   private func url(at path: String, _ query: String?) throws(SyncProblem) -> URL {
+    // By text and not by `appending(path:)`, which would escape the percent signs of a scope's name again.
     var text = server.absoluteString
     while text.hasSuffix("/") { text.removeLast() }
     text += "/\(path)"
     if let query { text += "?\(query)" }
+    // URLSession would also load other schemes, such as `file`.
     guard let url = URL(string: text), ["http", "https"].contains(url.scheme?.lowercased()) else {
       throw .malformed("expected the http or https address of a server, found another one")
     }
     return url
   }
 
-  /// Returns a text as it may stand in a path or a query: with everything escaped that RFC 3986 does not call unreserved.
+  /// Percent-encodes a text for a path or a query: every byte that RFC 3986 does not list as unreserved.
   private static func escaped(_ text: String) -> String {
     var escaped = ""
     for byte in text.utf8 {
@@ -173,6 +192,7 @@ public struct HTTPTransport: SyncTransport {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
         UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):
         escaped.unicodeScalars.append(Unicode.Scalar(byte))
+      // Two digits always: `%A` is no escape.
       default: escaped += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
       }
     }
@@ -185,35 +205,38 @@ extension HTTPTransport: CredentialedTransport {
   func hasOtherCredentials() async -> Bool { await credentials.hasOther() }
 }
 
-/// The token that requests carry, until the server does not take it.
+/// The bearer token of the requests, until the server refuses it.
 private actor Credentials {
+  /// Closure of the app that returns a token.
   private let ask: @Sendable () async throws -> String?
   private var known: String?
-  /// The token that the server has last refused.
+  /// Token that the server refused last.
   private var refused: String?
-  /// Whether the server has refused the last token, or the app has thrown in place of one.
+  /// True if the server has refused the last token, or if the closure has thrown.
   private(set) var isMissing = false
 
   init(_ ask: @escaping @Sendable () async throws -> String?) { self.ask = ask }
 
   func token() async throws -> String? {
     if let known { return known }
+    // Before the closure, which may throw.
     isMissing = true
     let token = try await ask()
     (known, isMissing) = (token, false)
     return token
   }
 
-  /// Forgets a token, unless it was replaced meanwhile.
+  /// Forgets a refused token, unless it was replaced meanwhile.
   func forget(_ token: String?) {
     refused = token
+    // A late 401 for an old token must not drop its replacement.
     if known == token { (known, isMissing) = (nil, true) }
   }
 
-  /// Returns whether there is another token than the refused one.
+  /// Asks the app for a token and returns true if it differs from the refused one.
   func hasOther() async -> Bool {
     let token: String?
-    // An app that still has no token throws again.
+    // An app that still has no token throws again, which is no news.
     do { token = try await ask() } catch { return false }
     guard token != refused else { return false }
     (known, isMissing) = (token, false)
@@ -221,22 +244,25 @@ private actor Credentials {
   }
 }
 
-/// The events of a scope while they come: text of the form `text/event-stream`, in pieces that end anywhere.
+/// An incremental parser of `text/event-stream`, whose pieces may end anywhere.
 struct EventStream {
   private var line = Data()
   private var data = ""
   private var isTooLong = false
 
-  /// The longest line that is looked at; no event of a server is longer.
+  /// Largest length of a line.
+  ///
+  /// A longer one is skipped, since no event of a `larder-server` is that long.
   private static let lineLimit = 4_096
 
-  /// Returns the heads that a piece of the stream completes.
+  /// Returns the numbers of commits in the events that a piece completes.
   mutating func heads(in piece: Data) -> [Int] {
     var heads: [Int] = []
     for byte in piece {
       switch byte {
       case UInt8(ascii: "\n"):
         if let head = endLine() { heads.append(head) }
+      // The standard allows lines that end in CR LF.
       case UInt8(ascii: "\r"): break
       default: if line.count < Self.lineLimit { line.append(byte) } else { isTooLong = true }
       }
@@ -244,11 +270,16 @@ struct EventStream {
     return heads
   }
 
-  /// - Returns: The head of the event that the line has ended: an empty one does.
+  /// Processes the end of a line.
+  ///
+  /// An empty line ends an event.
+  ///
+  /// - Returns: The number of the commit in the event that ends, or `nil`.
   private mutating func endLine() -> Int? {
     defer { (line, isTooLong) = (Data(), false) }
     guard line.isEmpty else {
       let text = String(decoding: line, as: UTF8.self)
+      // The bound holds for all data lines of an event together, or a server could fill the memory.
       if !isTooLong, data.utf8.count < Self.lineLimit, text.hasPrefix("data:") { data += text.dropFirst(5) }
       return nil
     }

@@ -144,6 +144,8 @@
       throw .unreachable("the connection was refused")
     }
 
+    /// Sends bytes over the socket.
+    ///
     /// - Returns: Whether everything was sent. A server that refuses a body may respond before it has read all of it.
     private func send(_ data: Data, over socket: Int32) -> Bool {
       var sent = 0
@@ -158,6 +160,8 @@
       return true
     }
 
+    /// Receives the response.
+    ///
     /// - Returns: The response, or `nil` if a reused connection was closed before its first byte.
     private func receive(from socket: Int32, isReused: Bool) throws(SyncProblem) -> HTTPResponseParser? {
       var parser = HTTPResponseParser()

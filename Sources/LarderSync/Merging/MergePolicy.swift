@@ -1,17 +1,22 @@
 internal import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 internal import Synchronization
 
-/// The rules by which a record that was changed on two devices becomes one again.
+/// The rules that merge a record that two devices have changed.
 ///
-/// A member that was changed on one side only is taken from that side. Where both sides have changed it, the policy decides, and the value
-/// that was not taken is kept as a ``SyncConflict``.
+/// Pass a policy to `RepositorySchema.synced(in:merge:clock:)`. ``fields(counters:sets:deletion:)`` suits most records. Use
+/// ``custom(deletion:_:)`` when members depend on each other.
+///
+/// A member that was changed on one side only is taken from that side. If both sides have changed it, the policy decides, and the losing
+/// value is kept as a ``SyncConflict``.
 public struct MergePolicy<Item: Sendable>: Sendable {
-  /// The rule for a record that one side has deleted and the other has edited.
+  /// Rule for a record that one side has deleted and the other has edited.
   public enum Deletion: Sendable, Hashable {
     /// The record stays, with the edit.
     case editWins
-    /// The record is gone; the edit is kept as a conflict.
+    /// The record is deleted.
+    ///
+    /// The edit is kept as a ``SyncConflict``.
     case deleteWins
   }
 
@@ -27,30 +32,30 @@ public struct MergePolicy<Item: Sendable>: Sendable {
   let counters: [any PartialKeyPath<Item> & Sendable]
   let sets: [any PartialKeyPath<Item> & Sendable]
 
-  /// Merges member by member: the newer edit holds, by the server's clock.
+  /// Merges member by member, and lets the newer edit win by the server's clock.
   ///
-  /// A counter or set may be within an object that the record has. One that is not found as one number or array when it is to be merged
-  /// leaves the edit here, among the rejected ones.
+  /// A counter or set may be in an object within the record. Each must be stored as one number or one array. Otherwise an edit of it is not
+  /// merged and waits in ``SyncEngine/rejected``.
   /// - Parameters:
-  ///   - counters: Numbers of which the differences add up, so that no increment is lost or counted twice.
-  ///   - sets: Arrays and sets of `Hashable` elements, of which additions and removals are merged element by element.
-  ///   - deletion: Whether an edit or a deletion wins where there are both: the edit unless given.
+  ///   - counters: Numbers whose differences are added, so that no increment is lost or counted twice.
+  ///   - sets: Arrays and sets of `Hashable` elements, whose additions and removals are merged element by element.
+  ///   - deletion: Whether an edit or a deletion wins if there are both. The default is the edit.
   public static func fields(
     counters: [any PartialKeyPath<Item> & Sendable] = [], sets: [any PartialKeyPath<Item> & Sendable] = [], deletion: Deletion = .editWins
   ) -> MergePolicy {
     MergePolicy(kind: .newer, deletion: deletion, counters: counters, sets: sets)
   }
 
-  /// Merges member by member, and takes what the server has where both sides have changed one.
+  /// Merges member by member, and takes the server's value if both sides have changed a member.
   public static var remoteWins: MergePolicy { MergePolicy(kind: .remote, deletion: .editWins, counters: [], sets: []) }
 
-  /// Merges member by member, and takes what this device has where both sides have changed one.
+  /// Merges member by member, and takes this device's value if both sides have changed a member.
   public static var localWins: MergePolicy { MergePolicy(kind: .local, deletion: .editWins, counters: [], sets: []) }
 
-  /// Merges with a closure; what it throws leaves the edit here, among the rejected ones.
+  /// Merges with a closure.
   ///
-  /// The closure must not change the id. `base` is the value that both sides began with. It is `nil` where both have inserted the
-  /// record, and where this side has deleted it and inserted another one.
+  /// An edit whose merge throws waits in ``SyncEngine/rejected``. The closure must not change the id. `base` is the value that both sides
+  /// started from. It is `nil` if both sides have inserted the record, or if this side has deleted it and inserted another one.
   public static func custom(
     deletion: Deletion = .editWins, _ merge: @escaping @Sendable (_ base: Item?, _ local: Item, _ remote: Item) throws -> Item
   ) -> MergePolicy {
@@ -58,17 +63,17 @@ public struct MergePolicy<Item: Sendable>: Sendable {
   }
 }
 
-/// A merger of stored values, whatever their type.
+/// A merger of stored values of any type.
 protocol RecordMerger: Sendable {
-  /// Merges values that are all of the newest version.
+  /// Merges three values that are all of the newest schema version.
   ///
-  /// - Throws: what a custom policy throws.
+  /// - Throws: The error of a custom policy.
   func merge(
     key: RecordKey, base: StoredValue?, local: MergeSide, remote: MergeSide, coder: (any TrackedCoder)?
   ) throws -> Merged
 }
 
-/// A merger that knows no type: for collections whose repository was not opened.
+/// A merger without a policy, for collections whose repository is not open.
 struct PlainMerger: RecordMerger {
   func merge(
     key: RecordKey, base: StoredValue?, local: MergeSide, remote: MergeSide, coder: (any TrackedCoder)?
@@ -78,7 +83,7 @@ struct PlainMerger: RecordMerger {
   }
 }
 
-/// A merger by the policy of a collection.
+/// A merger that follows the policy of a collection.
 struct PolicyMerger<Item: Sendable>: RecordMerger {
   let policy: MergePolicy<Item>
 
@@ -92,16 +97,20 @@ struct PolicyMerger<Item: Sendable>: RecordMerger {
     case .remote: merge.preference = .remote
     case .local: merge.preference = .local
     case .custom(let body):
+      // A deletion, or two equal values, needs no closure.
       guard let localValue = local.value, let remoteValue = remote.value, let coder, localValue != remoteValue else { break }
+      // A change of one side alone needs no closure.
       if localValue == baseValue { return Merged(value: remoteValue) }
       if remoteValue == baseValue { return Merged(value: localValue) }
       let item = { (json: JSONValue) in
         try coder.item(Item.self, of: StoredValue(schemaVersion: coder.schemaVersion, json: json.json), key: key)
       }
       let result = try body(try baseValue.map(item), try item(localValue), try item(remoteValue))
+      // A coder of another type leaves the record to the merge by members.
       guard let json = try coder.json(of: result) else { break }
       return Merged(value: try JSONValue(json: json))
     }
+    // Finding the paths decodes the record many times, so it is skipped without counters and sets.
     if let coder, let localValue = local.value, let remoteValue = remote.value, !policy.counters.isEmpty || !policy.sets.isEmpty {
       let paths = MemberPaths<Item>(key: key, coder: coder, sides: [localValue, remoteValue], base: baseValue)
       for counter in policy.counters { if let path = try paths.path(of: counter) { merge.add(.counter, at: path[...]) } }
@@ -111,40 +120,46 @@ struct PolicyMerger<Item: Sendable>: RecordMerger {
   }
 }
 
-/// The places that properties have in JSON, found by changing one number or array at a time and looking which property follows.
+/// A search for the JSON members behind Swift properties, by changing one number or array of a sample at a time.
+///
+/// It needs no knowledge of `CodingKeys`: the property whose decoded value follows the change is stored there.
 struct MemberPaths<Item: Sendable> {
   let key: RecordKey
   let coder: any TrackedCoder
   let sides: [JSONValue]
   let base: JSONValue?
 
-  /// Returns the names that lead to a property's number or array, from the outside in; `nil` where there is nothing to merge in it.
+  /// Returns the member names that lead to a property's number or array, from the outside in.
   ///
-  /// Cost: decoding the record for each of its numbers and arrays, in the worst case, and only where the property was changed.
-  /// - Throws: `.unsupported` for one that was changed and is not stored as one number or array: what was added to it would be lost without
-  ///   a word.
+  /// Returns `nil` if the property needs no merge of its own, since it was not changed or cannot be compared.
+  ///
+  /// Cost: in the worst case one decode of the record for each of its numbers and arrays, only if the property was changed.
+  /// - Throws: `.unsupported` for a changed property that is not stored as one number or array. A merge without it would lose increments.
   func path(of property: PartialKeyPath<Item>) throws(RepositoryError) -> [String]? {
     var samples: [(object: JSONObject, value: AnyHashable)] = []
     for sample in sides + (base.map { [$0] } ?? []) {
       guard let object = sample.objectValue, let item = item(sample) else { continue }
-      // What cannot be compared is merged as a whole.
+      // A property that is not `Hashable` cannot be compared, and is merged as a whole.
       guard let value = item[keyPath: property] as? any Hashable else { return nil }
       samples.append((object, AnyHashable(value)))
     }
     let isSame = Set(samples.map(\.value)).count <= 1
+    // Fast path: with a base, three equal values mean that neither side has changed the property.
     if isSame, samples.count > sides.count { return nil }
     func isFollowed(_ variant: JSONObject, from value: AnyHashable) -> Bool {
       guard let changed = item(.object(variant))?[keyPath: property] as? any Hashable else { return false }
       return AnyHashable(changed) != value
     }
     for (object, value) in samples {
+      // Outer members first: most counters are there, and each test costs a decode.
       if let name = object.names.first(where: { changed(object, at: $0).map { isFollowed($0, from: value) } == true }) { return [name] }
     }
     for (object, value) in samples {
-      // Where several are followed, the property is the object that they are in.
+      // If several members move the property, it is the object that holds them, and no counter.
       let found = paths(in: object) { isFollowed($0, from: value) }
       if found.count == 1 { return found[0] }
     }
+    // Silence here would merge a changed counter as a plain member and lose increments.
     if !isSame { throw unsupported }
     return nil
   }
@@ -155,7 +170,7 @@ struct MemberPaths<Item: Sendable> {
       keyHash: key.hash)
   }
 
-  /// Returns the places of the numbers and arrays of an object, and of those in it, whose change is followed.
+  /// Returns the paths of all numbers and arrays, also in inner objects, whose change the property follows.
   private func paths(in object: JSONObject, _ isFollowed: (JSONObject) -> Bool) -> [[String]] {
     object.names.flatMap { name -> [[String]] in
       guard let inner = object[name]?.objectValue else { return changed(object, at: name).map(isFollowed) == true ? [[name]] : [] }
@@ -176,11 +191,14 @@ struct MemberPaths<Item: Sendable> {
     }
   }
 
-  /// Returns an object with another number, or fewer elements, at a name; `nil` for what is neither.
+  /// Returns the object with another number, or one element less, at a name.
+  ///
+  /// Returns `nil` if the member is neither a number nor an array with elements.
   private func changed(_ object: JSONObject, at name: String) -> JSONObject? {
     guard let value = object[name] else { return nil }
     var variant = object
     if let number = value.intValue {
+      // Towards zero, so that the number stays within the range of its type.
       variant[name] = JSONValue(number == 0 ? 1 : number - number.signum())
     } else if let number = value.doubleValue {
       variant[name] = JSONValue(number == 0 ? 1 : number / 2)

@@ -1,25 +1,26 @@
 internal import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
-/// A comparison of stored values by their type, for members whose encodings differ and that are the same all the same.
+/// A comparison of stored values by their type, for members that are equal although their JSON differs in order.
 ///
-/// `Set<String>`, and dictionaries whose keys are no names of JSON, were encoded in another order at each launch by apps before this one,
-/// and are by other encoders. A merge compares JSON: it would take such a member for one that was changed, and lose the change of the other
-/// side.
+/// Some encoders write a `Set<String>`, or a dictionary with keys other than strings, in another order at each launch. A merge compares
+/// JSON. It would count such a member as changed and lose the change of the other side.
 struct Spelling {
   let key: RecordKey
   let coder: any TrackedCoder
 
-  /// Returns a value in which each member that is another one's but for its order is spelled as that one.
+  /// Returns the value with each member that differs from `other` only in order replaced by that of `other`.
   ///
-  /// A member counts as the same when the type encodes both to the same bytes *and* both have the same elements: what the type does not
-  /// know, as a member that a newer app has added to an element, must be the same, too.
+  /// Two members count as equal if the type encodes both to the same bytes *and* both have the same elements. The second condition covers
+  /// members unknown to the type, such as one that a newer app has added to an element.
   ///
-  /// Cost: reading both as JSON; two decodes and encodes, only where an order differs.
+  /// Cost: parsing both as JSON. Two decodes and encodes only if an order differs.
   func respelled(_ value: StoredValue, like other: StoredValue) -> StoredValue {
+    // Only arrays have an order that may differ.
     guard value.json != other.json, value.json.contains(UInt8(ascii: "[")) else { return value }
     do throws(RepositoryError) {
       let (spelled, model) = (try JSONValue(json: value.json), try JSONValue(json: other.json))
+      // Before the two decodes, which most merges do not need.
       guard Self.hasReordered(spelled, model) else { return value }
       let (form, modelForm) = (
         try JSONValue(json: coder.canonicalForm(of: value, key: key)), try JSONValue(json: coder.canonicalForm(of: other, key: key))
@@ -27,7 +28,7 @@ struct Spelling {
       let result = Self.respelled(spelled, like: model, form, modelForm)
       return result == spelled ? value : StoredValue(schemaVersion: value.schemaVersion, json: result.json)
     } catch {
-      return value  // what does not decode has no members that are known
+      return value  // a value that does not decode is left as it is
     }
   }
 
@@ -40,11 +41,12 @@ struct Spelling {
       }
       return .object(object)
     }
+    // An array whose order matters, such as a list of steps, encodes differently, and stays an edit.
     guard let form, form == modelForm, sorted(value) == sorted(model) else { return value }
     return model
   }
 
-  /// Whether a member of both has the same elements in another order.
+  /// True if a member of both has the same elements in another order.
   private static func hasReordered(_ value: JSONValue, _ model: JSONValue) -> Bool {
     guard value != model else { return false }
     if let object = value.objectValue, let other = model.objectValue {
@@ -56,7 +58,7 @@ struct Spelling {
     return value.arrayValue?.count == model.arrayValue?.count && sorted(value) == sorted(model)
   }
 
-  /// Returns a value with every array in it sorted.
+  /// Returns the value with every array in it sorted.
   private static func sorted(_ value: JSONValue) -> JSONValue {
     if let elements = value.arrayValue {
       return .array(elements.map { sorted($0) }.map { ($0, $0.json) }.sorted { $0.1.lexicographicallyPrecedes($1.1) }.map(\.0))

@@ -1,34 +1,40 @@
+// Merging/ makes one value of three: member by member, counters and sets by their differences, or by the app's closure.
+// Invariant: a change that one side alone has made is never lost.
+// Called by Exchange.
+
 internal import Foundation
 internal import Larder
 
-/// One side of a merge: a value, or that there is none, and who made it when.
+/// One side of a merge: a value or a deletion, with the time and the device of its edit.
 struct MergeSide: Sendable {
   var value: JSONValue?
   var stamp: SyncMilliseconds = 0
   var writer = ""
 
-  /// Returns a part of the side.
+  /// Returns the side with a part of its value, for the merge of an inner object.
   func with(_ value: JSONValue?) -> MergeSide { MergeSide(value: value, stamp: stamp, writer: writer) }
 
-  /// Whether the side is newer than another one; by the names of the devices where the times are the same, so that all decide alike.
+  /// True if this side is the newer one.
+  ///
+  /// Equal times are decided by the names of the devices, so that all devices decide alike.
   func isNewer(than other: MergeSide) -> Bool { (stamp, writer) > (other.stamp, other.writer) }
 }
 
-/// The result of a merge.
+/// Result of a merge.
 struct Merged: Sendable {
-  /// The value; `nil` where the record is deleted.
+  /// Merged value, or `nil` if the record is deleted.
   var value: JSONValue?
-  /// The values that were not taken, by the names of the members.
+  /// Losing values, by the names of their members.
   ///
-  /// Of a record that is no object, or was deleted, it is the whole value under an empty name.
+  /// For a record that is no object, or was deleted, it is the whole value under an empty name.
   var lost: [String: JSONValue] = [:]
-  /// Whether what was not taken is of this device.
+  /// True if the losing values are of this device.
   var lostLocal = false
-  /// Whether an edit of another device won over a deletion of this one.
+  /// True if an edit of another device won over a deletion by this one.
   var undidDeletion = false
 }
 
-/// A merge of two values that have come from one, member by member.
+/// A three-way merge of JSON values, member by member.
 struct ThreeWayMerge: Sendable {
   enum Preference: Sendable { case newer, remote, local }
 
@@ -36,13 +42,13 @@ struct ThreeWayMerge: Sendable {
   var deleteWins = false
   var counters: Set<String> = []
   var sets: Set<String> = []
-  /// The merges of members that are objects with counters or sets in them.
+  /// Merges of inner objects that have counters or sets.
   var members: [String: ThreeWayMerge] = [:]
 
-  /// A rule for a member.
+  /// Rule for one member.
   enum Rule { case counter, set }
 
-  /// Adds a rule for a member, which may be one of an object within.
+  /// Adds a rule for a member, at the path of names that leads to it.
   mutating func add(_ rule: Rule, at path: ArraySlice<String>) {
     guard let name = path.first else { return }
     if path.count > 1 {
@@ -55,6 +61,7 @@ struct ThreeWayMerge: Sendable {
     }
   }
 
+  /// Merges two values that were both made from `base`, or inserted on both sides if that is `nil`.
   func merge(base: JSONValue?, local: MergeSide, remote: MergeSide) -> Merged {
     guard let localValue = local.value, let remoteValue = remote.value else { return mergeDeletion(base, local, remote) }
     guard let localObject = localValue.objectValue, let remoteObject = remoteValue.objectValue else {
@@ -63,14 +70,16 @@ struct ThreeWayMerge: Sendable {
     let baseObject = base?.objectValue ?? JSONObject()
     var object = remoteObject
     var merged = Merged()
+    // Sorted, since a set has another order at each launch.
     for name in Set(localObject.names).union(remoteObject.names).union(baseObject.names).sorted() {
       let (before, mine, theirs) = (baseObject[name], localObject[name], remoteObject[name])
       if counters.contains(name), let sum = sum(before, mine, theirs) {
-        // Also where both sides are equal: two devices that count from 0 to 1 have counted to 2.
+        // Before the test for equal sides: two devices that both count from 0 to 1 have counted to 2.
         object[name] = sum
       } else if let member = members[name], mine?.objectValue != nil, theirs?.objectValue != nil {
         let inner = member.merge(base: before, local: local.with(mine), remote: remote.with(theirs))
         object[name] = inner.value
+        // The whole member is kept and not the inner one, so that its name is one of the record's.
         guard !inner.lost.isEmpty else { continue }
         merged.lost[name] = inner.lostLocal ? mine : theirs
         merged.lostLocal = inner.lostLocal
@@ -91,6 +100,7 @@ struct ThreeWayMerge: Sendable {
     return merged
   }
 
+  /// Returns true if the policy takes this device's value of a member that both sides have changed.
   private func takesLocal(_ local: MergeSide, _ remote: MergeSide) -> Bool {
     switch preference {
     case .newer: local.isNewer(than: remote)
@@ -101,7 +111,7 @@ struct ThreeWayMerge: Sendable {
 
   private func mergeDeletion(_ base: JSONValue?, _ local: MergeSide, _ remote: MergeSide) -> Merged {
     guard let kept = local.value ?? remote.value else { return Merged() }
-    // Deleted on one side, and as it was on the other.
+    // Deleted on one side and unchanged on the other: there is no edit that could win.
     if kept == base { return Merged() }
     guard deleteWins else { return Merged(value: kept, undidDeletion: local.value == nil) }
     return Merged(lost: ["": kept], lostLocal: local.value != nil)
@@ -116,31 +126,33 @@ struct ThreeWayMerge: Sendable {
       lostLocal: !takesLocal)
   }
 
-  /// Returns the remote number with what was added here; `nil` where one of the three is no number, or where the sum is none.
+  /// Returns the remote number plus the local difference to the base.
+  ///
+  /// Returns `nil` if one of the three is no number, or if the sum does not fit.
   private func sum(_ base: JSONValue?, _ local: JSONValue?, _ remote: JSONValue?) -> JSONValue? {
     let zero = JSONNumber(0)
     guard let base = base.map(\.numberValue) ?? zero, let local = local.map(\.numberValue) ?? base,
       let remote = remote.map(\.numberValue) ?? base
     else { return nil }
-    // As it is written: other bytes would be an edit.
+    // The number as it is written: a respelled one, such as 1.0 for 1, would count as an edit.
     if local == base { return .number(remote) }
     if remote == base { return .number(local) }
-    // Wide enough for the sums of all integers of 64 bits. A sum that the type cannot hold is found when the record is read.
+    // 128 bits hold the sums of all 64-bit integers. If the type cannot hold a sum, reading the merged record fails.
     if let base = base.exactly(Int128.self), let local = local.exactly(Int128.self), let remote = remote.exactly(Int128.self) {
       let (difference, isTooLarge) = local.subtractingReportingOverflow(base)
       let (sum, overflows) = remote.addingReportingOverflow(difference)
       return isTooLarge || overflows ? nil : JSONValue(sum)
     }
-    // As the numbers are written, for a `Decimal`; a `Double` reads the nearest of its values from that.
+    // Decimal before binary: a `Decimal` property would be rounded to a `Double`. A `Double` reads its nearest value from the result.
     if let exact = Self.decimalSum(remote, local, minus: base) { return exact }
     return JSONNumber(remote.doubleValue + (local.doubleValue - base.doubleValue)).map(JSONValue.number)
   }
 
-  /// Returns a sum in decimal; `nil` where a number is none that a `Decimal` holds.
+  /// Returns `first + second - base` in decimal, or `nil` if a number does not fit a `Decimal`.
   private static func decimalSum(_ first: JSONNumber, _ second: JSONNumber, minus base: JSONNumber) -> JSONValue? {
     guard let first = decimal(first), var second = decimal(second), var base = decimal(base) else { return nil }
     var (difference, sum, start) = (Decimal(), Decimal(), first)
-    // Where digits are lost, a `Decimal` keeps 38 of them, and a `Double` 17.
+    // Loss of precision is accepted: a `Decimal` keeps 38 digits, and a `Double` only 17.
     let isDone = { (error: NSDecimalNumber.CalculationError) in error == .noError || error == .lossOfPrecision }
     guard isDone(NSDecimalSubtract(&difference, &second, &base, .plain)), isDone(NSDecimalAdd(&sum, &start, &difference, .plain)) else {
       return nil
@@ -148,15 +160,18 @@ struct ThreeWayMerge: Sendable {
     return JSONNumber(text: sum.description).map(JSONValue.number)
   }
 
-  /// Returns a number as a `Decimal`, which has at most 38 digits; `nil` where that is not the same number.
+  /// Returns a number as a `Decimal`, or `nil` if it has more than 38 digits or a large exponent.
   private static func decimal(_ number: JSONNumber) -> Decimal? {
     let digits = number.text.prefix { $0 != "e" && $0 != "E" }.filter(\.isNumber).drop { $0 == "0" }
     let exponent = number.text.split(whereSeparator: { $0 == "e" || $0 == "E" }).dropFirst().first.map { Int($0) ?? .max } ?? 0
     guard digits.count <= 38, (-60...60).contains(exponent) else { return nil }
+    // A fixed locale, or the device's decimal separator would be expected.
     return Decimal(string: number.text, locale: Locale(identifier: "en_US_POSIX"))
   }
 
-  /// Returns the remote elements with those that were added here and without those that were removed; `nil` where one is no array.
+  /// Returns the remote elements, plus the local additions and minus the local removals.
+  ///
+  /// Returns `nil` if one of the three is no array.
   private func union(_ base: JSONValue?, _ local: JSONValue?, _ remote: JSONValue?) -> JSONValue? {
     guard let base = (base ?? []).arrayValue, let local = (local ?? []).arrayValue, let remote = (remote ?? []).arrayValue else {
       return nil

@@ -1,9 +1,10 @@
 internal import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
 extension SyncEntry {
-  /// Reads an entry.
-  /// - Throws: `.corrupted` for what is none.
+  /// Reads a stored entry.
+  ///
+  /// - Throws: `.corrupted` if it is not a valid entry.
   init(_ stored: StoredValue) throws(RepositoryError) {
     let read = stored.json.withUnsafeBytes { bytes in
       var reader = EntryReader(json: stored.json, bytes: bytes)
@@ -13,6 +14,7 @@ extension SyncEntry {
       self = entry
       return
     }
+    // Any other spelling, such as that of another JSON writer, takes the slow path.
     let json: JSONValue
     do throws(RepositoryError) { json = try JSONValue(json: stored.json) } catch { throw Self.unreadable }
     guard let scope = json["s"]?.stringValue, let revision = json["r"]?.intValue else { throw Self.unreadable }
@@ -23,7 +25,7 @@ extension SyncEntry {
     edits.deletedHash = json["d"]?.numberValue?.exactly(Int64.self)
     edits.groups = groups.compactMap { $0.numberValue?.exactly(UInt64.self) }
     if let base = json["b"], let version = json["v"]?.intValue { edits.base = StoredValue(schemaVersion: version, json: base.json) }
-    // An app before this one may have held a version that no store takes.
+    // An earlier version of the app may have held a schema version that no store accepts. Such a value is dropped.
     if let held = json["h"], let version = json["w"]?.intValue, let revision = json["q"]?.intValue,
       StoredValue.schemaVersions.contains(version)
     {
@@ -33,7 +35,7 @@ extension SyncEntry {
     self.edits = edits
   }
 
-  /// Reads an entry; `nil` for what is none.
+  /// Reads a stored entry, or returns `nil` if it is not a valid one.
   init?(readable stored: StoredValue) {
     do throws(RepositoryError) { try self.init(stored) } catch { return nil }
   }
@@ -42,8 +44,9 @@ extension SyncEntry {
     RepositoryError(.corrupted, "expected what sync keeps of a record, found something else; was larder.sync.records changed by hand?")
   }
 
-  /// The entry as it is stored: put together byte by byte, since it is made anew with every save, and with the base last; see
-  /// ``EntryReader``.
+  /// The entry as a stored value, with the base at its end.
+  ///
+  /// It is written byte by byte, since each save of a record with unsent edits writes one. ``EntryReader`` relies on the order.
   var stored: StoredValue {
     StoredValue(
       schemaVersion: 1,
@@ -54,14 +57,15 @@ extension SyncEntry {
       })
   }
 
-  /// A bound of the bytes that the entry is stored as.
+  /// Upper bound of the size of the stored entry, in bytes.
   private var mostBytes: Int {
     let values = (edits?.base?.json.count ?? 0) + (edits?.held?.value.json.count ?? 0)
+    // 21 bytes hold a group and its comma. 256 hold the names and the other numbers.
     return 256 + scope.utf8.count + 21 * (edits?.groups.count ?? 0) + values
   }
 }
 
-/// A writer of entries into memory that has room for them.
+/// A JSON writer for entries, into a buffer that must be large enough.
 private struct EntryWriter {
   let buffer: UnsafeMutableRawBufferPointer
   private(set) var count = 0
@@ -69,9 +73,11 @@ private struct EntryWriter {
   init(buffer: UnsafeMutableRawBufferPointer) { self.buffer = buffer }
 
   mutating func put(_ entry: SyncEntry) {
+    // Names have one letter, since an entry is written with each save. The fixed order is that of `EntryReader`.
     put("{\"r\":")
     put(Int64(entry.revision))
     put(",\"s\":\"")
+    // A valid scope holds no character that JSON escapes.
     for byte in entry.scope.utf8 { put(byte) }
     put("\"")
     if entry.pass != 0 { put(",\"p\":", entry.pass) }
@@ -84,6 +90,7 @@ private struct EntryWriter {
     put(",\"g\":[")
     for (position, group) in edits.groups.enumerated() {
       if position > 0 { put(",") }
+      // Groups are numbers of commits, far below the limit of `Int64`.
       put(Int64(clamping: group))
     }
     put(edits.isParked ? "],\"x\":true" : "]")
@@ -97,9 +104,10 @@ private struct EntryWriter {
       put(",\"h\":")
       put(value.json)
     }
-    // A store of an app before this one may hold values of several lines.
+    // An earlier version of the app may have left a value of several lines, and backends store no line feeds.
     if let base = edits.base?.onOneLine {
       put(",\"v\":", base.schemaVersion)
+      // The length lets the reader take the base without parsing it.
       put(",\"l\":", base.json.count)
       put(",\"b\":")
       put(base.json)
@@ -132,7 +140,7 @@ private struct EntryWriter {
       put(UInt8(ascii: "0") + UInt8(rest % 10))
       rest /= 10
     } while rest > 0
-    // The last digit came first.
+    // The loop above wrote the digits in reverse.
     var end = count - 1
     while start < end {
       (buffer[start], buffer[end]) = (buffer[end], buffer[start])
@@ -141,18 +149,20 @@ private struct EntryWriter {
   }
 }
 
-/// A reader of entries in the form that they are written in, which does not read the value at their end.
+/// A fast reader of entries in the form that ``EntryWriter`` writes, which does not parse the base.
 ///
-/// An entry is read with every save of its record, and its base is as large as that.
+/// Each save of a record reads its entry, and the base is as large as the record.
 private struct EntryReader {
   private let json: Data
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
 
-  /// Takes the bytes of some data, for as long as these may be read.
+  /// Creates a reader of the bytes of `json`.
+  ///
+  /// It must not outlive the closure that lends them.
   init(json: Data, bytes: UnsafeRawBufferPointer) { (self.json, self.bytes) = (json, bytes) }
 
-  /// Returns the entry; `nil` for one in another form, which is read as any JSON.
+  /// Returns the entry, or `nil` for one in another form, which is then read as general JSON.
   mutating func entry() -> SyncEntry? {
     guard take("{\"r\":"), let revision: Int = number(), take(",\"s\":\""), let scope = text(), take("\"") else { return nil }
     var entry = SyncEntry(scope: scope, revision: revision)
@@ -178,21 +188,23 @@ private struct EntryReader {
       edits.deletedHash = deletedHash
     }
     if take(",\"v\":") {
-      // The length tells a whole base from one that was cut at a bracket.
+      // The length distinguishes a complete base from one that is cut at a bracket.
       guard let version: Int = number(), take(",\"l\":"), let count: Int = number(), take(",\"b\":"), position + count + 1 == bytes.count,
         bytes.last == UInt8(ascii: "}")
       else { return nil }
       edits.base = StoredValue(schemaVersion: version, json: Data(json[json.startIndex + position..<json.endIndex - 1]))
     } else if !isEnd {
+      // A held value, which is rare, is left to the general reader.
       return nil
     }
     entry.edits = edits
     return entry
   }
 
-  /// Whether nothing is left but the end of the object.
+  /// True if only the closing bracket of the object is left.
   private var isEnd: Bool { position == bytes.count - 1 && bytes.last == UInt8(ascii: "}") }
 
+  /// Moves behind `text` if the next bytes are equal to it.
   private mutating func take(_ text: StaticString) -> Bool {
     let count = text.utf8CodeUnitCount
     guard position + count <= bytes.count else { return false }
@@ -201,9 +213,10 @@ private struct EntryReader {
     return true
   }
 
-  /// Returns a number without a sign; `nil` for one that does not fit.
+  /// Returns an unsigned number, or `nil` if there is none or it does not fit.
   private mutating func number<Number: FixedWidthInteger>() -> Number? {
     var (number, count) = (Int64(0), 0)
+    // 18 digits never overflow `Int64`, so that the loop needs no check for that.
     while position + count < bytes.count, count < 18, case let digit = bytes[position + count], digit >= 0x30, digit <= 0x39 {
       number = number * 10 + Int64(digit - 0x30)
       count += 1
@@ -212,7 +225,9 @@ private struct EntryReader {
     return count > 0 ? Number(exactly: number) : nil
   }
 
-  /// Returns a text up to its quotation mark; a scope has neither that nor anything escaped.
+  /// Returns the text up to the next quotation mark, or `nil` if it holds an escape.
+  ///
+  /// A valid scope holds neither quotation marks nor backslashes.
   private mutating func text() -> String? {
     var end = position
     while end < bytes.count, bytes[end] != UInt8(ascii: "\""), bytes[end] != UInt8(ascii: "\\") { end += 1 }

@@ -1,41 +1,52 @@
 internal import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
-/// The state of a synced record beside its value: the server's revision of it and, while it has edits that the server has not
-/// taken, the value that they are based on.
+/// The outbox entry of a synced record: the server's revision and, while there are unsent edits, their base.
+///
+/// The base is the server's value that the edits were made to, which a three-way merge needs.
 struct SyncEntry: Sendable, Hashable {
-  /// The scope that the record is in.
+  /// Scope of the record.
   var scope: String
-  /// The server's revision of ``base``, or of the value itself where there are no edits; 0 where the server has no such record.
+  /// Revision of the base at the server, or of the record itself without edits.
+  ///
+  /// 0 if the server has no such record.
   var revision = 0
-  /// The edits that the server has not taken; `nil` for none.
+  /// Edits that the server has not accepted, or `nil` for none.
   var edits: Edits?
-  /// The number of the full pass that has last seen the record.
+  /// Number of the last full pass, a reading of the whole scope, that has found the record.
   var pass = 0
 
-  /// Edits that the server has not taken.
+  /// Edits of one record that the server has not accepted.
   struct Edits: Sendable, Hashable {
-    /// The server's value that they were made to; `nil` where the server has no such record.
+    /// Server's value that the edits were made to, or `nil` if the server has no such record.
     var base: StoredValue?
-    /// The groups that they belong to: records that share one are pushed all or none.
-    var groups: [UInt64] = []
-    /// The time of the last of them, in milliseconds since 1970.
-    var stamp: SyncMilliseconds = 0
-    /// The time, in milliseconds since 1970, at which a record was inserted in the place of one that was deleted here; `nil` for none.
+    /// Groups that the edits belong to.
     ///
-    /// The record is another one than ``base``: a merge has no base then.
+    /// Records that share a group are pushed all or none.
+    var groups: [UInt64] = []
+    /// Time of the last edit, in milliseconds since 1970.
+    var stamp: SyncMilliseconds = 0
+    /// Time, in milliseconds since 1970, of an insertion after a deletion on this device, or `nil` for none.
+    ///
+    /// The inserted record is another one than ``base``, so that it is merged without a base.
     var insertedAt: SyncMilliseconds?
-    /// A hash of the value that was deleted here, where that was another one than ``base``.
+    /// Hash of the value that was deleted here, if that was another one than ``base``.
     ///
     /// An insertion of the deleted value undoes the deletion.
     var deletedHash: Int64?
-    /// Whether they wait for the user, since the server has refused them, or for a newer app.
+    /// True if the edits are parked: refused by the server, or waiting for a newer app.
+    ///
+    /// They are not sent by themselves.
     var isParked = false
-    /// The server's value in a form that only a newer app reads; base and revision stay, so that such an app can merge.
+    /// Server's value that could not be merged with the edits yet.
+    ///
+    /// Base and revision stay unchanged beside it, so that a later merge has all three values.
     var held: Held?
   }
 
-  /// Makes edits that could not be merged ones to the server's value: the user has decided for what is here.
+  /// Rebases edits whose merge has failed onto the server's value, so that the local value wins.
+  ///
+  /// Called when the user edits or retries the record, which decides for the local value.
   mutating func decideFailedMerge() {
     guard let held = edits?.held, held.hasFailedMerge else { return }
     revision = held.revision
@@ -43,22 +54,27 @@ struct SyncEntry: Sendable, Hashable {
     edits?.held = nil
   }
 
-  /// A value of the server that this app cannot bring together with the edits.
+  /// A value of the server that could not be merged with local edits.
   struct Held: Sendable, Hashable {
     var revision: Int
     var value: StoredValue
-    /// Whether the two could not be merged, and no newer app or open repository is waited for.
+    /// True if the merge has failed for good.
+    ///
+    /// False if it waits for a newer app, higher limits or an open repository.
     var hasFailedMerge = false
   }
 
-  /// The number of groups that are noted; transactions that would join more are pushed apart.
+  /// Largest number of groups of one entry.
+  ///
+  /// A transaction beyond it may be pushed apart from the others.
   static let groupLimit = 64
 
   var isDirty: Bool { edits != nil }
 
+  /// Returns the key of the entry of a record: `collection/id`.
   static func key(_ collection: String, _ id: RecordKey) -> RecordKey {
     let id = id.text
-    // Made with each save: at once, and not by way of interpolation.
+    // Runs with each save: appending to reserved memory is faster than interpolation.
     var text = ""
     text.reserveCapacity(collection.utf8.count + 1 + id.utf8.count)
     text += collection
@@ -67,10 +83,10 @@ struct SyncEntry: Sendable, Hashable {
     return RecordKey(text)
   }
 
-  /// Returns the collection and the key that an entry's key is made of.
+  /// Returns the collection and the record key of an entry's key, or `nil` if it has no slash.
   static func address(_ key: RecordKey) -> RecordAddress? {
     let text = key.text
-    // The byte and not the character: a combining mark at the beginning of an id makes one character with the slash before it.
+    // The byte and not the character: an id that begins with a combining mark forms one character with the slash before it.
     guard let slash = text.utf8.firstIndex(of: UInt8(ascii: "/")) else { return nil }
     return RecordAddress(collection: String(text[..<slash]), key: RecordKey(String(text[text.utf8.index(after: slash)...])))
   }

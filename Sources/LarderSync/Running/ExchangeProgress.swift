@@ -1,15 +1,17 @@
 internal import Larder
 
-/// The progress of exchanges, of one scope or of several.
+/// Progress of the exchange of one scope, or the sum over several scopes.
 struct ExchangeProgress: Sendable, Hashable {
-  /// The number of records of this device that the server has accepted.
+  /// Number of records of this device that the server has accepted.
   var pushed = 0
-  /// The number of records of other devices that were taken.
+  /// Number of records of other devices that were received.
   var pulled = 0
-  /// The number of records to take in all, as far as the server has counted them.
+  /// Number of records to receive in total, or `nil` if the server has not counted them.
   var total: Int?
 
-  /// Adds the progress of another scope; where that one was not counted, with what was taken of it.
+  /// Adds the progress of another scope.
+  ///
+  /// A scope without a count adds to the total the number of its received records.
   mutating func add(_ other: ExchangeProgress) {
     if total != nil || other.total != nil { total = (total ?? pulled) + (other.total ?? other.pulled) }
     pushed += other.pushed
@@ -17,31 +19,32 @@ struct ExchangeProgress: Sendable, Hashable {
   }
 }
 
-/// The records that a server has refused within one exchange.
+/// Records that the server has refused in the current exchange of a scope.
 struct ExchangeRefusals: Sendable {
-  /// The most pushes of a single group that one exchange lets the server refuse for lack of room.
+  /// Largest number of single-group pushes that one exchange lets the server refuse for lack of room (507).
   static let limit = 16
 
-  /// The records of the groups that the server had no room for, each of which was sent alone.
+  /// Records of the groups for which the server had no room, although each was sent alone.
   private(set) var oversized: Set<RecordAddress> = []
-  /// The number of those groups.
+  /// Number of groups in ``oversized``.
   private(set) var oversizedCount = 0
-  /// Whether the last look found no other group to send.
+  /// True if the last search found no group to send other than the refused ones.
   var isExhausted = false
-  /// The refusal of the last of them.
+  /// Answer of the server to the last group in ``oversized``.
   private(set) var problem: SyncProblem?
-  /// The revisions that the records in conflict were based on.
+  /// Revisions on which the records in conflict were based, as of their last conflict in this exchange.
   private var conflicts: [RecordAddress: Int] = [:]
 
-  /// Notes a group that the server has no room for, though it was sent alone.
+  /// Adds a group for which the server has no room, although it was sent alone.
   mutating func note(oversized group: [PushedRecord], _ problem: SyncProblem) {
     for record in group { oversized.insert(record.address) }
     oversizedCount += 1
     self.problem = problem
   }
 
-  /// Notes the conflicts of a push.
-  /// - Returns: The records that were in conflict before, on the same base: nothing has come since that they could be merged with.
+  /// Records the conflicts of a push.
+  ///
+  /// - Returns: Records that were in conflict on the same base before. They have received nothing since that they could be merged with.
   mutating func note(conflictsOf push: SyncPush, _ receipt: SyncReceipt) -> Set<RecordAddress> {
     var repeated: Set<RecordAddress> = []
     for (group, outcome) in zip(push.groups, receipt.outcomes) {
@@ -55,8 +58,8 @@ struct ExchangeRefusals: Sendable {
 }
 
 extension PushedRecord {
-  /// The address of the record.
+  /// Address of the record.
   var address: RecordAddress { RecordAddress(collection: collection, key: RecordKey(id)) }
-  /// The key of its entry.
+  /// Key of the record's entry in the outbox.
   var entryKey: RecordKey { SyncEntry.key(collection, RecordKey(id)) }
 }

@@ -1,41 +1,48 @@
 internal import Larder
 internal import Synchronization
 
-/// The reasons for the next exchange of a scope, and the wait for one.
+// Running/ holds the parts with which an engine runs by itself: due scopes, waits after failures, the watch for news.
+// Invariant: a reason for an exchange that comes during one leads to another one. Called by SyncEngine.
+
+/// Wake-up flag of one scope: the reasons for its next exchange, and the waits for one.
+///
+/// A scope is a named part of the synced data, with an order of commits of its own at the server.
 final class ScopeAlarm: Sendable {
   private struct State: Sendable {
-    /// Whether there is a reason: at first, since much may have changed while the process was not there.
+    /// True if an exchange is due.
+    ///
+    /// Initially true, since data may have changed while the process was not running.
     var isDue = true
-    /// Whether a wait after a failure ends, too.
+    /// True if the reason for the exchange also ends a wait after a failure.
     var isUrgent = false
-    /// Whether the server has answered since the last failure.
+    /// True if the server has answered any request since the last failure.
     var isAnswering = false
-    /// The number of hints that the server may be reached again.
+    /// Number of hints so far that the server may be reachable again.
     var hintCount = 0
   }
 
   private let state = Mutex(State())
   private let signal = Signal()
 
-  /// Notes that there is something to send or to take.
+  /// Marks an exchange as due, because there is something to send or to receive.
   func raise() {
     state.withLock { $0.isDue = true }
     signal.raise()
   }
 
-  /// Notes that the server has news.
+  /// Marks an exchange as due, because the server has news.
   func raiseForNews() {
     state.withLock { ($0.isDue, $0.isAnswering) = (true, true) }
     signal.raise()
   }
 
-  /// Notes that the server has answered: what it could not be reached for may be tried at once.
+  /// Notes that the server has answered, which ends a wait after an unreachable server.
   func noteAnswer() {
     state.withLock { $0.isAnswering = true }
     signal.raise()
   }
 
-  /// Notes that the user has written something, which is to be sent, and that it is worthwhile to ask for news again.
+  /// Marks an exchange as due after a local edit, and lets the watch for news poll again at once.
   func raiseForEdit() {
     state.withLock { state in
       state.isDue = true
@@ -44,7 +51,7 @@ final class ScopeAlarm: Sendable {
     signal.raise()
   }
 
-  /// Notes that an exchange may now succeed that has failed before.
+  /// Marks an exchange as due at once, even during a wait after a failure.
   func raiseUrgently() {
     state.withLock { state in
       (state.isDue, state.isUrgent) = (true, true)
@@ -53,42 +60,50 @@ final class ScopeAlarm: Sendable {
     signal.raise()
   }
 
-  /// The number of hints that the server may be reached again: by the user, by the network, by an exchange that has succeeded.
+  /// Number of hints so far that the server may be reachable again.
+  ///
+  /// Local edits, changes of the network and successful exchanges are hints.
   var hintCount: Int { state.withLock { $0.hintCount } }
 
-  /// Notes that the server may be reached again: the watch for news goes on at once, and no exchange begins.
+  /// Lets the watch for news poll again at once, without starting an exchange.
   func hint() {
     state.withLock { $0.hintCount += 1 }
     signal.raise()
   }
 
-  /// Returns at a time, or as soon as there is another hint than those that were seen; or when the task is cancelled.
+  /// Waits until a point in time, a hint newer than `seen`, or the cancellation of the task.
   nonisolated(nonsending) func rest(until end: Duration, _ clock: any WallClock, unlessHinted seen: Int) async {
     let timer = timer(until: end, clock)
     await wait { $0.hintCount != seen || clock.uptime >= end }
     timer.cancel()
   }
 
-  /// Returns when there is a reason for an exchange, or when the task is cancelled.
+  /// Waits until an exchange is due or the task is cancelled, and clears the flag.
   nonisolated(nonsending) func wait() async {
     await wait { state in
+      // Cleared here and not after the exchange: a reason that comes during it must start another one.
       defer { if state.isDue { (state.isDue, state.isUrgent) = (false, false) } }
       return state.isDue
     }
   }
 
-  /// Returns after a time, or as soon as an exchange may succeed; or when the task is cancelled.
+  /// Waits after a failed exchange, until the time is over, an urgent reason comes, or the task is cancelled.
   ///
-  /// - Parameter endsWithAnswer: Whether it may succeed once the server has answered anything.
+  /// - Parameter endsWithAnswer: Whether any answer of the server ends the wait, too.
   nonisolated(nonsending) func wait(for time: Duration, _ clock: any WallClock, endsWithAnswer: Bool) async {
     let end = clock.uptime + time
     let timer = timer(until: end, clock)
+    // An answer from before the failure does not show that the server is reachable now.
     state.withLock { $0.isAnswering = false }
     await wait { $0.isUrgent || (endsWithAnswer && $0.isAnswering) || clock.uptime >= end }
     timer.cancel()
+    // The retry is due even if no new reason came during the wait.
     state.withLock { ($0.isDue, $0.isUrgent) = (true, false) }
   }
 
+  /// Starts a task that raises the signal at a point in time.
+  ///
+  /// A wait for the signal has no timeout of its own.
   private func timer(until end: Duration, _ clock: any WallClock) -> Task<Void, Never> {
     Task { [self] in
       let left = end - clock.uptime
@@ -97,20 +112,22 @@ final class ScopeAlarm: Sendable {
     }
   }
 
+  /// Waits until a condition on the state holds or the task is cancelled.
   private nonisolated(nonsending) func wait(until isOver: @Sendable (inout State) -> Bool) async {
     while !Task.isCancelled {
+      // Before the check: a signal between the check and the wait would be missed otherwise.
       let moment = signal.moment
       if state.withLock({ isOver(&$0) }) { return }
       await signal.wait(after: moment)
     }
   }
 
-  /// Runs an exchange whenever there is a reason for one, until the task is cancelled or the engine is gone.
+  /// Runs an exchange whenever one is due, until the task is cancelled or the engine is gone.
   ///
-  /// - Parameter exchange: Exchanges; returns whether the engine is still there.
+  /// - Parameter exchange: Runs one exchange. It returns false if the engine no longer exists.
   func run(_ clock: any WallClock, _ exchange: @Sendable () async throws -> Bool) async {
     var backoff = Backoff()
-    // A run that was cancelled has taken its reason along: beside a failure, nothing else would begin the next exchange.
+    // A cancelled run has cleared the flag. Without this line, the next run would not begin with an exchange after a failure.
     raise()
     while !Task.isCancelled {
       await wait()
@@ -119,7 +136,7 @@ final class ScopeAlarm: Sendable {
         backoff.reset()
         hint()
       } catch {
-        // Any other failure is the server's own word, which may say how long to wait.
+        // Any other failure is an answer of the server, which may have set the time of the retry.
         let isUnreachable = if case SyncProblem.unreachable = error { true } else { false }
         if !Task.isCancelled { await wait(for: backoff.delay(after: error), clock, endsWithAnswer: isUnreachable) }
       }
@@ -127,42 +144,49 @@ final class ScopeAlarm: Sendable {
   }
 }
 
-/// The waits between exchanges that fail: full jitter, so that devices that failed together do not come back together.
+/// Exponential back-off with full jitter, for exchanges that fail.
+///
+/// Jitter spreads the retries of devices that failed at the same moment.
 struct Backoff: Sendable {
   private(set) var failures = 0
 
   static let base = Duration.seconds(1)
   static let cap = Duration.seconds(300)
 
-  /// Returns how long to wait after one more failure.
+  /// Counts one more failure and returns the time to wait before the retry.
   ///
+  /// Doubles from up to 1 s to up to 5 minutes. A failure that a retry cannot change, such as 403, waits 2.5 to 5 minutes.
   /// - Parameters:
-  ///   - error: The failure; one that says how long to wait is believed, up to an hour.
+  ///   - error: The failure. A `Retry-After` in it is kept to, up to an hour.
   ///   - random: A number from 0 up to 1.
   mutating func delay(after error: any Error, random: Double = .random(in: 0..<1)) -> Duration {
     failures += 1
     switch error as? SyncProblem {
     case .unavailable(let seconds?)?, .tooManyRequests(let seconds?)?:
+      // A server can send `Retry-After: nan`, and converting that to a `Duration` traps.
       guard seconds.isFinite else { return Self.cap * random }
+      // Up to a second more, so that clients with the same `Retry-After` do not return together.
       return .seconds(min(max(seconds, 0), 3_600)) + Self.base * random
     case let problem? where Self.isLasting(problem): return Self.cap * (0.5 + random / 2)
     default:
       var ceiling = Self.base
+      // The cap is reached after nine doublings. The bound keeps a long outage from looping for each of its failures.
       for _ in 1..<min(failures, 20) where ceiling < Self.cap { ceiling = min(ceiling * 2, Self.cap) }
       return ceiling * random
     }
   }
 
-  /// Whether the same request would get the same answer: what changes that is not here.
+  /// True if the same request would fail again, until the account, the token or the app changes.
   private static func isLasting(_ problem: SyncProblem) -> Bool {
     switch problem {
     case .unauthorized, .forbidden, .upgradeRequired, .tooLarge, .answerTooLarge, .tooManyScopes: true
+    // A 408 is a slow line, which may be faster a second later.
     case .refused(let status, _): status != 408
     default: false
     }
   }
 
-  /// Whether a failure says how long to wait: nothing on this side shortens that.
+  /// True if the server has set the time of the retry, which no event on the device shortens.
   static func isAskedFor(after error: any Error) -> Bool {
     switch error as? SyncProblem {
     case .unavailable(.some)?, .tooManyRequests(.some)?: true
@@ -170,5 +194,6 @@ struct Backoff: Sendable {
     }
   }
 
+  /// Resets the wait after a success.
   mutating func reset() { failures = 0 }
 }

@@ -1,28 +1,38 @@
 public import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
-/// A question for the changes of a scope.
+/// A request for a page of a scope's changes.
 public struct SyncChangesRequest: Sendable, Hashable {
-  /// The device that asks, for the outcome of its newest push.
-  public var device: String
-  /// The history that the device knows; `nil` before the first exchange.
-  public var history: String?
-  /// The commit up to which the device has everything, or, in a full pass, has read.
-  public var since: Int
-  /// The number of records to answer with; a commit is never cut, so that there may be some more.
-  public var limit: Int
-  /// The collections to answer for; all without any.
-  public var collections: [String]
-  /// The time in seconds that the server may wait for a change before it answers that there is none.
-  public var wait: Int
-  /// The horizon with which a full pass began; `nil` outside of one.
-  public var from: Int?
-  /// The number of records of the scope with edits that the server has not taken, those that it has refused included; `nil` for unknown.
+  /// Device that sends the request.
   ///
-  /// A server shows it to its operator, and answers as it would without it.
+  /// The page holds the outcome of its newest push.
+  public var device: String
+  /// Server's history that the device knows, or `nil` before the first exchange.
+  ///
+  /// A server that was restored from a backup has a new history.
+  public var history: String?
+  /// Commit up to which the device has received everything or, in a full pass, has read.
+  public var since: Int
+  /// Number of records per page.
+  ///
+  /// A commit is never split, so that a page may hold more.
+  public var limit: Int
+  /// Collections to return changes of.
+  ///
+  /// All collections if it is empty.
+  public var collections: [String]
+  /// Seconds for which the server may wait for a change before it returns an empty page.
+  public var wait: Int
+  /// Horizon at the start of a full pass, or `nil` outside of one.
+  public var from: Int?
+  /// Number of records of the scope with edits that the server has not accepted, including refused ones.
+  ///
+  /// `nil` if unknown.
+  ///
+  /// A server shows it to its operator. It does not change the answer.
   public var pending: Int?
 
-  /// Makes a question.
+  /// Creates a request.
   public init(
     device: String, history: String? = nil, since: Int, limit: Int = 1_000, collections: [String] = [], wait: Int = 0, from: Int? = nil
   ) {
@@ -36,28 +46,30 @@ public struct SyncChangesRequest: Sendable, Hashable {
   }
 }
 
-/// A page of the changes of a scope: whole commits, in their order, each record once at its newest.
+/// A page of a scope's changes: whole commits in order, with each record once, in its newest state.
 public struct SyncChanges: Sendable, Hashable {
-  /// The history of the server.
+  /// History of the server.
   public var history: String
-  /// The commit behind which the page begins.
+  /// Commit after which the page begins.
   public var since: Int
-  /// The commit with which it ends.
+  /// Commit with which the page ends.
   public var until: Int
-  /// The newest commit of the scope.
+  /// Newest commit of the scope.
   public var head: Int
-  /// Whether there are changes behind the page.
+  /// Whether there are changes after the page.
   public var more: Bool
-  /// The commit up to which tombstones may have been forgotten.
+  /// Commit up to which tombstones may have been purged.
   public var horizon: Int
-  /// The number of records behind ``since``, where the server has counted them.
+  /// Number of records after ``since``, or `nil` if the server has not counted them.
   public var total: Int?
-  /// The outcome of the device's newest push, read in one snapshot with the page; `nil` for a device that has not pushed.
+  /// Outcome of the device's newest push, read in the same snapshot as the page.
+  ///
+  /// `nil` for a device that has not pushed.
   public var last: SyncReceipt?
-  /// The records.
+  /// Changed records, including tombstones.
   public var changes: [SyncRecord]
 
-  /// Makes a page.
+  /// Creates a page.
   public init(
     history: String, since: Int, until: Int, head: Int, more: Bool = false, horizon: Int = 0, total: Int? = nil, last: SyncReceipt? = nil,
     changes: [SyncRecord] = []
@@ -73,10 +85,10 @@ public struct SyncChanges: Sendable, Hashable {
     self.changes = changes
   }
 
-  /// Reads a page.
+  /// Reads a page from JSON.
   ///
-  /// Records may be out of bounds: an engine sets such a record aside and takes the others.
-  /// - Throws: `.malformed`, naming the member, also for a number or a text out of bounds.
+  /// Its records are not checked. An engine sets a record out of bounds aside and accepts the others.
+  /// - Throws: `.malformed`, naming the member, also for a number or a text of the page that is out of bounds.
   public init(json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     history = try json.text("history")
@@ -84,12 +96,16 @@ public struct SyncChanges: Sendable, Hashable {
     until = try json.number("until")
     head = try json.number("head")
     more = try json.truth("more")
+    // A server that never purges tombstones may leave it out.
     horizon = try json.number("horizon", default: 0)
     total = try json.optionalNumber("total")
     last = nil
+    // Missing for a device that has not pushed, and from a server that has forgotten the device.
     if let receipt = try json.optionalObject("last") { last = try SyncReceipt(receipt) }
     changes = []
+    // Without a check of each: one bad record would refuse the page, and with it every later one.
     for record in try json.objects("changes") { changes.append(try SyncRecord(record)) }
+    // `until` becomes the device's position. Out of bounds, every later request would be refused.
     try check()
   }
 

@@ -1,44 +1,56 @@
 public import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
-/// A failure of an exchange: what a server answers in place of what it was asked for, or why there was no answer.
+/// A failed request of an exchange: the server's refusal, or the reason for a missing answer.
+///
+/// An engine that runs by itself tries again after each of them. ``description`` holds no data of a record and can be logged.
 public enum SyncProblem: Error, Sendable, Hashable {
-  /// There is no network, or no server: try again later.
+  /// The network or the server cannot be reached.
+  ///
+  /// Try again later.
   case unreachable(String)
-  /// The server cannot answer now: try again, after so many seconds if it says when.
+  /// The server cannot answer now.
+  ///
+  /// Try again, after this number of seconds if there is one.
   case unavailable(retryAfter: Double?)
-  /// The device asks too often: try again after so many seconds.
+  /// The device sends too many requests.
+  ///
+  /// Try again after this number of seconds, if there is one.
   case tooManyRequests(retryAfter: Double?)
-  /// The server does not take the credentials.
+  /// The server refuses the credentials.
   case unauthorized
-  /// The server does not let this identity use the scope.
+  /// The identity of the token may not use the scope.
   case forbidden
-  /// The server has forgotten deletions that the device has not seen: a full pass is needed.
+  /// The server has purged tombstones that the device has not received.
+  ///
+  /// A full pass is needed.
   case resync(horizon: Int)
-  /// The server has another history than the device knows.
+  /// The server has another history than the device knows, such as after a restore from a backup.
   case history(String)
-  /// The push has not the number that follows the newest one that the server knows of this device.
+  /// The number of the push does not follow the newest one that the server has of this device.
   case gap(last: Int)
-  /// The scope takes no records of schema versions below this.
+  /// The scope accepts no records below this schema version.
   case upgradeRequired(minimum: Int)
-  /// The request is larger than the server takes, in bytes or records.
+  /// The request is larger than the server accepts, in bytes or records.
   case tooLarge
-  /// The answer is larger than the device takes.
+  /// The answer is larger than the device accepts.
   case answerTooLarge
-  /// The identity uses as many scopes as the server lets it; this one would be one more.
+  /// The identity uses the largest allowed number of scopes already, and this scope would be one more.
   case tooManyScopes(most: Int)
-  /// The identity stores as much at the server as it may, in bytes, records or devices: edits wait, and deletions go on.
+  /// The identity has used its quota of bytes, records or devices at the server.
+  ///
+  /// Edits wait, and deletions are still sent.
   case overQuota(String)
-  /// The exchange makes no progress: the server contradicts itself, or others write faster than this device merges.
+  /// The exchange makes no progress, because the server contradicts itself or other devices write faster than this one merges.
   case noProgress(String)
-  /// The message is not of the form that was expected.
+  /// The message does not have the expected form.
   case malformed(String)
   /// The server refuses the request for another reason.
   case refused(status: Int, detail: String)
 }
 
 extension SyncProblem {
-  /// The status of HTTP that stands for the problem.
+  /// HTTP status code of the problem.
   public var status: Int {
     switch self {
     case .unreachable, .unavailable, .noProgress: 503
@@ -57,7 +69,7 @@ extension SyncProblem {
     }
   }
 
-  /// The problem as JSON of the kind `application/problem+json` (RFC 9457).
+  /// The problem as `application/problem+json` (RFC 9457).
   public var json: Data {
     var json: JSONValue = ["type": .string("urn:larder:problem:\(name)"), "title": .string(title), "status": JSONValue(status)]
     switch self {
@@ -73,14 +85,16 @@ extension SyncProblem {
     return json.json
   }
 
-  /// Reads what a server answered with a status that is no success.
+  /// Reads the problem from an answer whose status is not 200.
   public init(status: Int, body: Data, retryAfter: Double? = nil) {
     var json: JSONValue = [:]
+    // A proxy may answer with HTML. The status alone decides then.
     do throws(RepositoryError) { json = try JSONValue(json: body) } catch {}
     let (history, detail) = (Self.text(.history, in: json), WireField.detail.cut(json["detail"]?.stringValue ?? ""))
     switch status {
     case 401: self = .unauthorized
     case 403: self = .forbidden
+    // Even without a usable horizon, the device must begin a full pass.
     case 410: self = .resync(horizon: Self.number(.horizon, in: json) ?? 0)
     case 409:
       if let history {
@@ -88,35 +102,40 @@ extension SyncProblem {
       } else if let last = Self.number(.last, in: json) {
         self = .gap(last: last)
       } else {
+        // The 409 of a proxy or of another service names neither a history nor a push.
         self = .refused(status: status, detail: detail)
       }
     case 413: self = .tooLarge
-    // It concerns the scope; any other refusal with this status, the records.
+    // This one concerns the scope. Any other 422 concerns the records, which the device then sets aside.
     case 422 where json["type"]?.stringValue?.hasSuffix(":too-many-scopes") == true:
       self = .tooManyScopes(most: Self.number(.most, in: json) ?? 0)
+    // With 0, no record is below the minimum, and the device divides the push to find the refused one.
     case 426: self = .upgradeRequired(minimum: Self.number(.minimum, in: json) ?? 0)
     case 429: self = .tooManyRequests(retryAfter: retryAfter)
-    // A proxy whose disk is full answers with this status, too.
+    // A proxy whose disk is full answers 507, too.
     case 507 where json["type"]?.stringValue?.hasSuffix(":over-quota") == true: self = .overQuota(detail)
+    // Also the 502 of a proxy, which may pass.
     case 500...: self = .unavailable(retryAfter: retryAfter)
     default: self = .refused(status: status, detail: detail)
     }
   }
 
-  /// Returns a number of an answer; `nil` for none, and for one out of bounds.
+  /// Returns a number of an answer, or `nil` if it is missing or out of bounds.
   private static func number(_ field: WireField, in json: JSONValue) -> Int? {
     guard let number = json[field.rawValue]?.intValue else { return nil }
+    // The device would store the number with the scope, and could not send it back.
     do throws(SyncProblem) { try field.check(number) } catch { return nil }
     return number
   }
 
-  /// Returns a text of an answer; `nil` for none, and for one out of bounds.
+  /// Returns a text of an answer, or `nil` if it is missing or out of bounds.
   private static func text(_ field: WireField, in json: JSONValue) -> String? {
     guard let text = json[field.rawValue]?.stringValue else { return nil }
     do throws(SyncProblem) { try field.check(text) } catch { return nil }
     return text
   }
 
+  // Part of the wire: devices recognise `too-many-scopes` and `over-quota` by these names.
   private var name: String {
     switch self {
     case .unreachable: "unreachable"
@@ -138,6 +157,7 @@ extension SyncProblem {
     }
   }
 
+  // Without a name or a value of a record, since titles reach logs.
   private var title: String {
     switch self {
     case .unreachable: "The server cannot be reached."
@@ -161,7 +181,7 @@ extension SyncProblem {
 }
 
 extension SyncProblem: CustomStringConvertible {
-  /// The problem in words, which hold nothing of a record.
+  /// The problem in words, without data of any record.
   public var description: String {
     switch self {
     case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .overQuota(let detail), .refused(_, let detail):

@@ -1,22 +1,26 @@
 public import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
-/// The edits that a device sends at once: what it sends again, but for the clock as it is, until it knows the outcome.
+/// A batch of edits that a device sends in one request.
+///
+/// Until its outcome is known, the device sends it again unchanged, except for ``clock``.
 public struct SyncPush: Sendable, Hashable {
-  /// The history of the server that the device knows; `nil` before the first exchange.
+  /// Server's history that the device knows, or `nil` before the first exchange.
   public var history: String?
-  /// The device, a UUID.
+  /// Identifier of the device, a UUID.
   public var device: String
-  /// The number of the push: 1 for the device's first in the scope, and one more each time an outcome is known.
+  /// Number of the push: 1 for the device's first in the scope, and one more after each known outcome.
   public var seq: Int
-  /// The name of this push, made by chance: two stores that were one file send the same numbers, and never the same name.
+  /// Random name of the push.
+  ///
+  /// Two copies of a store send the same numbers, and never the same name.
   public var token: String
-  /// The device's clock when it is sent, in milliseconds since 1970.
+  /// Device's clock at the time of sending, in milliseconds since 1970.
   public var clock: SyncMilliseconds
-  /// The records, in groups that are accepted whole or not at all.
+  /// Records, in groups that are accepted whole or not at all.
   public var groups: [[PushedRecord]]
 
-  /// Makes a push.
+  /// Creates a push.
   public init(history: String?, device: String, seq: Int, token: String, clock: SyncMilliseconds, groups: [[PushedRecord]]) {
     self.history = history
     self.device = device
@@ -26,15 +30,18 @@ public struct SyncPush: Sendable, Hashable {
     self.groups = groups
   }
 
-  /// Reads a push.
+  /// Reads a push from JSON.
   ///
-  /// - Throws: `.malformed`, naming the member, also for a value out of bounds, of the push or of a record.
+  /// - Throws: `.malformed`, naming the member, also for a value of the push or of a record that is out of bounds.
   public init(json: Data) throws(SyncProblem) {
     try self.init(unchecked: json)
+    // Servers read pushes with this initializer, so that no value out of bounds reaches their database.
     try check()
   }
 
-  /// Reads a push of this device as it was stored: an app before this one may have stored a record out of bounds.
+  /// Reads a stored push of this device, without a check of bounds.
+  ///
+  /// An earlier version of the app may have stored a record out of bounds.
   init(unchecked json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     history = try json.optionalText("history")
@@ -58,20 +65,23 @@ public struct SyncPush: Sendable, Hashable {
       "device": .string(device), "seq": JSONValue(seq), "token": .string(token), "clock": JSONValue(clock),
       "groups": .array(groups.map { ["records": .array($0.map(\.json))] }),
     ]
+    // Missing only in the first push to a scope that may not be read. Elsewhere, the device receives the history before its first push.
     if let history { json["history"] = JSONValue(history) }
     return json
   }
 }
 
-/// The outcome of one group of a push.
+/// Outcome of one group of a push.
 public enum SyncOutcome: Sendable, Hashable {
-  /// The records were written, at this commit of the scope.
+  /// The records were written in this commit of the scope.
   case accepted(Int)
-  /// A record was not at its base: nothing of the group was written; here is what the server has of its records.
+  /// A record was not at its base, and nothing of the group was written.
   ///
-  /// Of a push, values of 1 MiB in all: a record that does not fit is left out, and comes with the changes.
+  /// The server's current records of the group are attached.
+  ///
+  /// A push returns at most 1 MiB of values. A record that does not fit is left out and comes with the changes.
   case conflict([SyncRecord])
-  /// The server refuses the records for good, such as by a rule of the app.
+  /// The server refuses the records permanently, such as by a rule of the app.
   case rejected(code: String, detail: String)
 }
 
@@ -80,8 +90,10 @@ extension SyncOutcome {
     if let revision: Int = try json.optionalNumber("ok") {
       self = .accepted(revision)
     } else if let rejection = try json.optionalObject("rejected") {
+      // A server's rule may have a code alone.
       self = .rejected(code: try rejection.text("code"), detail: try rejection.text("detail", default: ""))
     } else {
+      // To a token that may not read the scope, a conflict lists no records.
       var records: [SyncRecord] = []
       for record in try json.objects("conflict") { records.append(try SyncRecord(record)) }
       self = .conflict(records)
@@ -97,23 +109,23 @@ extension SyncOutcome {
   }
 }
 
-/// The outcomes of a device's newest push, as the server remembers them.
+/// The outcomes of a device's newest push, which the server stores for repeated pushes.
 public struct SyncReceipt: Sendable, Hashable {
-  /// The number of the push.
+  /// Number of the push.
   public var seq: Int
-  /// The name of the push.
+  /// Random name of the push.
   public var token: String
-  /// The outcomes, one for each group.
+  /// Outcomes, one for each group.
   public var outcomes: [SyncOutcome]
 
-  /// Makes a receipt.
+  /// Creates a receipt.
   public init(seq: Int, token: String, outcomes: [SyncOutcome]) {
     self.seq = seq
     self.token = token
     self.outcomes = outcomes
   }
 
-  /// Reads a receipt.
+  /// Reads a receipt from JSON.
   ///
   /// - Throws: `.malformed`, naming the member.
   public init(json: Data) throws(SyncProblem) {
@@ -135,7 +147,9 @@ public struct SyncReceipt: Sendable, Hashable {
 }
 
 extension SyncReceipt {
-  /// The most bytes of the values that the conflicts of one receipt hold together: a receipt is part of each page.
+  /// Largest number of value bytes in all conflicts of one receipt.
+  ///
+  /// A receipt is part of each page.
   @_spi(Wire) public static let conflictBytes = 1 << 20
 
   /// Reads a receipt from ``remembered``, or from the JSON of a receipt with values.
@@ -146,6 +160,7 @@ extension SyncReceipt {
     try self.init(json)
     for (index, outcome) in try json.objects("outcomes").enumerated() {
       guard case .conflict(let records) = outcomes[index] else { continue }
+      // `at` names records without their values. A receipt of an earlier server has values in `conflict` instead.
       let references = try outcome.optionalObjects("at")?.map { (place) throws(SyncProblem) in
         SyncRecord(collection: try place.text("in"), id: try place.text("id"), revision: 0)
       }
@@ -154,7 +169,7 @@ extension SyncReceipt {
     try check()
   }
 
-  /// The receipt as a server stores it: a conflict names its records and holds no value.
+  /// The receipt as a server stores it, with conflicts that name their records and hold no values.
   ///
   /// A server stores a receipt for each device. With values, 75 devices that lose against one record of 1 MiB would store it 75 times.
   @_spi(Wire) public var remembered: Data {
@@ -162,17 +177,19 @@ extension SyncReceipt {
     json["outcomes"] = .array(
       outcomes.map { outcome in
         guard case .conflict(let records) = outcome else { return outcome.json }
+        // `conflict` stays, although empty: the reader of outcomes requires one of its three members.
         return ["conflict": [], "at": .array(records.map { ["in": .string($0.collection), "id": .string($0.id)] })]
       })
     return json.json
   }
 
-  /// Returns the receipt with the records of its conflicts as the server has them now.
+  /// Returns the receipt with the current records of its conflicts.
   ///
   /// - Parameters:
-  ///   - bytes: The most bytes of all values. A record that does not fit is left out, and comes with the changes.
-  ///   - current: Returns the record of a reference; `nil` for one whose value does not fit.
+  ///   - bytes: The most bytes of all values. A record that does not fit is left out and comes with the changes.
+  ///   - current: Returns the record of a reference, or `nil` if its value does not fit.
   @_spi(Wire) public func filled(bytes: Int = conflictBytes, from current: (SyncRecord) -> SyncRecord?) -> SyncReceipt {
+    // One limit for all outcomes. A limit for each would let a push with many groups fill every later page.
     var (receipt, room) = (self, bytes)
     for (index, outcome) in outcomes.enumerated() {
       guard case .conflict(let references) = outcome else { continue }
@@ -180,6 +197,7 @@ extension SyncReceipt {
         references.compactMap { reference in
           guard let record = current(reference) else { return nil }
           let size = record.value?.count ?? 0
+          // Skipped, and the search goes on: a smaller record behind may fit.
           guard size <= room else { return nil }
           room -= size
           return record
@@ -189,29 +207,30 @@ extension SyncReceipt {
   }
 }
 
-/// The answer to a push.
+/// The server's answer to a push.
 public struct SyncPushReply: Sendable, Hashable {
-  /// The history of the server.
+  /// History of the server.
   public var history: String
-  /// The server's clock in milliseconds since 1970.
+  /// Server's clock, in milliseconds since 1970.
   public var now: SyncMilliseconds
-  /// The number of the push, and its outcomes.
+  /// Number, name and outcomes of the push.
   public var receipt: SyncReceipt
 
-  /// Makes an answer.
+  /// Creates an answer.
   public init(history: String, now: SyncMilliseconds, receipt: SyncReceipt) {
     self.history = history
     self.now = now
     self.receipt = receipt
   }
 
-  /// Reads an answer.
+  /// Reads an answer from JSON.
   ///
   /// - Throws: `.malformed`, naming the member.
   public init(json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     history = try json.text("history")
     now = try json.number("now")
+    // From the same object: on the wire, the members of the receipt lie beside `history` and `now`.
     receipt = try SyncReceipt(json)
     try check()
   }

@@ -1,27 +1,31 @@
 public import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
-// Wire/ holds what a device and a server say to each other, as values and as JSON: Docs/Larder.docc/Formats describes it.
+// Wire/ holds the messages between device and server, as values and as JSON. `Docs/Larder.docc/Formats/SyncWire.md` describes them.
 // Invariant: a value that was read from JSON writes the same JSON. Called by the transports, by LarderServer and by simulated servers.
 
-/// A record as a server has it: its newest value, or its tombstone.
+/// A record at the server: its newest value, or a tombstone after its deletion.
 public struct SyncRecord: Sendable, Hashable {
   /// The name of the collection.
   public var collection: String
   /// The text of the record's key.
   public var id: String
-  /// The commit of its scope that wrote it; 0 for a record that the server has never had, or has forgotten.
+  /// Commit of the scope that wrote the record.
+  ///
+  /// 0 for a record that the server has never had or has purged.
   public var revision: Int
   /// The schema version of the value.
   public var version: Int
-  /// The time of the edit in milliseconds since 1970, as the server has bounded it.
+  /// Time of the edit in milliseconds since 1970, corrected and bounded by the server.
   public var stamp: SyncMilliseconds
-  /// The device that wrote it.
+  /// Device that wrote the record.
   public var writer: String
-  /// The value as JSON; `nil` for a tombstone.
+  /// Value as JSON, or `nil` for a tombstone.
   public var value: Data?
 
-  /// Makes a record; without a value, a tombstone.
+  /// Creates a record.
+  ///
+  /// Without a value, it is a tombstone.
   public init(
     collection: String, id: String, revision: Int, version: Int = 1, stamp: SyncMilliseconds = 0, writer: String = "", value: Data? = nil
   ) {
@@ -35,22 +39,26 @@ public struct SyncRecord: Sendable, Hashable {
   }
 }
 
-/// A record as a device wants it to be.
+/// An edited record in a push: its new value, or its deletion.
 public struct PushedRecord: Sendable, Hashable {
   /// The name of the collection.
   public var collection: String
   /// The text of the record's key.
   public var id: String
-  /// The revision that the record must have at the server for the push to be accepted; 0 where there must be none, or a tombstone.
+  /// Revision that the record must have at the server for its group to be accepted.
+  ///
+  /// 0 requires that the server has no such record, or a tombstone.
   public var base: Int
   /// The schema version of the value.
   public var version: Int
-  /// The time of the edit by the device's clock, in milliseconds since 1970.
+  /// Time of the edit by the device's clock, in milliseconds since 1970.
   public var stamp: SyncMilliseconds
-  /// The value as JSON; `nil` to delete the record.
+  /// Value as JSON, or `nil` to delete the record.
   public var value: Data?
 
-  /// Makes a record; without a value, a deletion.
+  /// Creates a record.
+  ///
+  /// Without a value, it is a deletion.
   public init(collection: String, id: String, base: Int, version: Int = 1, stamp: SyncMilliseconds = 0, value: Data? = nil) {
     self.collection = collection
     self.id = id
@@ -63,6 +71,7 @@ public struct PushedRecord: Sendable, Hashable {
 
 extension SyncRecord {
   init(_ json: WireObject) throws(SyncProblem) {
+    // `integer` and not `number`, which checks bounds: one bad record would make the whole page unreadable.
     self.init(
       collection: try json.text("in"), id: try json.text("id"), revision: try json.integer("rev"),
       version: try json.integer("version", default: 1), stamp: try json.integer("stamp", default: 0),
@@ -72,6 +81,7 @@ extension SyncRecord {
 
   var json: JSONValue {
     var json: JSONValue = ["in": .string(collection), "id": .string(id), "rev": JSONValue(revision)]
+    // A tombstone leaves out members with their default values, which keeps pages of deletions short.
     if version != 1 || value != nil { json["version"] = JSONValue(version) }
     if stamp != 0 { json["stamp"] = JSONValue(stamp) }
     if !writer.isEmpty { json["by"] = JSONValue(writer) }
@@ -82,6 +92,7 @@ extension SyncRecord {
 
 extension PushedRecord {
   init(_ json: WireObject) throws(SyncProblem) {
+    // Without a check of bounds, which `SyncPush.check()` makes. A stored push is read without it.
     self.init(
       collection: try json.text("in"), id: try json.text("id"), base: try json.integer("base"),
       version: try json.integer("version", default: 1), stamp: try json.integer("stamp", default: 0), value: try json.record())
@@ -97,20 +108,22 @@ extension PushedRecord {
 }
 
 extension JSONValue {
-  /// Puts in the value of a record, or that it is deleted.
+  /// Adds the value of a record, or that it is deleted.
   fileprivate mutating func put(record: Data?) {
+    // `null` is a value that a record may have, so a deletion has a member of its own.
     guard let record else { return self["deleted"] = true }
-    // What was stored is JSON; what is not would be refused by whoever reads it.
+    // A stored value is valid JSON. Anything else becomes null here, since no receiver could read the message.
     do throws(RepositoryError) { self["value"] = try JSONValue(json: record) } catch { self["value"] = .null }
   }
 }
 
+// arm64_32 is Apple Watch. With 32 bits, `Int` cannot hold milliseconds since 1970.
 #if arch(arm64_32) || arch(arm) || arch(i386) || arch(wasm32)
   /// A time of a message: milliseconds since 1970, as `Int64`, because `Int` has 32 bits on this system.
   public typealias SyncMilliseconds = Int64
 #else
   /// A time of a message: milliseconds since 1970.
   ///
-  /// This is `Int`. On Apple Watch, where `Int` may have 32 bits, it is `Int64`: the milliseconds since 1970 have 41.
+  /// This is `Int`. On Apple Watch, where `Int` may have 32 bits, it is `Int64`, since milliseconds since 1970 need 41 bits.
   public typealias SyncMilliseconds = Int
 #endif

@@ -1,27 +1,27 @@
 public import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
-/// A way to a server: how an engine sends what it has, and asks for what is new.
+/// A connection to a sync server, which an engine uses to send edits and to request changes.
 ///
-/// ``HTTPTransport`` speaks to a `larder-server`; tests and other servers bring their own. Every call may fail with a ``SyncProblem``
-/// whether or not the server has done what it was asked for.
+/// ``HTTPTransport`` connects to a `larder-server`. Implement the protocol for another server, or for tests. Each call may throw a
+/// ``SyncProblem`` whether or not the server has processed the request, so the engine repeats requests.
 public protocol SyncTransport: Sendable {
-  /// Sends a push, and returns the answer of the server.
+  /// Sends a push and returns the server's answer.
   ///
   /// - Throws: ``SyncProblem``.
   func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply
-  /// Returns a page of changes.
+  /// Requests and returns a page of changes.
   ///
   /// - Throws: ``SyncProblem``.
   func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges
-  /// Returns the numbers of the newest commits of a scope, as they come, until the connection ends.
+  /// Returns the numbers of a scope's newest commits as they are made, until the connection ends.
   ///
-  /// They carry no data and may be lost: what they say is that it is worthwhile to ask. A transport without them throws at once.
+  /// They carry no data and may be lost. Each only starts a request for changes. A transport without them throws at once.
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error>
-  /// Returns scopes as the server has them now, with the rights of the token, by one request.
+  /// Requests and returns the newest commits of several scopes and the rights in them.
   ///
-  /// `SyncEngine.exchange()` asks so for all its scopes, and exchanges those with news. The default returns `nil`: the engine then asks for
-  /// each scope.
+  /// `SyncEngine.exchange()` uses one such request to find the scopes with news. The default returns `nil`, and the engine then requests
+  /// the changes of each scope.
   /// - Throws: ``SyncProblem``.
   func scopes(named names: [String]) async throws -> SyncScopes?
 }
@@ -31,21 +31,22 @@ extension SyncTransport {
   public func scopes(named names: [String]) async throws -> SyncScopes? { nil }
 }
 
-/// Scopes as a server has them now, with the rights of the token.
+/// A list of scopes with their newest commits and the rights of the token.
 public struct SyncScopes: Sendable, Hashable {
-  /// The history of the server; `nil` where the server does not say it here.
+  /// History of the server, or `nil` from a server that does not send it here.
   public var history: String?
-  /// The scopes.
+  /// Listed scopes.
   public var scopes: [SyncScope]
 
-  /// Makes a list.
+  /// Creates a list.
   public init(history: String?, scopes: [SyncScope]) { (self.history, self.scopes) = (history, scopes) }
 
-  /// Reads a list.
+  /// Reads a list from JSON.
   ///
   /// - Throws: `.malformed`, naming the member, also for a number or a text out of bounds.
   public init(json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
+    // Earlier servers send none. Without it, no scope counts as unchanged.
     history = try json.optionalText("history")
     if let history { try WireField.history.check(history) }
     scopes = []
@@ -53,7 +54,9 @@ public struct SyncScopes: Sendable, Hashable {
       let (name, access) = (try object.text("scope"), try object.text("access"))
       let head: Int = try object.number("head")
       try WireField.scope.check(name)
+      // `head` is compared with the device's position, which has the same bounds.
       try WireField.head.check(head)
+      // By letter, so that further rights of a later server are skipped.
       scopes.append(SyncScope(name: name, mayRead: access.contains("r"), mayWrite: access.contains("w"), head: head))
     }
   }
@@ -66,18 +69,20 @@ public struct SyncScopes: Sendable, Hashable {
   }
 }
 
-/// A scope as a server has it now, with the rights of the token.
+/// A scope with its newest commit and the rights of the token.
 public struct SyncScope: Sendable, Hashable {
-  /// The name.
+  /// Name of the scope.
   public var name: String
-  /// Whether the token may read it.
+  /// Whether the token may read the scope.
   public var mayRead: Bool
-  /// Whether the token may write it.
+  /// Whether the token may write the scope.
   public var mayWrite: Bool
-  /// The newest commit; 0 for a scope without any, and for one that the token may not read.
+  /// Newest commit of the scope.
+  ///
+  /// 0 for a scope without commits, or one that the token may not read.
   public var head: Int
 
-  /// Makes a scope.
+  /// Creates a scope.
   public init(name: String, mayRead: Bool, mayWrite: Bool, head: Int) {
     (self.name, self.mayRead, self.mayWrite, self.head) = (name, mayRead, mayWrite, head)
   }

@@ -1,11 +1,12 @@
 internal import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 
 /// Members of the messages between device and server, with the bounds of their values.
 ///
 /// This is the only table of the bounds. A server refuses a push that breaks one. A device refuses such an answer, or sets the single
 /// record aside that breaks a bound. `Docs/Larder.docc/Formats/SyncWire.md` shows the table.
 @_spi(Wire) public enum WireField: String, CaseIterable, Sendable {
+  // A raw value is the member's name on the wire.
   case scope, collection = "in", id, device, token, history
   case writer = "by"
   case code, detail, app
@@ -18,9 +19,7 @@ internal import Foundation
   public enum Bound: Sendable, Hashable {
     /// A text with this number of UTF-8 bytes, without U+0000.
     case text(ClosedRange<Int>)
-    /// A text for people.
-    ///
-    /// The receiver cuts it after so many bytes and drops control characters.
+    /// A text for people, which the receiver cuts after this number of bytes and strips of control characters.
     case words(Int)
     /// An integer in this range.
     case number(ClosedRange<Int64>)
@@ -44,7 +43,6 @@ internal import Foundation
     case .scope, .collection, .id, .device, .token, .history: .text(1...Self.nameBytes)
     // A missing writer reads as empty.
     case .writer: .text(0...Self.nameBytes)
-    // Codes reach logs and tables of the operator, which must not be flooded by one answer.
     case .code, .app: .words(64)
     case .detail: .words(1_024)
     // Numbers of pushes begin with 1. 0 stands for a device that has not pushed.
@@ -113,6 +111,8 @@ internal import Foundation
 }
 
 extension PushedRecord {
+  /// Checks the bounds of the record.
+  ///
   /// - Throws: `.malformed` for a member out of bounds.
   func check() throws(SyncProblem) {
     try WireField.collection.check(collection)
@@ -127,6 +127,7 @@ extension PushedRecord {
   ///
   /// - Throws: `.malformed` for names that are too long together.
   @_spi(Wire) public func checkNames(in scope: String) throws(SyncProblem) {
+    // The three names form one key in the server's tables.
     let count = scope.utf8.count + collection.utf8.count + id.utf8.count
     guard count <= WireField.namesBytes else {
       throw .malformed("expected at most \(WireField.namesBytes) bytes for scope, in and id together, found \(count)")
@@ -135,6 +136,8 @@ extension PushedRecord {
 }
 
 extension SyncRecord {
+  /// Checks the bounds of the record.
+  ///
   /// - Throws: `.malformed` for a member out of bounds.
   func check() throws(SyncProblem) {
     try WireField.collection.check(collection)
@@ -168,12 +171,15 @@ extension SyncReceipt {
   func check() throws(SyncProblem) {
     try WireField.seq.check(seq)
     try WireField.token.check(token)
+    // The number becomes the revision of the records, and is sent back as their base.
     for case .accepted(let revision) in outcomes { try WireField.ok.check(revision) }
   }
 }
 
 extension SyncPushReply {
-  /// - Throws: as ``SyncReceipt/check()``.
+  /// Checks the bounds of the answer.
+  ///
+  /// - Throws: The errors of ``SyncReceipt/check()``.
   func check() throws(SyncProblem) {
     try WireField.history.check(history)
     try WireField.now.check(now)
@@ -214,6 +220,7 @@ struct WireObject {
     try self.init(value, named: "the body")
   }
 
+  // Errors name members and never their values, since errors are logged and values may be private.
   private init(_ value: JSONValue, named name: String) throws(SyncProblem) {
     guard case .object(let object) = value else { throw .malformed("expected an object for \(name), found another value") }
     self.object = object
@@ -235,6 +242,7 @@ struct WireObject {
 
   func optionalNumber<Number: FixedWidthInteger>(_ name: String) throws(SyncProblem) -> Number? {
     guard let number: Number = try optionalInteger(name) else { return nil }
+    // Clamped, since converting a larger integer would trap.
     guard (0...Self.largestNumber).contains(Int64(clamping: number)) else {
       throw .malformed("expected an integer from 0 to 2^53 for \(name), found another")
     }

@@ -1,5 +1,5 @@
 internal import Foundation
-@_spi(Inspection) internal import Larder
+internal import Larder
 @_spi(Simulation) internal import LarderSync
 
 /// The end of a history, at which all devices are quiet, and what must hold there.

@@ -30,6 +30,8 @@ enum JSONSmoke {
     try expect(huge?.text == "12345678901234567890.5" && huge?.description == huge?.text && JSONNumber(text: "1x") == nil)
     try expect(JSONNumber(7).exactly(Int8.self) == 7 && JSONNumber(700).exactly(Int8.self) == nil && JSONNumber(Double.nan) == nil)
     try expect(JSONValue.number(JSONNumber(7)).intValue == 7)
+    let read = try JSONValue(json: Data(#"{"b":1.50,"a":[]}"#.utf8))
+    try expect(read.json == Data(#"{"a":[],"b":1.50}"#.utf8))
     try expect(object.count == 3)
   }
 }

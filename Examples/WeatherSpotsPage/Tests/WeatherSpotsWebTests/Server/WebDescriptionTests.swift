@@ -1,6 +1,6 @@
 import Foundation
 import HTTPTypes
-@_spi(Inspection) import Larder
+import Larder
 import Testing
 
 @testable import BoundedHTTP

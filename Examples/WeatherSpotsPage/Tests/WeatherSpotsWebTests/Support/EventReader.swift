@@ -1,5 +1,5 @@
 import Foundation
-@_spi(Inspection) import Larder
+import Larder
 import Testing
 
 /// An event as a browser reads it.
