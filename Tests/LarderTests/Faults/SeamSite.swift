@@ -63,7 +63,7 @@ struct SeamSite: Hashable, Comparable, CustomStringConvertible {
   }
 
   /// The files in which such a name stands for a backend, or for a source of bytes that asks its file elsewhere.
-  private static let notFiles = ["Store+Copying.swift", "MainFileReader.swift", "MainFilePart.swift"]
+  private static let notFiles = ["Store+Copying.swift", "MainFileReader.swift"]
 
   private static func calls(_ code: String, _ file: String) -> [SeamCall] {
     var calls = code.matches(of: /\bfileSystem\.([a-zA-Z]+)\(/.wordBoundaryKind(.simple)).compactMap {
