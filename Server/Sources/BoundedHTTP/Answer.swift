@@ -4,21 +4,23 @@ public import Hummingbird
 public import LarderSync
 internal import NIOCore
 
-/// Answers in their form on the wire.
+/// Constructors of HTTP responses: successes with optional gzip, and problems in JSON.
 public enum Answer {
-  /// Returns an answer with a body, in gzip where the client takes that and it pays.
+  /// Returns a response with a body, compressed with gzip if the client accepts it and it makes the body smaller.
   ///
   /// - Parameters:
-  ///   - fields: Fields of the answer; without `Cache-Control`, nobody keeps it.
-  ///   - packed: The body in gzip, for one that is packed once and sent often.
-  ///   - mayPack: Whether it may be in gzip; an answer with a strong entity tag may not, whose tag is of its own bytes.
+  ///   - fields: Header fields of the response. Without `Cache-Control`, the response gets `no-store`.
+  ///   - packed: The body as compressed by ``Gzip/packed(_:)``. Pass it for a body that is compressed once and sent often.
+  ///   - mayPack: Whether gzip is allowed. Pass false with a strong entity tag, which identifies the uncompressed bytes.
   public static func success(
     _ body: Data, type: String = "application/json", status: HTTPResponse.Status = .ok, fields: HTTPFields = [:], packed: Data? = nil,
     mayPack: Bool = true, to request: Request
   ) -> Response {
     var headers = fields
     headers[.contentType] = type
+    // A cache must not give the compressed form to a client that does not accept gzip.
     headers[.vary] = "Accept-Encoding"
+    // Most answers depend on the token of the request, so no cache stores them by default.
     if headers[.cacheControl] == nil { headers[.cacheControl] = "no-store" }
     var body = body
     if mayPack, body.count >= Gzip.worthwhile, AcceptedEncodings(request.headers[.acceptEncoding]).takesGzip,
@@ -30,19 +32,22 @@ public enum Answer {
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
   }
 
-  /// Returns the answer for a problem.
+  /// Returns the response for a problem, with the header fields that its status requires.
   public static func problem(_ problem: SyncProblem, at path: KnownPath? = nil) -> Response {
     Response(
       status: HTTPResponse.Status(code: problem.status), headers: fields(of: problem, at: path),
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: problem.json)))
   }
 
-  /// Returns the fields of the answer for a problem, without those of its connection.
+  /// Returns the header fields of the response for a problem, without `Connection`.
   static func fields(of problem: SyncProblem, at path: KnownPath? = nil) -> HTTPFields {
     var headers: HTTPFields = [.contentType: "application/problem+json", .cacheControl: "no-store"]
     switch problem {
+    // RFC 9110, 11.6.1: a 401 must name an authentication scheme.
     case .unauthorized: headers[.wwwAuthenticate] = "Bearer"
+    // Rounded up, since a client that returns a fraction early is refused again.
     case .unavailable(let seconds), .tooManyRequests(let seconds): headers[.retryAfter] = String(Int((seconds ?? 1).rounded(.up)))
+    // RFC 9110, 15.5.6: a 405 must list the allowed methods.
     case .refused(status: 405, _): headers[.allow] = path?.allow
     default: break
     }

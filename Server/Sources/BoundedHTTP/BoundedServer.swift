@@ -5,8 +5,9 @@ public import Logging
 internal import NIOCore
 public import ServiceLifecycle
 
-/// A server of HTTP/1.1 in front of a responder, as a service: what comes over its connections keeps the bounds before the responder
-/// sees it.
+/// HTTP/1.1 server in front of a responder, as a service that enforces the limits of ``ServerBounds``.
+///
+/// Connections, heads, bodies and answers are limited before the responder gets a request. Run the server in a `ServiceGroup`.
 public struct BoundedServer<Responder: HTTPResponder>: Service where Responder.Context == ConnectionContext {
   private let responder: Responder
   private let name: String
@@ -16,13 +17,13 @@ public struct BoundedServer<Responder: HTTPResponder>: Service where Responder.C
   private let logger: Logger
   private let onReady: @Sendable (_ port: Int) -> Void
 
-  /// Makes a server.
+  /// Creates a server.
   ///
   /// - Parameters:
-  ///   - name: The name in the field `Server`.
-  ///   - port: The port to listen at; 0 for any.
-  ///   - paths: The paths that there are, for answers to what is no request.
-  ///   - onReady: Is called with the port when the server takes requests.
+  ///   - name: The value of the field `Server`.
+  ///   - port: The port to listen on, or 0 for any free one.
+  ///   - paths: The paths that exist, for answers to requests that the parser refuses.
+  ///   - onReady: Called with the port when the server accepts requests.
   public init(
     name: String, host: String, port: Int, bounds: ServerBounds, paths: any KnownPaths, log: AnswerLog, logger: Logger,
     responder: Responder, onReady: @escaping @Sendable (_ port: Int) -> Void = { _ in }
@@ -38,12 +39,13 @@ public struct BoundedServer<Responder: HTTPResponder>: Service where Responder.C
   ) {
     (self.name, self.host, self.port, self.channels) = (name, host, port, channels)
     (self.responder, self.onReady) = (responder, onReady)
+    // `AnswerLog` records each request, so Hummingbird's own messages are needed from warnings on only.
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     self.logger = quiet
   }
 
-  /// Answers requests until the shutdown of its service group.
+  /// Answers requests until the service group shuts down.
   public func run() async throws {
     let onReady = onReady
     let application = Application(
@@ -55,9 +57,9 @@ public struct BoundedServer<Responder: HTTPResponder>: Service where Responder.C
 }
 
 extension HTTPServerBuilder {
-  /// Returns what makes connections, with their bounds.
+  /// Returns a builder of connections that enforce the bounds.
   ///
-  /// - Parameter secured: What stands between the bytes and HTTP; nothing, unless given.
+  /// - Parameter secured: Wraps a connection in TLS. By default, connections stay unencrypted.
   package static func bounded(
     _ bounds: ServerBounds, paths: any KnownPaths, log: AnswerLog,
     secured: @escaping @Sendable (CheckedChannel) -> any ServerChildChannel = { $0 }
@@ -66,6 +68,7 @@ extension HTTPServerBuilder {
     let connection = ConnectionLimits(
       count: bounds.connections, budget: bounds.budget, head: .seconds(Int64(limits.headSeconds)),
       answer: .seconds(Int64(limits.answerSeconds)))
+    // The handlers are an autoclosure, so each connection gets a guard of its own.
     let configuration = HTTP1Channel.Configuration(
       additionalChannelHandlers: [ConnectionGuard(connection)], idleTimeout: .seconds(Int64(limits.idleSeconds)),
       httpDecoderConfiguration: .init(

@@ -1,18 +1,18 @@
 public import Hummingbird
 package import NIOCore
 
-/// The things that a request comes with, beside what it says.
+/// Request context with the connection that the request arrived on.
 public struct ConnectionContext: RequestContext {
-  /// The parts that Hummingbird has for every request.
+  /// Storage that Hummingbird keeps for every request.
   public var coreContext: CoreRequestContextStorage
-  /// The connection that it came by.
+  /// Connection that the request arrived on.
   package let channel: any Channel
 
-  /// Makes the context of a request.
+  /// Creates the context of a request.
   public init(source: ApplicationRequestContextSource) {
     (coreContext, channel) = (CoreRequestContextStorage(source: source), source.channel)
   }
 
-  /// Counts the answers that follow on the connection as an identity's.
+  /// Charges the bytes of the next answers on the connection to an identity's share.
   package func count(for share: ByteShare) { channel.triggerUserOutboundEvent(share, promise: nil) }
 }

@@ -1,7 +1,9 @@
 internal import Metrics
 internal import Synchronization
 
-/// The numbers of requests, in the text format of Prometheus; the metrics system of the process, if it has one, gets them, too.
+/// Counts and durations of answered requests, in the text format of Prometheus.
+///
+/// The metrics system of the process (swift-metrics) gets them, too, if there is one.
 public final class RequestMetrics: Sendable {
   private struct Request: Hashable, Sendable {
     var route: String
@@ -24,28 +26,31 @@ public final class RequestMetrics: Sendable {
   private let state = Mutex(State())
   private let prefix: String
 
-  /// Makes the numbers of a server.
+  /// Creates the metrics of a server.
   ///
-  /// - Parameter prefix: The beginning of their names, such as `larder`.
+  /// - Parameter prefix: The beginning of the metrics' names, such as `larder`.
   public init(prefix: String) { self.prefix = prefix }
 
-  /// Notes a request that was answered.
+  /// Records an answered request.
   public func note(_ route: String, _ method: String, status: Int, seconds: Double) {
     let dimensions = [("route", route), ("method", method), ("status", "\(status)")]
+    // Outside of the lock, because the metrics system of the process runs code of its own.
     Counter(label: "\(prefix)_requests_total", dimensions: dimensions).increment()
     Metrics.Timer(label: "\(prefix)_request_seconds", dimensions: [("route", route)]).recordSeconds(seconds)
     state.withLock { state in
       state.requests[Request(route: route, method: method, status: status), default: 0] += 1
       state.durations[route, default: Durations()].count += 1
       state.durations[route, default: Durations()].seconds += seconds
+      // Prometheus reads buckets as cumulative, so one duration counts in every bucket that it fits.
       for (index, bound) in Self.bounds.enumerated() where seconds <= bound {
         state.durations[route, default: Durations()].buckets[index] += 1
       }
     }
   }
 
-  /// Returns all numbers as text.
+  /// All metrics as text.
   public var text: MetricsText {
+    // A copy, so that no request waits while the text is made.
     let state = state.withLock { $0 }
     var text = MetricsText()
     text.add(
@@ -58,6 +63,7 @@ public final class RequestMetrics: Sendable {
       for (bound, count) in zip(Self.bounds, found.buckets) {
         durations.append(("_bucket", "route=\"\(route)\",le=\"\(bound)\"", "\(count)"))
       }
+      // The format requires this last bucket, equal to the count.
       durations.append(("_bucket", "route=\"\(route)\",le=\"+Inf\"", "\(found.count)"))
       durations.append(("_sum", "route=\"\(route)\"", "\(found.seconds)"))
       durations.append(("_count", "route=\"\(route)\"", "\(found.count)"))
@@ -67,19 +73,19 @@ public final class RequestMetrics: Sendable {
   }
 }
 
-/// Numbers in the text format of Prometheus.
+/// Metrics in the text format of Prometheus.
 public struct MetricsText: Sendable, CustomStringConvertible {
-  /// The kinds of numbers that are single ones.
+  /// Type of a metric with a single value.
   public enum Kind: String, Sendable {
-    /// One that only grows.
+    /// A value that only grows.
     case counter
-    /// One that goes up and down.
+    /// A value that rises and falls.
     case gauge
   }
 
   private var lines: [String] = []
 
-  /// Adds a number, with a value for each set of labels.
+  /// Adds a metric, with a value for each set of labels.
   public mutating func add(_ name: String, _ kind: Kind, _ help: String, _ samples: [(labels: String, value: String)]) {
     lines += ["# HELP \(name) \(help)", "# TYPE \(name) \(kind.rawValue)"]
     lines += samples.map { $0.labels.isEmpty ? "\(name) \($0.value)" : "\(name){\($0.labels)} \($0.value)" }
@@ -90,6 +96,6 @@ public struct MetricsText: Sendable, CustomStringConvertible {
     lines += samples.map { "\(name)\($0.suffix){\($0.labels)} \($0.value)" }
   }
 
-  /// The text.
+  /// The metrics as text, with a line feed at the end.
   public var description: String { lines.joined(separator: "\n") + "\n" }
 }

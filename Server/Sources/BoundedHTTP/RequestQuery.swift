@@ -2,15 +2,15 @@ internal import Foundation
 public import Hummingbird
 public import LarderSync
 
-/// The parameters behind the path of a request.
+/// Query parameters of a request.
 public struct RequestQuery: Sendable {
-  /// The most names in a list.
+  /// Maximum number of names in a list parameter.
   public static let mostNames = 1_000
 
-  /// The values as they were sent, since in a list a comma within a name is encoded, and one between two names is not.
+  /// Values as they were sent: a comma within a name of a list is percent-encoded, and a comma between two names is not.
   private var values: [String: String] = [:]
 
-  /// Reads what stands behind `?` in a request.
+  /// Reads the query of a request.
   ///
   /// - Throws: As ``init(_:)``.
   public init(of request: Request) throws(SyncProblem) {
@@ -18,34 +18,42 @@ public struct RequestQuery: Sendable {
     try self.init(path.firstIndex(of: "?").map { String(path[path.index(after: $0)...]) })
   }
 
-  /// Reads what stands behind `?`.
+  /// Reads a query, which is the text after `?`.
   ///
-  /// - Throws: `.malformed` for what is not percent-encoded UTF-8, and for a name that comes twice.
+  /// - Throws: `.malformed` for text that is not percent-encoded UTF-8, and for a parameter that occurs twice.
   public init(_ query: String?) throws(SyncProblem) {
     for pair in (query ?? "").split(separator: "&") {
+      // Only the first `=` separates, since a value may contain others.
       let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let old = values.updateValue(String(parts.count > 1 ? parts[1] : ""), forKey: try Self.decoded(parts[0]))
+      // The use of either value would hide the mistake of a client.
       guard old == nil else { throw .malformed("expected each parameter once, found one twice") }
     }
+    // Decoded here once for its error, so that routes without parameters refuse a malformed query, too.
     for value in values.values { _ = try Self.decoded(value) }
   }
 
   private static func decoded(_ text: some StringProtocol) throws(SyncProblem) -> String {
+    // HTML forms encode a space as `+`.
     guard let decoded = text.replacingOccurrences(of: "+", with: " ").removingPercentEncoding else {
       throw .malformed("expected parameters in percent-encoding, found others")
     }
     return decoded
   }
 
-  /// Returns a text; `nil` where it is missing or empty.
+  /// Returns a parameter as text, or `nil` if it is missing or empty.
   public func text(_ name: String) throws(SyncProblem) -> String? {
     guard let value = values[name], !value.isEmpty else { return nil }
     return try Self.decoded(value)
   }
 
-  /// Returns the texts of a list, between commas; none where it is missing or empty, and empty ones are left out.
+  /// Returns the names in a comma-separated parameter, without empty ones.
+  ///
+  /// A missing parameter has none.
   public func texts(_ name: String) throws(SyncProblem) -> [String] {
+    // Split before decoding, since an encoded comma belongs to a name.
     let parts = (values[name] ?? "").split(separator: ",", omittingEmptySubsequences: false)
+    // Counted before any name is decoded, so that a list that is too long costs little.
     guard parts.count <= Self.mostNames else {
       throw .malformed("expected at most \(Self.mostNames) names for \(name), found \(parts.count)")
     }
@@ -54,13 +62,13 @@ public struct RequestQuery: Sendable {
     return texts
   }
 
-  /// Returns a number; `nil` where it is missing.
+  /// Returns a parameter as an integer, or `nil` if it is missing.
   ///
-  /// - Throws: `.malformed`.
+  /// - Throws: `.malformed` for a value other than an integer from 0 to 2^53 − 1.
   public func number(_ name: String) throws(SyncProblem) -> Int? {
     guard let value = values[name] else { return nil }
     let text = try Self.decoded(value)
-    // Int would take a sign, too.
+    // `Int` alone would accept a sign.
     let isPlain = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     guard isPlain, let number = Int(text), (0..<(1 << 53)).contains(number) else {
       throw .malformed("expected an integer from 0 to 2^53 for \(name), found another value")

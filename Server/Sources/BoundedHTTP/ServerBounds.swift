@@ -3,56 +3,66 @@ public import Hummingbird
 internal import Larder
 public import LarderSync
 
-// BoundedHTTP/ is HTTP/1.1 over Hummingbird with bounds for what clients may hold: connections, bytes, time. Invariant: no client keeps
-// memory or a connection by being slow or by lying about sizes. Called by LarderServer, and by programs that answer requests of their own.
+// BoundedHTTP/ is HTTP/1.1 over Hummingbird with limits on the connections, bytes and time of clients. Invariant: no client keeps memory
+// or a connection by being slow or by announcing false sizes. Called by LarderServer, and by servers with routes of their own.
 
-/// The bounds that all connections of a server keep together, and the reading of bodies within them.
+/// Limits that all connections of a server share, and the reading of bodies within them.
+///
+/// Create one for each server, pass it to ``BoundedServer``, and read bodies with ``body(of:)``.
 public struct ServerBounds: Sendable {
-  /// The limits of a server.
+  /// Limits of a server.
   public struct Limits: Sendable {
-    /// The size in bytes of a body, and of what it unpacks to.
+    /// Maximum size in bytes of a body, as sent and after decompression.
     public var bodyBytes = 4 << 20
-    /// The number of open connections; one more is closed at once.
+    /// Maximum number of open connections.
+    ///
+    /// One more is closed at once.
     public var connections = 20_000
-    /// The bytes of requests and answers that are held at once for all clients.
+    /// Maximum number of bytes of requests and answers that are held at once for all clients.
     public var bytesHeld = 256 << 20
-    /// The size in bytes of all fields of a request together; one field may have half of that.
+    /// Maximum size in bytes of all header fields of a request together.
+    ///
+    /// One field may have half of that.
     public var headBytes = 32 << 10
-    /// The time in seconds within which the head of a connection's first request must be there.
+    /// Time in seconds within which the head of a connection's first request must arrive.
     public var headSeconds = 10
-    /// The time in seconds within which a client must take what is sent to it, or 64 KiB of that, for which it gets the time again.
+    /// Time in seconds within which a client must take an answer.
+    ///
+    /// It begins again after each 64 KiB that the client takes.
     public var answerSeconds = 60
-    /// The time in seconds within which the body of a request must come, or 64 KiB of it, for which it gets the time again.
+    /// Time in seconds within which the body of a request must arrive.
+    ///
+    /// It begins again after each 64 KiB that arrive.
     public var bodySeconds = 30
-    /// The time in seconds after which a connection without requests is closed.
+    /// Time in seconds after which a connection without requests is closed.
     public var idleSeconds = 75
 
-    /// Makes the defaults.
+    /// Creates the default limits.
     public init() {}
   }
 
-  /// The limits.
+  /// Limits that the server enforces.
   public let limits: Limits
   package let budget: ByteBudget
   package let connections: ConnectionCount
   package let large = LargeWork()
 
-  /// Makes the bounds of one server.
+  /// Creates the bounds of one server.
   public init(_ limits: Limits = Limits()) {
     self.limits = limits
     (budget, connections) = (ByteBudget(limits.bytesHeld), ConnectionCount(most: limits.connections))
   }
 
-  /// The number of open connections.
+  /// Number of open connections.
   public var connectionCount: Int { connections.count }
 
-  /// The bytes of requests and answers that wait.
+  /// Number of bytes of requests and answers that are held.
   public var bytesHeld: Int { budget.bytes }
 
-  /// Returns the body of a request, unpacked where it is in gzip.
+  /// Returns the body of a request, decompressed if it is gzip.
   ///
-  /// - Throws: `.tooLarge`; `.refused` with 408 for a body that comes too slowly, and with 415 for an encoding that is not known;
-  ///   `.unavailable` where as much is held as may be; `.malformed` for one that ends early.
+  /// - Throws: `.tooLarge`, `.refused` with 408 for a body that arrives too slowly and with 415 for an unknown encoding, `.unavailable`
+  ///   when as many bytes are held as allowed, and `.malformed` for a body that ends early.
   public func body(of request: Request) async throws(SyncProblem) -> Data {
     let form = RequestContents.Form { (body: Data) throws(SyncProblem) in body }
     return try await RequestContents.read(request, limits, budget.share(of: nil), large, as: form) { (body) async throws(SyncProblem) in
@@ -60,9 +70,9 @@ public struct ServerBounds: Sendable {
     }
   }
 
-  /// Runs what takes milliseconds of a processor, such as packing a large answer, on a thread that is not one of Swift's tasks'.
+  /// Runs work that needs a processor for milliseconds, such as compressing a large answer, on a thread outside of Swift's task pool.
   ///
-  /// - Throws: What the work throws.
+  /// - Throws: The error of the work.
   public func work<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await large.run(nil) { Result { try work() } }.get()
   }

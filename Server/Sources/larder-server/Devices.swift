@@ -2,13 +2,13 @@ internal import ArgumentParser
 internal import Foundation
 internal import LarderServer
 
-/// `larder-server devices`.
+/// Command `larder-server devices`, which lists, moves and forgets devices.
 struct Devices: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists identities and their devices, moves the devices of one to another, or forgets devices.",
     subcommands: [List.self, Move.self, Forget.self])
 
-  /// Says that no device is of an identity, in a scope and of a name.
+  /// Returns the error for a selection that no device matches.
   private static func none(_ selection: DeviceSelection) -> ServerError {
     let words = [(" of", selection.identity), (" in", selection.scope), (" named", selection.device)].compactMap { word, name in
       name.map { "\(word) '\($0)'" }
@@ -16,7 +16,7 @@ struct Devices: AsyncParsableCommand {
     return ServerError(expected: "devices" + words.joined(), found: "none", advice: "look at 'larder-server devices list'")
   }
 
-  /// `larder-server devices list`.
+  /// Command `larder-server devices list`, which prints identities and their devices.
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Lists the identities: name, devices counted once for each scope, and the records and bytes that count for their quota.",
@@ -31,12 +31,14 @@ struct Devices: AsyncParsableCommand {
 
     func run() async throws {
       try await store.withStore { store in
-        // By bytes: two texts that Unicode takes for the same are two identities.
+        // By bytes, since two spellings of one Unicode text are two identities.
         let owners = try await store.deviceOwners().reduce(into: [:]) { $0[Array($1.identity.utf8)] = $1 }
         var devices = try await store.devices(identity: identity, scope: scope)
+        // Looked up again without the scope, since an identity without devices in one scope is no mistake.
         if let identity, devices.isEmpty, try await store.devices(identity: identity).isEmpty {
           throw Devices.none(DeviceSelection(identity: identity))
         }
+        // An identity without devices to print appears only in a list without filters.
         let isWhole = !behind && scope == nil
         if behind { devices = devices.filter { $0.behind ?? 0 > 0 || $0.pending ?? 0 > 0 } }
         let found = Dictionary(grouping: devices) { Array($0.identity.utf8) }
@@ -49,7 +51,7 @@ struct Devices: AsyncParsableCommand {
       }
     }
 
-    /// Returns the line of a device, without the characters that a terminal obeys: clients choose its names.
+    /// Returns the line of a device with control characters escaped, since clients choose its names.
     private static func line(of device: SeenDevice) -> String {
       let seen = Date(timeIntervalSince1970: Double(device.seenAt) / 1_000).formatted(.iso8601)
       let read = device.position.map { "read \($0) of \(device.head)\tbehind \(device.behind ?? 0)" } ?? "read ?\tbehind ?"
@@ -58,7 +60,7 @@ struct Devices: AsyncParsableCommand {
     }
   }
 
-  /// `larder-server devices move`.
+  /// Command `larder-server devices move`, which gives the devices of one identity to another one.
   struct Move: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Gives the devices of one identity to another, for tokens under a new name; the server may run meanwhile.")
@@ -75,7 +77,7 @@ struct Devices: AsyncParsableCommand {
     }
   }
 
-  /// `larder-server devices forget`.
+  /// Command `larder-server devices forget`, which removes devices that have not pushed for some days.
   struct Forget: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Forgets devices that have not pushed for some days; their records stay, and one that comes back goes on under a new name.",
@@ -94,10 +96,11 @@ struct Devices: AsyncParsableCommand {
       let selection = DeviceSelection(identity: identity, scope: scope, device: device, olderThanDays: days)
       try await store.withStore { store in
         let count = try await store.forgetDevices(selection)
+        // Without a filter, a store without old devices is in order.
         if count == 0, identity != nil || scope != nil || device != nil {
           let left = try await store.devices(identity: identity, scope: scope)
           let isThere = left.contains { found in device.map { found.device.utf8.elementsEqual($0.utf8) } ?? true }
-          // Devices that are not old enough are no mistake.
+          // The selected devices may all be too young, which is no mistake.
           guard isThere else { throw Devices.none(selection) }
         }
         print("\(count) devices forgotten")

@@ -2,7 +2,7 @@ internal import LarderServer
 internal import ServiceLifecycle
 internal import UnixSignals
 
-/// The service that takes SIGHUP, which would end the process otherwise: the certificate is looked for at once.
+/// Service that reads changed certificate files at once on SIGHUP, a signal that would otherwise end the process.
 struct HangUps: Service {
   let files: TLSFiles?
 

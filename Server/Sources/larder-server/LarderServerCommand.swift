@@ -2,9 +2,9 @@ internal import ArgumentParser
 internal import Foundation
 internal import LarderServer
 
-// The command reads arguments, calls the library, and prints. Invariant: what a program reads goes to stdout, everything else to stderr.
+// The command reads arguments, calls the library, and prints. Invariant: output for programs goes to stdout, everything else to stderr.
 
-/// The command.
+/// Root command of `larder-server`.
 @main
 struct LarderServerCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -14,7 +14,7 @@ struct LarderServerCommand: AsyncParsableCommand {
 
   /// Runs the command that the arguments name.
   ///
-  /// The parser would only say that a name is unexpected, so one that is no command is refused here with all of them.
+  /// The parser would only report an unexpected argument. So an unknown command is refused here, with a list of all commands.
   static func main() async {
     let names = configuration.subcommands.map { $0._commandName }
     if let first = CommandLine.arguments.dropFirst().first, !first.hasPrefix("-"), first != "help", !names.contains(first) {
@@ -22,39 +22,42 @@ struct LarderServerCommand: AsyncParsableCommand {
     }
     do {
       var command = try await asyncParseAsRoot()
+      // The synchronous `run()` of an asynchronous command is another method, which only prints the help.
       if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
     } catch {
       end(with: error)
     }
   }
 
-  /// Ends the program as the parser would.
+  /// Ends the program with the parser's message and exit code.
   private static func end(with error: any Error) -> Never {
     let code = exitCode(for: error)
     // Help is the program's own text. A message may repeat an argument, which must not steer the terminal.
     guard code != .success else { exit(withError: error) }
     let lines = fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
+    // An exit code alone has no message, because its command has printed one.
     if lines != [""] { writeToStandardError(lines.map { printable(String($0)) + "\n" }.joined()) }
     Foundation.exit(code.rawValue)
   }
 }
 
-/// Returns a text in which the characters are escaped that a terminal obeys: control characters, ends of lines, and turns of direction.
+/// Returns a text with the characters escaped that steer a terminal: control characters, line ends and changes of direction.
 func printable(_ text: String) -> String {
   let steering: Set<Unicode.GeneralCategory> = [.control, .lineSeparator, .paragraphSeparator]
   return text.unicodeScalars.reduce(into: "") { result, scalar in
+    // Overrides of direction can make a line read otherwise than its bytes are.
     let turns = 0x202A...0x202E ~= scalar.value || 0x2066...0x2069 ~= scalar.value
     result += turns || steering.contains(scalar.properties.generalCategory) ? scalar.escaped(asASCII: true) : String(scalar)
   }
 }
 
-/// Prints a failure in one line, and ends with 1.
+/// Prints an error in one line, and returns the exit code 1.
 func fail(_ error: any Error) -> ExitCode {
   writeToStandardError("larder-server: \(printable("\(error)"))\n")
   return .failure
 }
 
 private func writeToStandardError(_ text: String) {
-  // There is nowhere left to say that standard error cannot be written.
+  // No other place is left to report that standard error cannot be written.
   do { try FileHandle.standardError.write(contentsOf: Data(text.utf8)) } catch {}
 }

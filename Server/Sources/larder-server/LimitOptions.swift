@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import LarderServer
 
-/// The limits of `serve`.
+/// Options of `serve` for its limits.
 struct LimitOptions: ParsableArguments {
   @Option(help: "The size in bytes of a request, and of what it unpacks to.") var maxBody = ServerOptions().bodyBytes
   @Option(help: "The number of records of a push.") var maxRecords = ServerOptions().recordsPerPush
@@ -40,9 +40,11 @@ struct LimitOptions: ParsableArguments {
       ("max-identity-devices", maxIdentityDevices), ("max-identity-records", maxIdentityRecords), ("max-identity-bytes", maxIdentityBytes),
       ("head-timeout", headTimeout), ("answer-timeout", answerTimeout), ("body-timeout", bodyTimeout), ("idle-timeout", idleTimeout),
     ]
+    // A limit of 0 would refuse every request.
     for (name, count) in counts where count < 1 { throw ValidationError("Expected 1 or more for --\(name), found \(count).") }
-    // Compared so that NaN is outside, too.
+    // Written so that NaN is refused, too.
     guard rate > 0 else { throw ValidationError("Expected a number above 0 for --rate, found \(rate).") }
+    // A bucket of less than one request never lets one pass.
     guard burst >= 1 else { throw ValidationError("Expected 1 or more for --burst, found \(burst).") }
     for (name, number) in [("drain", drain), ("max-wait", maxWait)] where number < 0 {
       throw ValidationError("Expected 0 or more for --\(name), found \(number).")

@@ -2,9 +2,9 @@ internal import Foundation
 internal import LarderServer
 internal import NIOCore
 
-/// The sentences for an address at which a server cannot listen.
+/// Error messages for an address that the server cannot listen on.
 enum ListeningFailure {
-  /// Returns what was expected, what was found, and what to do; `nil` for a failure of another kind.
+  /// Returns the failure in terms of the command's options, or `nil` for a failure of another kind.
   static func sentence(for error: any Error, host: String, port: Int) -> ServerError? {
     if error is SocketAddressError || error is SocketAddressError.UnknownHost {
       return ServerError(

@@ -1,23 +1,25 @@
 internal import Foundation
 internal import Logging
 
-/// The number of files, and so of connections, that the process may have open.
+/// Limit on the files, and so on the connections, that the process may have open.
 enum OpenFiles {
-  /// The files that are not connections: databases, logs, what listens.
+  /// Number of open files that are not connections: databases, logs, listening sockets.
   private static let others = 64
 
-  /// Raises the limit as far as the process may by itself, and returns how many of the connections that are wanted fit below it.
+  /// Raises the limit of open files as far as the process may, and returns how many of the wanted connections fit below it.
   ///
-  /// Connections beyond the limit would not be refused one by one: nothing could be accepted, nor a file opened, any more.
+  /// Beyond the limit, connections are not refused one by one: the process can accept none and open no file any more.
   static func connections(_ wanted: Int, _ logger: Logger) -> Int {
     var limit = rlimit()
+    // A limit that cannot be read is no reason to reduce the connections.
     guard getrlimit(resource, &limit) == 0 else { return wanted }
     let most = highest(limit, ceiling: ceiling)
     if limit.rlim_cur < most {
       var raised = rlimit(rlim_cur: most, rlim_max: limit.rlim_max)
+      // A failure leaves the old limit, with which the count below goes on.
       if setrlimit(resource, &raised) == 0 { limit = raised }
     }
-    // Without a limit, the number is larger than any integer.
+    // RLIM_INFINITY is larger than any `Int`.
     let fitting = max(Int(clamping: limit.rlim_cur) - others, 1)
     if fitting < wanted {
       logger.warning(
@@ -30,19 +32,20 @@ enum OpenFiles {
   ///
   /// - Parameters:
   ///   - limit: The limit now.
-  ///   - ceiling: The most that the system accepts, whatever the hard limit is; `nil` for none.
+  ///   - ceiling: The maximum that the system accepts in spite of a higher hard limit, or `nil` for none.
   static func highest(_ limit: rlimit, ceiling: rlim_t?) -> rlim_t {
     max(limit.rlim_cur, min(limit.rlim_max, ceiling ?? limit.rlim_max))
   }
 
   #if canImport(Darwin)
-    /// `setrlimit` of macOS fails above `OPEN_MAX`, though the hard limit may be `RLIM_INFINITY`.
+    /// Maximum for `setrlimit` of macOS, which fails above `OPEN_MAX`, though the hard limit may be `RLIM_INFINITY`.
     private static let ceiling: rlim_t? = rlim_t(OPEN_MAX)
   #else
     private static let ceiling: rlim_t? = nil
   #endif
 
   #if canImport(Glibc)
+    // Glibc imports the constant as a value of an enumeration.
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
   #else
     private static let resource = RLIMIT_NOFILE

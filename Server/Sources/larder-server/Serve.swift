@@ -6,7 +6,7 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
 
-/// `larder-server serve`.
+/// Command `larder-server serve`, which runs the sync server.
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Answers devices until it is told to end (SIGTERM, SIGINT).")
 
@@ -30,7 +30,9 @@ struct Serve: AsyncParsableCommand {
     try pool.check()
   }
 
-  /// Returns the address of a server as a URL, in which an IPv6 address has brackets (RFC 3986, 3.2.2).
+  /// Returns the URL of a server.
+  ///
+  /// An IPv6 address gets brackets (RFC 3986, 3.2.2).
   static func url(host: String, port: Int, isSecure: Bool) -> String {
     "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
@@ -38,25 +40,29 @@ struct Serve: AsyncParsableCommand {
   func run() async throws {
     let logger = ServerLog.logger(Logger.Level(rawValue: log) ?? .info)
     try await store.withStore(creates: true, pool: pool, logger) { store in
+      // Tokens and certificates are read before the server listens, so that a mistake in them ends the command at once.
       let authorizer = try await authorization.authorizer(logger)
       let files = try tls.files(logger)
       var options = limits.options
       (options.host, options.port) = (host, port)
+      // Beyond the limit of open files, no connection could be accepted any more.
       options.connections = OpenFiles.connections(options.connections, logger)
       let isSecure = files != nil
       let isListening = Mutex(false)
       let server = SyncServer(store: store, authorizer: authorizer, options: options, tls: files, logger: logger) { port in
         isListening.withLock { $0 = true }
-        // In one line and at once, for whoever started this with port 0.
+        // In one line and unbuffered: a program that started the server with port 0 reads the port here.
         FileHandle.standardOutput.write(Data("listening on \(Self.url(host: host, port: port, isSecure: isSecure))\n".utf8))
       }
       var configuration = ServiceGroupConfiguration(
+        // Without TLS, too, since SIGHUP would end the process.
         services: [server, HangUps(files: files)], gracefulShutdownSignals: [.sigterm, .sigint], logger: ServerLog.quiet)
+      // 5 seconds more than the limit of the server itself, which ends in its own order.
       configuration.maximumGracefulShutdownDuration = .seconds(options.drainSeconds + options.shutdownSeconds + 5)
       do {
         try await ServiceGroup(configuration: configuration).run()
       } catch {
-        // A server that listens has another failure to tell.
+        // A server that has listened ended for another reason than its address.
         guard !isListening.withLock({ $0 }), let sentence = ListeningFailure.sentence(for: error, host: host, port: port) else {
           throw error
         }

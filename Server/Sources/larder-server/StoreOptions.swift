@@ -3,17 +3,17 @@ internal import Foundation
 internal import LarderServer
 internal import Logging
 
-/// The place of the store.
+/// Options that name the store.
 struct StoreOptions: ParsableArguments {
-  /// A database.
+  /// Location of the store.
   enum Place: Sendable {
-    /// A file.
+    /// A SQLite file.
     case sqlite(String)
-    /// A URI or a connection string of libpq.
+    /// A PostgreSQL database, as a URI or a connection string of libpq.
     case postgreSQL(String)
   }
 
-  /// The variable that names the store where the option does not, so that a password is in no list of processes.
+  /// Environment variable that names the store without the option, so that a password is in no list of processes.
   static let variable = "LARDER_SERVER_STORE"
 
   @Option(help: ArgumentHelp("The database: sqlite:FILE or postgres:URI; \(variable) without it.", valueName: "URI")) var store: String?
@@ -21,9 +21,9 @@ struct StoreOptions: ParsableArguments {
   @Flag(help: "With PostgreSQL: a promoted standby lacks nothing, since one was synchronous; the history stays the same.")
   var trustFailover = false
 
-  /// Returns where the store is.
+  /// Returns the location of the store.
   ///
-  /// - Throws: ``ServerError``, without what follows the colon, which may have a password.
+  /// - Throws: ``ServerError``, without the text after the colon, which may have a password.
   func place() throws(ServerError) -> Place {
     let text = store ?? ProcessInfo.processInfo.environment[Self.variable] ?? ""
     if text.hasPrefix("sqlite:"), text != "sqlite:" { return .sqlite(String(text.dropFirst("sqlite:".count))) }
@@ -35,7 +35,7 @@ struct StoreOptions: ParsableArguments {
       advice: "write --store sqlite:larder.sqlite")
   }
 
-  /// Returns what libpq reads of an address: `postgres:` may stand before a URI, whose scheme it is, too, or before a connection string.
+  /// Returns the address for libpq: without `postgres:` before a connection string, and as it is if that is the scheme of a URI.
   static func address(_ text: String) -> String? {
     for scheme in ["postgres:", "postgresql:"] where text.hasPrefix(scheme) {
       let rest = String(text.dropFirst(scheme.count))
@@ -44,9 +44,11 @@ struct StoreOptions: ParsableArguments {
     return nil
   }
 
-  /// Runs work on the store, which is closed afterwards; failures are printed.
+  /// Opens the store, runs work on it, and closes it.
   ///
-  /// - Parameter pool: The connections of a server; without them, those of a command that may take long.
+  /// Prints a failure.
+  ///
+  /// - Parameter pool: The connections of a server. Without them, the store gets those of a command that may take long.
   func withStore(
     creates: Bool = false, pool: PoolOptions? = nil, _ logger: Logger = ServerLog.quiet, _ work: (SQLSyncStore) async throws -> Void
   ) async throws {
@@ -54,8 +56,10 @@ struct StoreOptions: ParsableArguments {
       let store = try await open(creates: creates, pool: pool, logger)
       let result: Result<Void, any Error>
       do { result = .success(try await work(store)) } catch { result = .failure(error) }
+      // After a failure, too, so that the store of a file has no log beside it.
       await store.close()
       try result.get()
+      // An exit code comes from a command that has printed its result.
     } catch let code as ExitCode { throw code } catch { throw fail(error) }
   }
 
@@ -68,6 +72,7 @@ struct StoreOptions: ParsableArguments {
       if let pool {
         pool.set(&options)
       } else {
+        // A purge or a check may take long. A command serves no streams, so it does not listen for commits.
         (options.writers, options.readers, options.statementSeconds, options.listening) = (1, 1, 3_600, .off)
       }
       return try await SQLSyncStore.open(postgreSQL: address, options: options, logger: logger)
@@ -75,12 +80,12 @@ struct StoreOptions: ParsableArguments {
   }
 }
 
-/// The logs of the command.
+/// Loggers of the command.
 enum ServerLog {
-  /// A logger for commands that print their result themselves.
+  /// Logger of errors alone, for commands that print their result themselves.
   static var quiet: Logger { logger(.error) }
 
-  /// Returns a logger that writes to stderr.
+  /// Returns a logger that writes to standard error.
   static func logger(_ level: Logger.Level) -> Logger {
     var logger = Logger(label: "larder-server") { StreamLogHandler.standardError(label: $0) }
     logger.logLevel = level

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import LarderServer
 internal import Logging
 
-/// The options of `serve` for HTTP over TLS.
+/// Options of `serve` for HTTP over TLS.
 struct TLSOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The certificate in PEM, with those that lead to its root behind it.", valueName: "file"))
   var tlsCertificate: String?
@@ -14,7 +14,7 @@ struct TLSOptions: ParsableArguments {
     }
   }
 
-  /// Returns the files; `nil` for HTTP without TLS.
+  /// Reads the files of the certificate, and returns `nil` for HTTP without TLS.
   ///
   /// - Throws: ``ServerError``.
   func files(_ logger: Logger) throws(ServerError) -> TLSFiles? {

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import LarderServer
 
-/// `larder-server backup`.
+/// Command `larder-server backup`, which copies the store to a new file.
 struct BackUp: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup", abstract: "Writes a copy of everything to a new file; the server may go on meanwhile.")
@@ -14,7 +14,7 @@ struct BackUp: AsyncParsableCommand {
   }
 }
 
-/// `larder-server restore`.
+/// Command `larder-server restore`, which makes a store from a copy and gives it another history.
 struct Restore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Makes a store of a copy, with another history: devices give back what the copy does not have.",
@@ -40,7 +40,7 @@ struct Restore: AsyncParsableCommand {
     } catch let code as ExitCode { throw code } catch { throw fail(error) }
   }
 
-  /// Makes a store of a copy, which is checked before anything is written, and becomes the store in one step.
+  /// Restores a copy, which is checked before anything is written and becomes the store in one step.
   private func restore(_ file: String, to target: String) async throws {
     try Self.refuseStore(at: target)
     let draft = try DraftFile(for: target)
@@ -48,15 +48,17 @@ struct Restore: AsyncParsableCommand {
     do {
       try await Self.with(file) { copy in
         try await Self.check(copy)
+        // Not a copy of the bytes, since commits of the copy may still be in its log.
         try await copy.backUp(to: draft.path)
       }
+      // By the new history, devices notice the restore and send back the records that the copy lacks.
       history = try await Self.with(draft.path) { try await $0.changeHistory() }
       guard !FileManager.default.fileExists(atPath: draft.path + "-wal") else {
-        // The new history is in it, and a log does not go with the file that is renamed.
+        // The log has the new history, and the rename of the file leaves the log behind.
         throw ServerError(
           expected: "a copy that is one file", found: "a log beside it, which could not be folded", advice: "free some space on its disk")
       }
-      // A server may have been started meanwhile.
+      // A server may have made a store here meanwhile.
       try Self.refuseStore(at: target)
       try draft.publish(replacing: false)
     } catch {
@@ -67,13 +69,15 @@ struct Restore: AsyncParsableCommand {
   }
 
   private static func refuseStore(at path: String) throws(ServerError) {
+    // A log that is left over belongs to the old file, and SQLite could apply it to the restored one.
     guard ["", "-wal", "-journal"].allSatisfy({ !FileManager.default.fileExists(atPath: path + $0) }) else {
       throw ServerError(expected: "no store at \(path)", found: "one", advice: "end the server, and move the old store away first")
     }
   }
 
-  /// Runs work on the store in a file, which is closed afterwards.
+  /// Runs work on the store in a SQLite file, and closes it afterwards.
   private static func with<Value>(_ file: String, _ work: (SQLSyncStore) async throws -> Value) async throws -> Value {
+    // Without the creation of a file, or a mistyped name would make an empty store.
     let store = try await SQLSyncStore.open(sqlite: file, creates: false, logger: ServerLog.quiet)
     let result: Result<Value, any Error>
     do { result = .success(try await work(store)) } catch { result = .failure(error) }
@@ -89,7 +93,7 @@ struct Restore: AsyncParsableCommand {
   }
 }
 
-/// The bounds of `--days`.
+/// Bounds of `--days`.
 enum Age {
   private static let most = 1_000_000.0
 
@@ -100,14 +104,14 @@ enum Age {
 }
 
 extension SQLSyncStore {
-  /// Returns a scope; `nil` where none has the name.
+  /// Returns the scope with a name, or `nil`.
   fileprivate func scope(named name: String) async throws -> ScopeSummary? {
-    // By bytes: two texts that Unicode takes for the same are two scopes.
+    // By bytes, since two spellings of one Unicode text are two scopes.
     try await scopes(prefix: name, limit: 1).first { $0.scope.utf8.elementsEqual(name.utf8) }
   }
 }
 
-/// `larder-server purge`.
+/// Command `larder-server purge`, which forgets old tombstones.
 struct Purge: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Forgets old deletions; devices that were away for longer read everything again.")
@@ -119,6 +123,7 @@ struct Purge: AsyncParsableCommand {
 
   func run() async throws {
     try await store.withStore { store in
+      // A mistyped scope would otherwise be reported as 0 forgotten deletions.
       if let scope, try await store.scope(named: scope) == nil {
         throw ServerError(expected: "a scope of the store", found: "'\(scope)'", advice: "look at 'larder-server scopes'")
       }
@@ -127,7 +132,7 @@ struct Purge: AsyncParsableCommand {
   }
 }
 
-/// `larder-server scopes`.
+/// Command `larder-server scopes`, which lists scopes and sets their lowest schema version.
 struct Scopes: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Lists the scopes: name, head, horizon and lowest schema version.")
   @OptionGroup var store: StoreOptions
@@ -145,12 +150,14 @@ struct Scopes: AsyncParsableCommand {
     try await store.withStore { store in
       if let scope, let minimum {
         try await store.setMinimum(minimum, of: scope)
+        // The name may be mistyped, so the output says that the scope is empty.
         if try await store.scope(named: scope)?.head == 0 {
           print("nobody has written '\(printable(scope))' yet: it takes records of schema version \(minimum) or above, once there are any")
         }
         return
       }
       var last = ""
+      // In pages, so that any number of scopes fits into memory.
       while case let page = try await store.scopes(prefix: prefix, after: last), let newest = page.last {
         for scope in page { print("\(printable(scope.scope))\t\(scope.head)\t\(scope.horizon)\t\(scope.minimum)") }
         last = newest.scope
@@ -159,7 +166,7 @@ struct Scopes: AsyncParsableCommand {
   }
 }
 
-/// `larder-server doctor`.
+/// Command `larder-server doctor`, which checks the store.
 struct Doctor: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Checks the database and the rules that every commit keeps.")
   @OptionGroup var store: StoreOptions
@@ -170,6 +177,7 @@ struct Doctor: AsyncParsableCommand {
       print("\(report.scopes) scopes, \(report.records) records, \(report.tombstones) deletions, \(report.devices) devices")
       for risk in report.risks { print("risk: \(printable(risk))") }
       for finding in report.findings { print("finding: \(printable(finding))") }
+      // A risky setting alone is no failure, because the store itself is in order.
       if !report.findings.isEmpty { throw ExitCode.failure }
       print("everything is in order")
     }

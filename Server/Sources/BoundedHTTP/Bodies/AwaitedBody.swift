@@ -3,14 +3,16 @@ package import Hummingbird
 package import NIOCore
 internal import NIOHTTPTypes
 
-/// The body of a request with `Expect: 100-continue`, which is asked for when it is read: none that is refused by its head is sent.
+/// Body of a request with `Expect: 100-continue`, which sends the interim response only when it is read.
+///
+/// A request that is refused because of its head therefore never transmits its body.
 package struct AwaitedBody: AsyncSequence, Sendable {
   private let body: RequestBody
   private let channel: any Channel
 
-  /// Returns a request whose body is asked for where its client waits for that.
+  /// Returns the request, with its body wrapped if the client waits for `100 Continue`.
   package static func expected(_ request: Request, _ channel: any Channel) -> Request {
-    // Others have no body, and the end of an event stream is waited for where a body would be read.
+    // Other methods have no body. The GET of an event stream reads its body to see the connection end, and must send no 100 for that.
     guard [.post, .put].contains(request.method), request.headers[.expect]?.lowercased() == "100-continue" else { return request }
     var request = request
     request.body = RequestBody(asyncSequence: AwaitedBody(body: request.body, channel: channel))
@@ -19,7 +21,7 @@ package struct AwaitedBody: AsyncSequence, Sendable {
 
   package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(channel: channel, parts: body.makeAsyncIterator()) }
 
-  /// The parts of the body.
+  /// Iterator over the parts of the body.
   package struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate let channel: any Channel
     fileprivate var parts: RequestBody.AsyncIterator
@@ -29,6 +31,7 @@ package struct AwaitedBody: AsyncSequence, Sendable {
 
     @concurrent package mutating func next() async throws -> ByteBuffer? {
       if !isAskedFor {
+        // Once for each body: after the first 100 the client sends all of it.
         isAskedFor = true
         try await channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue)))
       }

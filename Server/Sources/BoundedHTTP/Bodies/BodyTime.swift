@@ -1,15 +1,19 @@
 package import Larder
 internal import Synchronization
 
-/// The time that the body of a request has: a slow line is given it again for each piece that has come, a byte a second is not.
+/// Deadline for the body of a request, renewed with each 64 KiB received.
+///
+/// So a body on a slow line arrives, and a client that sends a byte a second is refused.
 package final class BodyTime: Sendable {
   private struct State: Sendable {
-    /// The bytes that have come since the time began.
+    /// Number of bytes received since the deadline was last renewed.
     var taken = 0
     var end: Duration
   }
 
-  /// The bytes that must come in the time, unless fewer are left.
+  /// Number of bytes that renew the deadline.
+  ///
+  /// Fewer are enough only at the end of the body.
   package static let piece = ConnectionGuard.piece
 
   private let seconds: Int
@@ -21,19 +25,21 @@ package final class BodyTime: Sendable {
     state = Mutex(State(end: clock.uptime + .seconds(seconds)))
   }
 
-  /// Notes that bytes have come.
+  /// Counts received bytes, and renews the deadline after each 64 KiB.
   package func note(_ count: Int) {
     let end = clock.uptime + .seconds(seconds)
     state.withLock { state in
       state.taken += count
+      // Not with every part: a part may be one byte, and would keep the connection for ever.
       if state.taken >= Self.piece { state = State(end: end) }
     }
   }
 
-  /// Returns when the time is over.
+  /// Returns once the deadline has passed.
   ///
   /// - Throws: `CancellationError`.
   package func pass() async throws {
+    // Compared again after each sleep, because received bytes may have moved the deadline.
     while case let left = state.withLock({ $0.end }) - clock.uptime, left > .zero { try await clock.sleep(for: left) }
   }
 }

@@ -2,16 +2,18 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// The threads for what needs a processor for long: reading large bodies, making and packing large pages.
+/// Threads for work that needs a processor for milliseconds: parsing large bodies, encoding and compressing large pages.
 ///
-/// On the threads of Swift's tasks, of which there is one for each processor, some of it would stop all requests. Of one identity, one
-/// piece is worked at, so that others find a thread and a processor.
+/// Swift's task pool has one thread for each processor, so a few such jobs there would stop all requests. One identity runs one job at a
+/// time, which leaves threads and processors to the others.
 package final class LargeWork: Sendable {
-  /// The most bytes of what is worked at where it is.
+  /// Largest size in bytes that is processed on the thread of the task.
   package static let mostInPlace = 64 << 10
 
   private let turns: Turns
-  /// Those that are free; each is a thread, since a queue that takes several jobs at once has its threads from the pool of tasks.
+  /// Free queues, each with a thread of its own.
+  ///
+  /// A concurrent queue would take its threads from the pool of Swift's tasks.
   private let queues: Mutex<[DispatchQueue]>
 
   package init(threads: Int = max(2, ProcessInfo.processInfo.activeProcessorCount)) {
@@ -19,13 +21,13 @@ package final class LargeWork: Sendable {
     queues = Mutex((0..<threads).map { DispatchQueue(label: "larder-large-\($0)") })
   }
 
-  /// The number of pieces of work that wait for their turn.
+  /// Number of jobs that wait for a turn.
   package var waitingCount: Int { turns.waitingCount }
 
-  /// Runs work on a thread, when it is the identity's turn.
+  /// Runs work on one of the threads, once the identity has a turn, and returns its result.
   package func run<Value: Sendable>(_ identity: String?, _ work: @escaping @Sendable () -> Value) async -> Value {
     await turns.take(identity) {
-      // There is one for each turn.
+      // There are as many queues as turns, so a job with a turn always finds a free one.
       let queue = queues.withLock { $0.popLast() } ?? DispatchQueue(label: "larder-large")
       defer { queues.withLock { $0.append(queue) } }
       return await withCheckedContinuation { continuation in queue.async { continuation.resume(returning: work()) } }

@@ -1,3 +1,7 @@
+// Bodies/ reads request bodies within their limits, and runs the decoding of large bodies in turns on threads of its own.
+// Invariant: no identity can occupy the memory or the threads that all others need.
+// Called by ServerBounds and LarderServer.
+
 package import Foundation
 internal import HTTPTypes
 package import Hummingbird
@@ -5,23 +9,26 @@ package import Larder
 package import LarderSync
 internal import NIOCore
 
-/// The body of a request, within the limits.
+/// Reader of request bodies within the limits on size, time and memory.
 package enum RequestContents {
-  /// A way from the bytes of a body to what they say; in a type of its own, since closures are compared by nobody.
+  /// Decoder from the bytes of a body to its contents, in a type of its own because closures cannot be compared.
   package struct Form<Contents: Sendable>: Sendable {
     let contents: @Sendable (Data) throws(SyncProblem) -> Contents
 
     package init(_ contents: @escaping @Sendable (Data) throws(SyncProblem) -> Contents) { self.contents = contents }
   }
 
-  /// Reads the body, which is unpacked where it is in gzip, and hands what it says to its user, while its bytes count as held.
+  /// Reads the body, decompresses it if it is gzip, and passes its decoded contents to `use`.
   ///
-  /// - Throws: `.tooLarge`, `.refused` with 408 for a body that comes too slowly, 415 for a form that is not known, `.unavailable` where as
-  ///   much is held for this identity, or for all, as may be; what the form and the user throw.
+  /// The bytes of the body count as held until `use` returns.
+  ///
+  /// - Throws: `.tooLarge`, `.refused` with 408 for a body that arrives too slowly and with 415 for an unknown encoding, `.unavailable`
+  ///   when this identity or all together hold as many bytes as allowed, and the errors of `form` and `use`.
   package static func read<Contents: Sendable, Value>(
     _ request: Request, _ limits: ServerBounds.Limits, _ share: ByteShare, _ large: LargeWork, clock: any WallClock = SystemClock(),
     as form: Form<Contents>, _ use: (Contents) async throws(SyncProblem) -> Value
   ) async throws(SyncProblem) -> Value {
+    // Refused before the body is read, so that a client with `Expect: 100-continue` does not send it.
     if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limits.bodyBytes { throw .tooLarge }
     let isPacked: Bool
     switch request.headers[.contentEncoding]?.lowercased() {
@@ -30,8 +37,9 @@ package enum RequestContents {
     default: throw .refused(status: 415, detail: "Expected a body in gzip, or without encoding.")
     }
     let sent = try await collect(request.body, limit: limits.bodyBytes, seconds: limits.bodySeconds, share, clock)
+    // From here on this function owns the bytes that `collect` has counted.
     defer { share.add(-sent.count) }
-    // What a packed body says of its size may be wrong.
+    // A compressed body is always decoded on a thread: the size that it announces may be wrong.
     guard isPacked || sent.count > LargeWork.mostInPlace else { return try await use(try form.contents(sent)) }
     let limit = limits.bodyBytes
     let result = await large.run(share.identity) {
@@ -42,24 +50,25 @@ package enum RequestContents {
     return try await use(contents)
   }
 
-  /// Returns what a body says, and the bytes that it was unpacked to, which count as held.
+  /// Returns the decoded contents of a body, and the number of decompressed bytes, which count as held.
   private static func contents<Contents: Sendable>(
     of sent: Data, isPacked: Bool, limit: Int, _ share: ByteShare, _ form: Form<Contents>
   ) -> Result<(contents: Contents, unpacked: Int), SyncProblem> {
     do throws(SyncProblem) {
       guard isPacked else { return .success((try form.contents(sent), 0)) }
-      // What others hold by now; of bodies that are unpacked at one time there are as many as threads.
+      // Others may have used up the budget since the body was read. At most one body for each thread passes this check at once.
       if share.isSpent { throw .unavailable(retryAfter: 5) }
       let unpacked = try Gzip.unpacked(sent, limit: limit)
       share.add(unpacked.count)
       do throws(SyncProblem) { return .success((try form.contents(unpacked), unpacked.count)) } catch {
+        // The caller learns the count only from a success, so a failure gives the bytes back here.
         share.add(-unpacked.count)
         throw error
       }
     } catch { return .failure(error) }
   }
 
-  /// Returns the bytes of a body, which count as held then.
+  /// Returns the bytes of a body, which count as held from then on.
   private static func collect(
     _ body: RequestBody, limit: Int, seconds: Int, _ share: ByteShare, _ clock: any WallClock
   ) async throws(SyncProblem) -> Data {
@@ -70,6 +79,7 @@ package enum RequestContents {
         var problem: SyncProblem?
         do {
           for try await part in body {
+            // The limit for chunked bodies, which announce no length.
             if data.count + part.readableBytes > limit { problem = .tooLarge }
             if share.isSpent { problem = .unavailable(retryAfter: 5) }
             if problem != nil { break }
@@ -78,7 +88,7 @@ package enum RequestContents {
             data.append(contentsOf: part.readableBytesView)
           }
         } catch { problem = .malformed("the body ended early") }
-        // Of a body that came too late nobody takes what has come.
+        // The deadline has passed and no caller takes the data, so its bytes are given back below.
         if problem == nil, Task.isCancelled { problem = .unavailable(retryAfter: nil) }
         guard let problem else { return .success(data) }
         share.add(-data.count)
@@ -95,7 +105,7 @@ package enum RequestContents {
           answer = result
           group.cancelAll()
         } else if case .success(let late) = result {
-          // It was complete when its time was over already.
+          // The body was complete just after its deadline. No caller takes it, so its bytes are given back.
           share.add(-late.count)
         }
       }

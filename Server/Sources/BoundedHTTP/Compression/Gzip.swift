@@ -2,28 +2,29 @@ internal import CServerZlib
 public import Foundation
 package import LarderSync
 
-// Compression/ packs answers and unpacks requests. Invariant: what is unpacked never takes more memory than its limit allows, whatever it
-// says of itself. Called by HTTP.
+// Compression/ compresses answers and decompresses requests. Invariant: decompression takes no more memory than its limit, for any input.
+// Called by Bodies/ and by `Answer`.
 
-/// The form of gzip (RFC 1952), over the system's zlib.
+/// Compression in the gzip format (RFC 1952), by the system's zlib.
 public enum Gzip {
-  /// The size in bytes below which packing gains less than it costs.
+  /// Size in bytes below which compression costs more than it saves.
   public static let worthwhile = 1_024
-  /// A level that packs JSON to nearly what the best one makes of it, in a third of the time.
+  /// Compression level: makes JSON nearly as small as the best level does, in a third of the time.
   private static let level: Int32 = 4
-  /// The bytes that are unpacked in one step.
+  /// Number of bytes that are decompressed in one step.
   private static let step = 64 << 10
 
-  /// Returns bytes in packed form; `nil` where they would not become fewer.
+  /// Returns the data compressed, or `nil` if that does not make it smaller.
   public static func packed(_ data: Data) -> Data? {
     var stream = z_stream()
+    // zlib counts in 32 bits, and would read only a part of a longer input.
     guard data.count <= Int(UInt32.max), larder_server_begin_gzip(&stream, level) == Z_OK else { return nil }
     defer { deflateEnd(&stream) }
-    // Room for one byte less than there is: what does not fit into it is not worth it.
+    // One byte less than the input: output that does not fit is not smaller, and deflate stops there.
     var packed = Data(count: max(data.count - 1, 0))
     let isDone = packed.withUnsafeMutableBytes { output in
       data.withUnsafeBytes { input in
-        // zlib only reads what its C type would let it write.
+        // zlib only reads its input, though the pointer in the C struct is not const.
         stream.next_in = UnsafeMutablePointer(mutating: input.bindMemory(to: UInt8.self).baseAddress)
         stream.avail_in = UInt32(input.count)
         stream.next_out = output.bindMemory(to: UInt8.self).baseAddress
@@ -36,9 +37,10 @@ public enum Gzip {
     return packed
   }
 
-  /// Returns the bytes that others were packed from.
+  /// Returns the data decompressed.
   ///
-  /// - Throws: `.tooLarge` as soon as there are more than the limit, `.malformed` for what is not gzip to its end.
+  /// - Throws: `.tooLarge` as soon as the output exceeds the limit, `.malformed` for data that is not exactly one gzip stream, and
+  ///   `.unavailable` if zlib cannot begin.
   package static func unpacked(_ data: Data, limit: Int) throws(SyncProblem) -> Data {
     var stream = z_stream()
     guard data.count <= Int(UInt32.max), larder_server_begin_gunzip(&stream) == Z_OK else { throw .unavailable(retryAfter: 1) }
@@ -54,7 +56,9 @@ public enum Gzip {
           stream.avail_out = UInt32(output.count)
           return (inflate(&stream, Z_NO_FLUSH), Int(stream.avail_out))
         }
+        // Input that ends early gives Z_BUF_ERROR here, so the loop cannot run without progress.
         guard status == Z_OK || status == Z_STREAM_END else { return .failure(.malformed("expected a body in gzip, found another")) }
+        // Checked before the append: a few KiB can decompress to gigabytes.
         if unpacked.count + buffer.count - left > limit { return .failure(.tooLarge) }
         unpacked.append(contentsOf: buffer[..<(buffer.count - left)])
         if status == Z_STREAM_END { break }

@@ -1,9 +1,9 @@
 internal import Synchronization
 
-// Connections/ bounds what single connections and all of them together may hold: time, memory, number. Invariant: no client can keep
-// memory or a connection by being slow, and no identity what all others need. Called by HTTP.
+// Connections/ limits the time, memory and number of connections. Invariant: no client keeps memory or a connection by being slow, and
+// no identity takes the memory that all others need. Called by `BoundedServer`.
 
-/// The bytes of requests and answers that are held for clients, all together and for each identity.
+/// Budget for the bytes of requests and answers held in memory, in all and for each identity.
 package final class ByteBudget: Sendable {
   private struct State: Sendable {
     var all = 0
@@ -12,21 +12,23 @@ package final class ByteBudget: Sendable {
 
   private let held = Mutex(State())
   private let limit: Int
-  /// The part of the whole that one identity may hold: what its clients do not read must not refuse everybody else.
+  /// Divisor that gives one identity at most a quarter of the budget, so that its unread answers do not block all others.
   private static let identities = 4
 
   package init(_ limit: Int) { self.limit = limit }
 
-  /// The bytes that are held.
+  /// Number of bytes held for all identities.
   package var bytes: Int { held.withLock { $0.all } }
 
-  /// Returns the share of an identity; without one, only the whole is its limit.
+  /// Returns the share of an identity.
+  ///
+  /// Without an identity, only the whole budget is a limit.
   package func share(of identity: String?) -> ByteShare { ByteShare(budget: self, identity: identity) }
 
   fileprivate func isSpent(for identity: String?) -> Bool {
     held.withLock { held in
       if held.all >= limit { return true }
-      // Whoever holds nothing gets one page, however small the limit is.
+      // At least 1, so that an identity that holds nothing gets a page even with a tiny budget.
       return identity.map { held.shares[$0, default: 0] >= max(limit / Self.identities, 1) } ?? false
     }
   }
@@ -36,19 +38,22 @@ package final class ByteBudget: Sendable {
       held.all += count
       guard let identity else { return }
       let share = held.shares[identity, default: 0] + count
+      // Removed at zero, or the dictionary would grow with every identity that ever asked.
       held.shares[identity] = share == 0 ? nil : share
     }
   }
 }
 
-/// The part of a budget that is one identity's; as an event that goes out on a connection, it says whose answers come next.
+/// Part of a byte budget that belongs to one identity.
+///
+/// Sent on a connection as an outbound event, the share says whose answers come next.
 package struct ByteShare: Sendable {
   fileprivate let budget: ByteBudget
   package let identity: String?
 
-  /// Whether as much is held as may be, for all or for this identity: what would hold more is to wait.
+  /// Whether the budget or the identity's part of it is used up, so that requests for more memory must be refused.
   package var isSpent: Bool { budget.isSpent(for: identity) }
 
-  /// Adds bytes, or takes them off with a count below 0.
+  /// Adds to the held bytes, or subtracts with a negative count.
   package func add(_ count: Int) { budget.add(count, for: identity) }
 }

@@ -3,7 +3,7 @@ package import Logging
 package import NIOCore
 internal import NIOHTTPTypesHTTP1
 
-/// Connections of HTTP/1.1 whose requests are checked before Hummingbird sees them.
+/// HTTP/1.1 connections whose requests pass a `RequestCheck` before Hummingbird gets them.
 package struct CheckedChannel: ServerChildChannel {
   package typealias Value = HTTP1Channel.Value
 
@@ -13,12 +13,13 @@ package struct CheckedChannel: ServerChildChannel {
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     channel.eventLoop.makeCompletedFuture {
+      // Added before the parser, to get the bytes first.
       let bytes = RequestBytes()
       try channel.pipeline.syncOperations.addHandler(bytes)
       return NIOLoopBound(bytes, eventLoop: channel.eventLoop)
     }.flatMap { bytes in
       base.setup(channel: channel, logger: logger).flatMapThrowing { value in
-        // Hummingbird has no room for handlers between the parser and its own types.
+        // Hummingbird adds parser and codec together, so the check is inserted between them afterwards.
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(
           RequestCheck(bytes.value, paths, log), position: .before(pipeline.handler(type: HTTP1ToHTTPServerCodec.self)))

@@ -1,16 +1,16 @@
 internal import Synchronization
 
-/// The number of open connections, and the most that there may be.
+/// Counter of open connections with a maximum.
 package final class ConnectionCount: Sendable {
   private let open = Mutex(0)
   private let most: Int
 
   package init(most: Int) { self.most = most }
 
-  /// The number of open connections.
+  /// Number of open connections.
   package var count: Int { open.withLock { $0 } }
 
-  /// Counts a connection, and returns whether there was room for it.
+  /// Counts a connection and returns true, or returns false if the maximum is reached.
   package func enter() -> Bool {
     open.withLock { open in
       guard open < most else { return false }
@@ -19,6 +19,6 @@ package final class ConnectionCount: Sendable {
     }
   }
 
-  /// Forgets a connection that had room.
+  /// Removes a connection that `enter()` has counted.
   package func leave() { open.withLock { $0 -= 1 } }
 }

@@ -3,11 +3,11 @@ internal import HTTPTypes
 package import NIOCore
 package import NIOHTTPTypes
 
-/// The keeper of one connection's bounds.
+/// Channel handler that enforces the limits of one connection.
 ///
-/// A connection ends when there are too many, when its first request does not come in time, when the client does not take what is sent to
-/// it, and behind an answer to a request whose body was not read to its end: what follows could not be told from the rest of that body.
-/// The time between two requests is Hummingbird's to bound.
+/// It closes a connection when there are too many, when the head of its first request is late, or when the client does not take an answer
+/// in time. It also closes after the answer to a request whose body was not read to its end, because the next request cannot be told from
+/// the rest of that body. Hummingbird limits the idle time between requests.
 package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   package typealias InboundIn = HTTPRequestPart
   package typealias InboundOut = HTTPRequestPart
@@ -15,17 +15,19 @@ package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandl
   package typealias OutboundOut = HTTPResponsePart
 
   private let limits: ConnectionLimits
-  /// The share of whoever the present answer is for.
+  /// Byte share of the identity that the current answer is for.
   private var share: ByteShare
   private var isCounted = false
-  /// The number of requests that were read to their end and have no answer yet; answers come in the order of requests.
+  /// Number of requests that were read to their end and are not answered yet.
+  ///
+  /// Answers come in the order of requests.
   private var complete = 0
-  /// Whether the connection ends with the present answer.
+  /// Whether the connection closes after the current answer.
   private var isLast = false
   private var isLingering = false
-  /// The bytes that wait for the client, and those that it has taken since the timer began.
+  /// Bytes that wait for the client, and bytes that it has taken since the timer began.
   private var (pending, taken) = (0, 0)
-  /// The bytes that a client must take in the time for answers: a slow line is given that time again, a byte a second is not.
+  /// Number of bytes that a client must take to get the time for answers again: a slow line does, a byte a second does not.
   package static let piece = 64 << 10
   private var headTimer: Scheduled<Void>?
   private var answerTimer: Scheduled<Void>?
@@ -40,11 +42,12 @@ package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandl
   }
 
   private func begin(_ context: ChannelHandlerContext) {
+    // Runs once, though a handler that is added to an active channel may also get `channelActive`.
     guard !isCounted, headTimer == nil else { return }
     isCounted = limits.count.enter()
-    // One too many gets no time at all; it is closed behind the set-up that this is part of.
+    // A connection beyond the maximum is closed by a timer of zero, since this runs within its set-up, which must end first.
     headTimer = Self.close(context, in: isCounted ? limits.head : .zero)
-    // Without it, the system takes megabytes at once, and then none for as long as a slow client needs for a third of them.
+    // Otherwise the system buffers megabytes and accepts nothing until a slow client has read a third, so its timer would run out.
     let option = ChannelOptions.Types.SocketOption(level: .tcp, name: NIOBSDSocket.Option(rawValue: CInt(TCP_NOTSENT_LOWAT)))
     _ = context.channel.setOption(option, value: SocketOptionValue(Self.piece))
   }
@@ -57,6 +60,7 @@ package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandl
   package func handlerRemoved(context: ChannelHandlerContext) { end() }
 
   private func end() {
+    // Both `channelInactive` and `handlerRemoved` come here, and the connection must be subtracted once.
     if isCounted { limits.count.leave() }
     isCounted = false
     headTimer?.cancel()
@@ -64,6 +68,7 @@ package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandl
   }
 
   package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    // The rest of a request that was refused and answered is dropped.
     if isLingering { return }
     switch unwrapInboundIn(data) {
     case .head: headTimer?.cancel()
@@ -75,6 +80,7 @@ package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandl
 
   package func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
     guard let share = event as? ByteShare else { return context.triggerUserOutboundEvent(event, promise: promise) }
+    // The event ends here, because no other handler has a use for it.
     self.share = share
     promise?.succeed()
   }
@@ -82,7 +88,7 @@ package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandl
   package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
     case .head(var head):
-      // What is no request has an answer, too, and no end.
+      // With no complete request, this answers a request before its end, or bytes that are no request. The connection must end then.
       guard complete == 0, head.status.kind != .informational else { return context.write(data, promise: promise) }
       isLast = true
       head.headerFields[.connection] = "close"
@@ -95,14 +101,16 @@ package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandl
         return context.write(data, promise: promise)
       }
       isLingering = true
-      // Closed at once, with bytes unread, the connection would be reset, and the client might never see the answer.
+      // A full close with unread bytes would reset the connection, and the client might lose the answer. So only the output closes now.
       context.writeAndFlush(data, promise: promise)
       context.close(mode: .output, promise: nil)
       _ = Self.close(context, in: limits.linger)
     }
   }
 
-  /// Writes a part of a body in pieces, so that it is seen how far the client is; its memory is free when all of it is taken.
+  /// Writes a part of a body in pieces of 64 KiB, to see the client's progress.
+  ///
+  /// The part counts as held until all of it is taken.
   private func write(_ bytes: ByteBuffer, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext) {
     let (all, last) = (bytes.readableBytes, promise ?? context.eventLoop.makePromise(of: Void.self))
     if pending == 0 { begin(answerOf: context) }
@@ -111,6 +119,7 @@ package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandl
     share.add(all)
     last.futureResult.assumeIsolated().whenComplete { _ in share.add(-all) }
     var rest = bytes
+    // Runs once for an empty part, whose promise must be completed, too.
     repeat {
       let count = min(rest.readableBytes, Self.piece)
       guard let part = rest.readSlice(length: count) else { return }
@@ -131,12 +140,14 @@ package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandl
     taken += count
     if pending == 0 {
       answerTimer?.cancel()
+      // After `end()` the flag is false, and no new timer may begin.
     } else if taken >= Self.piece, isCounted {
       begin(answerOf: context)
     }
   }
 
   private static func close(_ context: ChannelHandlerContext, in time: TimeAmount) -> Scheduled<Void> {
+    // The timer captures the channel, since the context is invalid once the handler is removed.
     let channel = context.channel
     return context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
   }

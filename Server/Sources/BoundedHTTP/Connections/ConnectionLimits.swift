@@ -1,15 +1,15 @@
 package import NIOCore
 
-/// The bounds that every connection keeps, and what all of them share.
+/// Limits of every connection, with the counters that all connections share.
 package struct ConnectionLimits: Sendable {
-  /// The connections that are open.
+  /// Counter of open connections.
   package let count: ConnectionCount
-  /// The bytes that wait for their clients to take them.
+  /// Budget of the bytes that clients have not taken yet.
   package let budget: ByteBudget
-  /// The time to the end of the first request's head, a TLS handshake included.
+  /// Time until the head of the first request has arrived, including a TLS handshake.
   package var head: TimeAmount
-  /// The time in which a client must take what is sent to it.
+  /// Time in which a client must take an answer, or 64 KiB of it.
   package var answer: TimeAmount
-  /// The time for which what still comes is read, and dropped, after a request was refused before its end.
+  /// Time for which the rest of a refused request is read and dropped before the connection closes.
   package var linger: TimeAmount = .seconds(2)
 }

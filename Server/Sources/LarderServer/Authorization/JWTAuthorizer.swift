@@ -4,8 +4,11 @@ public import LarderSync
 public import Logging
 internal import Synchronization
 
-/// Identities from JSON Web Tokens that are signed with ES256, RS256 or EdDSA: `sub` is the name, `exp` must be there, and `scopes` has the
-/// grants, such as `["user/42:rw", "team/*:r"]`.
+/// Authorizer for JSON Web Tokens that are signed with ES256, RS256 or EdDSA.
+///
+/// Use it when an issuer already gives tokens to your users. Set `audience` if the issuer signs tokens for other services, too.
+///
+/// The claim `sub` is the name of the identity, `exp` is required, and `scopes` lists the grants, such as `["user/42:rw", "team/*:r"]`.
 public final class JWTAuthorizer: Authorizer {
   private struct Claims: JWTPayload {
     var sub: SubjectClaim
@@ -21,7 +24,7 @@ public final class JWTAuthorizer: Authorizer {
     }
   }
 
-  /// The claim `aud`: a text, or a list of texts.
+  /// Claim `aud`: one text or a list of texts (RFC 7519, 4.1.3).
   private struct Audiences: Codable, Sendable {
     var names: [String]
 
@@ -46,17 +49,17 @@ public final class JWTAuthorizer: Authorizer {
   private let issuer: String?
   private let logger: Logger
   private let state = Mutex(State())
-  /// The time after which keys are asked for again.
+  /// Time after which the keys are fetched again.
   private static let longest = Duration.seconds(600)
-  /// The time before which a token with an unknown key does not have them asked for.
+  /// Minimum time between two fetches for tokens with unknown keys, so that invented key names do not flood the issuer.
   private let shortest: Duration
 
-  /// Reads the keys.
+  /// Creates an authorizer and fetches the keys.
   ///
   /// - Parameters:
-  ///   - jwks: A file, or the https URL of one; http is taken from this machine only.
-  ///   - audience: The name that `aud` must have; without it, tokens for other services that trust the same keys are taken, too.
-  ///   - issuer: The name that `iss` must be.
+  ///   - jwks: A file, or the https URL of one. An http URL is accepted for this machine only.
+  ///   - audience: The name that `aud` must contain. Without it, tokens that the same keys sign for other services are accepted, too.
+  ///   - issuer: The name that `iss` must equal.
   /// - Throws: ``ServerError``.
   public convenience init(jwks: String, audience: String? = nil, issuer: String? = nil, logger: Logger) async throws(ServerError) {
     try await self.init(jwks: jwks, audience: audience, issuer: issuer, shortest: .seconds(10), logger: logger)
@@ -69,11 +72,11 @@ public final class JWTAuthorizer: Authorizer {
     state.withLock { $0.keys = keys }
   }
 
-  /// Returns who a token stands for, with newer keys where it names one that is not known.
+  /// Returns the identity of a token, after fetching newer keys if the known ones do not verify it.
   public func identity(of token: String) async throws(SyncProblem) -> Identity {
     await renew(after: Self.longest)
     if let identity = await verified(token) { return identity }
-    // The key may be newer than those that are known.
+    // The issuer may sign with a new key by now.
     await renew(after: shortest)
     guard let identity = await verified(token) else { throw .unauthorized }
     return identity
@@ -88,14 +91,17 @@ public final class JWTAuthorizer: Authorizer {
       guard header.fields["crit"] == nil, keys.mayVerify(header.kid) else { return nil }
       let claims = try await keys.collection.verify(token, as: Claims.self)
       let name = claims.sub.value
+      // Control characters in a name would steer the terminals that show logs.
       guard Identity.isName(name) else { return nil }
       if let issuer, claims.iss != issuer { return nil }
       if let audience, claims.aud?.names.contains(audience) != true { return nil }
+      // A grant that cannot be parsed gives no right, and does not invalidate the others.
       return Identity(name, grants: claims.scopes.compactMap(Self.grant))
     } catch { return nil }
   }
 
   private static func grant(_ text: String) -> ScopeGrant? {
+    // The last colon, because the name of a scope may contain others.
     guard let colon = text.lastIndex(of: ":"), let access = ScopeAccess(text[text.index(after: colon)...]) else { return nil }
     return ScopeGrant(String(text[..<colon]), access)
   }
@@ -103,6 +109,7 @@ public final class JWTAuthorizer: Authorizer {
   private func renew(after age: Duration) async {
     let isDue = state.withLock { state in
       guard state.fetched + age < .now else { return false }
+      // Set before the fetch, so that concurrent requests start one fetch and not many.
       state.fetched = .now
       return true
     }
@@ -110,6 +117,7 @@ public final class JWTAuthorizer: Authorizer {
     do throws(ServerError) {
       let keys = try await source.keys()
       state.withLock { $0.keys = keys }
+      // The old keys stay in use while the issuer cannot be reached.
     } catch { logger.error("the keys were not renewed", metadata: ["error": "\(error)"]) }
   }
 }

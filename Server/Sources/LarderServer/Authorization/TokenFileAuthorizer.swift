@@ -4,7 +4,9 @@ public import LarderSync
 public import Logging
 internal import Synchronization
 
-/// Identities from a file, a line for each token and pattern, which is read again when it changes.
+/// Authorizer for tokens in a file, which is read again when it changes.
+///
+/// The file has one line for each token and pattern of scopes. `larder-server token add` writes it.
 public final class TokenFileAuthorizer: Authorizer {
   private struct State: Sendable {
     var table: TokenTable
@@ -17,16 +19,17 @@ public final class TokenFileAuthorizer: Authorizer {
   private let state: Mutex<State>
   private let queue = DispatchQueue(label: "larder-tokens")
 
-  /// Reads the file.
+  /// Creates an authorizer and reads the file.
   ///
-  /// - Throws: ``ServerError`` for a file that is not there, or has a line of another form.
+  /// - Throws: ``ServerError`` for a file that is missing or has a malformed line.
   public init(path: String, logger: Logger) throws(ServerError) {
     (self.path, self.logger) = (path, logger)
+    // Taken before the read, so that a file that changes in between is read again.
     let version = FileVersion(path)
     state = Mutex(State(table: try Self.read(path), version: version))
   }
 
-  /// Returns the table of a file.
+  /// Returns the table in a token file.
   ///
   /// - Throws: ``ServerError``.
   public static func read(_ path: String) throws(ServerError) -> TokenTable {
@@ -39,18 +42,24 @@ public final class TokenFileAuthorizer: Authorizer {
     return try TokenTable(text)
   }
 
-  /// Returns who a token stands for, after a look at the file at most once a second.
+  /// Returns the identity of a token.
+  ///
+  /// Looks for a change of the file at most once a second for known tokens, and each time for an unknown one.
   public func identity(of token: String) async throws(SyncProblem) -> Identity {
     let (known, isOld) = state.withLock { ($0.table.identity(ofToken: token), $0.looked + .seconds(1) < .now) }
     if let known, !isOld { return known }
+    // An unknown token may have been added a moment ago, and a known one revoked.
     await reload()
     guard let identity = state.withLock({ $0.table.identity(ofToken: token) }) else { throw .unauthorized }
     return identity
   }
 
-  /// Reads the file again where it has changed; a file with a mistake changes nothing, and is logged.
+  /// Reads the file again if it has changed.
+  ///
+  /// A malformed file changes nothing and is logged.
   func reload() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      // Reading a file blocks, which no thread of Swift's tasks may do.
       queue.async { [self] in
         reloadNow()
         continuation.resume()
@@ -70,6 +79,7 @@ public final class TokenFileAuthorizer: Authorizer {
       state.withLock { ($0.table, $0.version) = (table, version) }
       logger.info("the token file was read again", metadata: ["lines": "\(table.lines.count)"])
     } catch {
+      // Logged once for each change, and not for each request that follows.
       state.withLock { $0.version = version }
       logger.error("the token file was not taken", metadata: ["error": "\(error)"])
     }

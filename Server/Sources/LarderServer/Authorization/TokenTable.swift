@@ -1,42 +1,44 @@
 internal import Crypto
 internal import Foundation
 
-/// The lines of a token file: the SHA-256 of a token in hexadecimal digits, an identity, a pattern of scopes, and `r`, `w` or `rw`.
+/// Contents of a token file.
+///
+/// Each line has the SHA-256 of a token in hexadecimal digits, an identity, a pattern of scopes, and `r`, `w` or `rw`.
 public struct TokenTable: Sendable, Hashable {
-  /// A line.
+  /// Line of a token file: one grant for one token.
   public struct Line: Sendable, Hashable {
-    /// The SHA-256 of the token.
+    /// SHA-256 of the token.
     public var digest: [UInt8]
-    /// The name of the identity.
+    /// Name of the identity that the token belongs to.
     public var identity: String
-    /// The rights.
+    /// Rights that the line grants.
     public var grant: ScopeGrant
 
-    /// Makes a line.
+    /// Creates a line.
     public init(digest: [UInt8], identity: String, grant: ScopeGrant) {
       (self.digest, self.identity, self.grant) = (digest, identity, grant)
     }
 
-    /// The line as text.
+    /// Line as it is written to the file.
     public var text: String {
       digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
         + " \(identity) \(grant.pattern) \(grant.access.text)"
     }
   }
 
-  /// The lines, in their order.
+  /// Lines in the order of the file.
   public private(set) var lines: [Line] = []
   private var rows: [UInt64: [Int]] = [:]
 
-  /// Makes a table.
+  /// Creates a table.
   public init(_ lines: [Line]) {
     self.lines = lines
     for (index, line) in lines.enumerated() { rows[Self.bucket(line.digest), default: []].append(index) }
   }
 
-  /// Reads a file's text; empty lines and those that begin with `#` are left out.
+  /// Parses the text of a token file, and skips empty lines and lines that begin with `#`.
   ///
-  /// - Throws: ``ServerError``, naming the line.
+  /// - Throws: ``ServerError`` that names a malformed line.
   public init(_ text: String) throws(ServerError) {
     var lines: [Line] = []
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
@@ -53,7 +55,7 @@ public struct TokenTable: Sendable, Hashable {
     self.init(lines)
   }
 
-  /// The table as the text of a file.
+  /// Table as the text of a file.
   public var text: String { lines.map { $0.text + "\n" }.joined() }
 
   /// Returns the SHA-256 of a token.
@@ -61,15 +63,16 @@ public struct TokenTable: Sendable, Hashable {
 
   private static func digest(_ text: Substring) -> [UInt8]? {
     let digits = text.compactMap(\.hexDigitValue).map(UInt8.init)
+    // `compactMap` drops characters that are no digits, so the length of the text is compared, too.
     guard text.count == 64, digits.count == 64 else { return nil }
     return stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
   }
 
   private static func bucket(_ digest: [UInt8]) -> UInt64 { digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 
-  /// Returns the identity of a token; `nil` where no line has it.
+  /// Returns the identity of a token, or `nil` if no line has its hash.
   ///
-  /// Lines are found by the beginning of a hash, which says nothing of the token, and are compared in constant time.
+  /// Lines are found by the first 8 bytes of the hash, which reveal nothing of the token, and are then compared in constant time.
   func identity(ofToken token: String) -> Identity? {
     let digest = Self.digest(ofToken: token)
     let found = (rows[Self.bucket(digest)] ?? []).map { lines[$0] }.filter { Self.areEqual($0.digest, digest) }
@@ -78,6 +81,7 @@ public struct TokenTable: Sendable, Hashable {
   }
 
   private static func areEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+    // Reads all bytes: a comparison that stops at the first difference would reveal the stored hash by its duration.
     one.count == other.count && zip(one, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
   }
 }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The things by which a file is known to be another one than before.
+/// Modification time, size and inode of a file, by which a change of the file is noticed.
 struct FileVersion: Sendable, Hashable {
   private let modified: Date?
   private let size: Int
@@ -8,21 +8,20 @@ struct FileVersion: Sendable, Hashable {
 
   /// Reads the version of the file that a path leads to.
   ///
-  /// A file that cannot be read has a version of its own. So it counts as changed once it can be read.
+  /// A file that cannot be read has a version of its own, so it counts as changed once it can be read.
   init(_ path: String) {
     let attributes = FileManager.default.attributes(ofFileAt: path)
     modified = attributes[.modificationDate] as? Date
     size = (attributes[.size] as? NSNumber)?.intValue ?? 0
+    // A file that is renamed into place may have the time and size of the old one, but has another inode.
     number = (attributes[.systemFileNumber] as? NSNumber)?.intValue ?? 0
   }
 }
 
 extension FileManager {
-  /// Returns the attributes of the file that a path leads to.
+  /// Returns the attributes of the file that a path leads to, or none if there is no file.
   ///
-  /// There are none where there is no file.
-  ///
-  /// `attributesOfItem` looks at a link itself, which stays the same when its file is replaced.
+  /// `attributesOfItem` alone reads a symbolic link itself, which stays the same when its file is replaced.
   func attributes(ofFileAt path: String) -> [FileAttributeKey: Any] {
     let file = URL(filePath: path).resolvingSymlinksInPath().path(percentEncoded: false)
     do { return try attributesOfItem(atPath: file) } catch { return [:] }

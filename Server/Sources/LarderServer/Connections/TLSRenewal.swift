@@ -1,6 +1,6 @@
 internal import ServiceLifecycle
 
-/// The service that looks for another certificate from time to time.
+/// Service that looks for a changed certificate from time to time.
 struct TLSRenewal: Service {
   let files: TLSFiles
   let interval: Duration

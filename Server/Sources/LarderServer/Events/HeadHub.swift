@@ -1,26 +1,26 @@
 internal import Synchronization
 
-// Events/ tells that a scope has a newer commit. Invariant: a sign carries no data and may be lost; whoever asks afterwards misses nothing.
-// Called by HTTP after a push, and by HeadWatch for the commits of other processes.
+// Events/ announces newer commits of scopes. Invariant: a sign (an announcement) carries no data and may be lost, and a client that reads
+// afterwards misses nothing. Called by HTTP after a push, and by HeadWatch for the commits of other processes.
 
-/// The sign that a waiter gets: a newer commit for a long poll, a beat for a stream.
+/// Announcement to a waiter: a newer commit for a long poll, or a heartbeat for an event stream.
 enum HeadSign: Sendable {
   case head(Int)
   case beat
 }
 
-/// The signs of one stream or long poll, and the way to end them.
+/// Announcements (signs) for one event stream or long poll, with a way to end them.
 struct HeadSigns: Sendable {
   let signs: AsyncStream<HeadSign>
   fileprivate let continuation: AsyncStream<HeadSign>.Continuation
   fileprivate let scope: String
   fileprivate let number: Int
 
-  /// Ends the signs.
+  /// Ends the sequence of signs.
   func end() { continuation.finish() }
 }
 
-/// The streams and long polls that wait for commits, by scope.
+/// Event streams and long polls that wait for commits, by scope.
 final class HeadHub: Sendable {
   private struct Waiter: Sendable {
     var signs: AsyncStream<HeadSign>.Continuation
@@ -31,7 +31,7 @@ final class HeadHub: Sendable {
   private struct Scope: Sendable {
     var head = 0
     var waiters: [Int: Waiter] = [:]
-    /// Whether its streams were told of a commit a moment ago.
+    /// Whether the streams of the scope got an event a moment ago, so that the next one waits for the end of the pause.
     var isPausing = false
   }
 
@@ -44,10 +44,12 @@ final class HeadHub: Sendable {
   private let state = Mutex(State())
   private let pause: Duration
 
-  /// - Parameter pause: The time after an event within which the commits of a scope become one event.
+  /// - Parameter pause: The time after an event within which all commits of a scope become one event.
   init(pause: Duration = .zero) { self.pause = pause }
 
-  /// Returns the signs of a scope, from now on; a slow reader gets the newest only, and they end with the hub.
+  /// Returns the signs of a scope from now on, until the hub closes.
+  ///
+  /// A slow reader gets only the newest sign.
   func signs(of scope: String, isStream: Bool = false) -> HeadSigns {
     let (stream, continuation) = AsyncStream.makeStream(of: HeadSign.self, bufferingPolicy: .bufferingNewest(1))
     let number: Int? = state.withLock { state in
@@ -57,6 +59,7 @@ final class HeadHub: Sendable {
       return state.next
     }
     if let number {
+      // Weak, since the hub holds the continuation.
       continuation.onTermination = { [weak self] _ in self?.remove(number, from: scope) }
     } else {
       continuation.finish()
@@ -67,20 +70,22 @@ final class HeadHub: Sendable {
   private func remove(_ number: Int, from scope: String) {
     state.withLock { state in
       state.scopes[scope]?.waiters[number] = nil
+      // Clients choose the names of scopes, so a scope without waiters must not stay in memory.
       if state.scopes[scope]?.waiters.isEmpty == true { state.scopes[scope] = nil }
     }
   }
 
-  /// Writes events of a stream to its connection from now on, and what it does not know yet at once.
+  /// Writes the events of a stream to its connection from now on, and at once if the newest commit is not announced yet.
   func connect(_ signs: HeadSigns, to sink: EventSink) {
     let head = state.withLock { state in
       state.scopes[signs.scope]?.waiters[signs.number]?.sink = sink
       return state.scopes[signs.scope]?.head ?? 0
     }
+    // A commit between the subscription and this call would otherwise reach the stream only with the next commit.
     EventSink.tell(head, to: [sink])
   }
 
-  /// Tells the streams and long polls of a scope about a commit, unless they know of a newer one.
+  /// Announces a commit to the streams and long polls of a scope, unless a newer one was announced.
   func publish(_ head: Int, of scope: String) {
     let (polls, sinks) = state.withLock { state -> ([AsyncStream<HeadSign>.Continuation], [EventSink]) in
       guard let found = state.scopes[scope], head > found.head else { return ([], []) }
@@ -92,7 +97,7 @@ final class HeadHub: Sendable {
     tell(head, of: scope, to: sinks)
   }
 
-  /// Returns the streams of a scope, which pause then.
+  /// Returns the streams of a scope, and begins their pause.
   private static func sinks(in state: inout State, of scope: String) -> [EventSink] {
     let sinks = state.scopes[scope]?.waiters.values.compactMap(\.sink) ?? []
     state.scopes[scope]?.isPausing = !sinks.isEmpty
@@ -103,13 +108,13 @@ final class HeadHub: Sendable {
     if sinks.isEmpty { return }
     EventSink.tell(head, to: sinks)
     Task { [weak self, pause] in
-      // Nobody ends it.
+      // No code cancels this task, so the sleep does not throw.
       do { try await Task.sleep(for: pause) } catch {}
       self?.resume(scope, behind: head)
     }
   }
 
-  /// Tells the streams of a scope what was committed while they paused.
+  /// Ends the pause of a scope's streams, and announces the newest commit made during it.
   private func resume(_ scope: String, behind told: Int) {
     let (head, sinks) = state.withLock { state -> (Int, [EventSink]) in
       state.scopes[scope]?.isPausing = false
@@ -119,7 +124,7 @@ final class HeadHub: Sendable {
     tell(head, of: scope, to: sinks)
   }
 
-  /// Lets some of the streams show that they are alive: each in one of so many parts.
+  /// Sends a heartbeat to one of `parts` equal parts of the streams.
   func beat(_ part: Int = 0, of parts: Int = 1) {
     let streams = state.withLock { state in
       state.scopes.values.flatMap { scope in
@@ -129,12 +134,12 @@ final class HeadHub: Sendable {
     for stream in streams { stream.yield(.beat) }
   }
 
-  /// The scopes that somebody waits for, each with the newest commit that is known here.
+  /// Scopes with waiters, each with the newest commit that this process has announced.
   var heads: [String: Int] { state.withLock { $0.scopes.mapValues(\.head) } }
-  /// The number of streams and long polls.
+  /// Number of event streams and long polls.
   var count: Int { state.withLock { state in state.scopes.values.reduce(0) { $0 + $1.waiters.count } } }
 
-  /// Ends all streams, or those of a scope, whose devices then begin others: what was known of the heads does not count any more.
+  /// Ends all streams and long polls, or those of one scope, and forgets the newest commits that were announced to them.
   func endStreams(of scope: String? = nil) {
     let waiters = state.withLock { state in
       guard let scope else {
@@ -143,15 +148,17 @@ final class HeadHub: Sendable {
       }
       return state.scopes.removeValue(forKey: scope).map { Array($0.waiters.values) } ?? []
     }
+    // Outside of the lock, which `remove` takes when a sequence of signs ends.
     for waiter in waiters { waiter.signs.finish() }
   }
 
-  /// Ends all streams, and those that come from now on.
+  /// Ends all streams and long polls, and each that begins afterwards.
   func close() {
     let waiters = state.withLock { state in
       state.isClosed = true
       return state.scopes.values.flatMap { Array($0.waiters.values) }
     }
+    // Outside of the lock, as in `endStreams`.
     for waiter in waiters { waiter.signs.finish() }
   }
 }

@@ -1,11 +1,13 @@
-/// The signs between server processes that a scope has a newer commit; like all signs, they carry no data and may be lost.
+/// Announcements of new commits between server processes.
+///
+/// They carry no data and may be lost.
 protocol HeadPokes: Sendable {
-  /// Tells the other processes, a moment later and outside of any transaction.
+  /// Announces a commit to the other processes, a moment later and outside of any transaction.
   func tell(_ head: Int, of scope: String)
-  /// Hands out what other processes tell, until it is stopped.
+  /// Calls `heard` for each announcement of another process, until `stopListening()`.
   func listen(_ heard: @escaping @Sendable (_ head: Int, _ scope: String) -> Void)
-  /// Hands out nothing any more; does not wait for the thread that listens.
+  /// Ends the calls of `heard`, without waiting for the thread that listens.
   func stopListening()
-  /// Ends the threads, and blocks until they have ended.
+  /// Ends the threads, and blocks until they have ended, for two seconds each at most.
   func close()
 }

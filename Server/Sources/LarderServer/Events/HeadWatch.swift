@@ -1,13 +1,13 @@
 internal import LarderSync
 internal import ServiceLifecycle
 
-/// The service beside the server: notices the commits of other processes, lets streams beat, and ends them before the server ends.
+/// Service that looks for commits of other processes, sends heartbeats to event streams, and ends them before the server ends.
 struct HeadWatch: Service {
   let hub: HeadHub
   let store: SQLSyncStore
-  /// The time between two looks at the database.
+  /// Time between two queries of the newest commits.
   var interval: Duration = .seconds(1)
-  /// The time between two beats of a stream.
+  /// Time between two heartbeats of a stream.
   var beat: Duration = .seconds(15)
   private static let parts = 15
 
@@ -20,23 +20,24 @@ struct HeadWatch: Service {
           var history: String?
           while await Self.pause(interval) {
             let known = hub.heads
+            // No query while no client waits.
             if known.isEmpty { continue }
-            // A failure is logged where it happens, and the next look makes good for it.
+            // The store logs its failures, and the next query finds the commits that this one missed.
             do throws(SyncProblem) {
               let news = try await store.news(of: Array(known.keys))
-              // A database that came back from a copy, or a standby that took over, may be behind the heads that streams know of.
+              // A restored copy or a promoted standby may lack commits that were announced to the streams.
               if let history, news.history != history { hub.endStreams() }
               history = news.history
               for (scope, known) in known {
                 let head = news.heads[scope] ?? 0
-                // Nor does it have what was known before the look, however that came here: newer commits would be taken for old ones.
+                // The database has lost commits that were announced, so the numbers of newer ones would count as old.
                 if head < known { hub.endStreams(of: scope) } else { hub.publish(head, of: scope) }
               }
             } catch { continue }
           }
         }
         group.addTask {
-          // Not all streams at once, which would take the time of a push that comes then.
+          // In 15 parts: heartbeats to all streams at once would delay a push that arrives then.
           var part = 0
           while await Self.pause(beat / Self.parts) {
             hub.beat(part, of: Self.parts)
@@ -47,10 +48,11 @@ struct HeadWatch: Service {
       }
     }
     store.pokes?.stopListening()
+    // Event streams have no end of their own, and the server's shutdown waits for its requests.
     hub.close()
   }
 
-  /// Returns false when the service is to end.
+  /// Sleeps, and returns false if the service must end.
   private static func pause(_ duration: Duration) async -> Bool {
     do {
       try await Task.sleep(for: duration)

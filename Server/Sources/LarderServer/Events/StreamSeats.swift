@@ -1,9 +1,9 @@
 internal import LarderSync
 internal import Synchronization
 
-/// The event streams and long polls that are open, counted in all and for each identity.
+/// Counter of open event streams and long polls, limited in all and for each identity.
 final class StreamSeats: Sendable {
-  /// The place of one stream or long poll, which is free again when nothing refers to this object.
+  /// Place of one stream or long poll in the count, given back when the last reference to this object is dropped.
   ///
   /// A stream ends in several ways, and its client may be gone before the first byte of the answer. All of them drop the object.
   final class Seat: Sendable {
@@ -23,13 +23,13 @@ final class StreamSeats: Sendable {
   private let total: Int
   private let perIdentity: Int
 
-  /// Makes seats for a number of streams, of which one identity has a part at most.
+  /// Creates a counter with a maximum for all identities together and one for each.
   init(total: Int, perIdentity: Int) { (self.total, self.perIdentity) = (total, perIdentity) }
 
-  /// Takes a seat.
+  /// Takes a place in the count.
   ///
-  /// - Parameter identity: The identity that has it; `nil` where everybody is the same one.
-  /// - Throws: `.unavailable` where all seats are taken, `.tooManyRequests` where the identity has its part.
+  /// - Parameter identity: The identity of the client, or `nil` on a server where all clients are one identity.
+  /// - Throws: `.unavailable` if all places are taken, `.tooManyRequests` if the identity has its maximum.
   func take(for identity: String?) throws(SyncProblem) -> Seat {
     try state.withLock { (state) throws(SyncProblem) in
       guard state.total < total else { throw .unavailable(retryAfter: 5) }
@@ -46,6 +46,7 @@ final class StreamSeats: Sendable {
     state.withLock { state in
       state.total -= 1
       guard let identity, let count = state.byIdentity[identity] else { return }
+      // Removed at zero, or the dictionary would grow with every identity that ever connected.
       state.byIdentity[identity] = count > 1 ? count - 1 : nil
     }
   }

@@ -2,24 +2,26 @@ internal import BoundedHTTP
 @_spi(Wire) internal import LarderSync
 
 extension RequestQuery {
-  /// The most changes of a page, but for those of its last commit.
+  /// Maximum number of changes in a page, not counting those of its last commit.
   static let mostChanges = 5_000
-  /// The number of changes of a page that names none.
+  /// Maximum number of changes in a page if the request names no limit.
   static let usualLimit = 1_000
 
-  /// Returns the question for changes that the parameters are.
+  /// Parses the parameters of a request for changes.
   ///
-  /// - Parameter longestWait: The seconds that a question waits at most, whatever it asks for.
+  /// - Parameter longestWait: Maximum number of seconds that a long poll waits, even if the request says more.
   ///
   /// - Throws: `.malformed`.
   func changesRequest(longestWait: Int) throws(SyncProblem) -> SyncChangesRequest {
     let collections = try texts("collections")
     for name in collections { try WireField.collection.check(name) }
     let (device, history) = (try text("device") ?? "", try text("history"))
+    // A request without a device gets a page without the outcomes of a push.
     if !device.isEmpty { try WireField.device.check(device) }
     if let history { try WireField.history.check(history) }
     var request = SyncChangesRequest(
       device: device, history: history, since: try number("since") ?? 0,
+      // At least 1: with a limit of 0, a device would get empty pages for ever.
       limit: min(max(try number("limit") ?? Self.usualLimit, 1), Self.mostChanges),
       collections: collections, wait: min(try number("wait") ?? 0, longestWait),
       from: try number("from"))
@@ -27,9 +29,7 @@ extension RequestQuery {
     return request
   }
 
-  /// Returns the version of the app that asks, cut to the length that is stored.
-  ///
-  /// `nil` where the request names none.
+  /// Returns the app version in the request, cut to the length that is stored, or `nil` if the request names none.
   ///
   /// - Throws: `.malformed`.
   func appVersion() throws(SyncProblem) -> String? {

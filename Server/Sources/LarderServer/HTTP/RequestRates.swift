@@ -1,9 +1,9 @@
 internal import Synchronization
 
-/// The requests that identities and their devices have left: buckets that fill with time.
+/// Token buckets that limit the requests of identities and of their devices.
 ///
-/// A device has a name of its client's choosing, so that its bucket only shares out what the identity has: whoever makes up new names gets
-/// new buckets of devices, and the one bucket of the identity runs dry.
+/// Clients choose the names of devices, so the bucket of a device only divides the requests of its identity. Invented names get new
+/// buckets of devices, and the one bucket of the identity runs dry.
 final class RequestRates: Sendable {
   private struct Bucket: Sendable {
     var left: Double
@@ -18,12 +18,14 @@ final class RequestRates: Sendable {
   private let identities = Mutex<[Key: Bucket]>([:])
   private let devices = Mutex<[Key: Bucket]>([:])
   private let options: ServerOptions
-  /// The number of buckets beyond which full ones are forgotten, which says the same as keeping them.
+  /// Number of buckets above which full ones are dropped.
+  ///
+  /// A new bucket is full, too, so that changes nothing.
   private static let most = 20_000
 
   init(_ options: ServerOptions) { self.options = options }
 
-  /// Takes one request of an identity, and returns the seconds to wait where there is none left.
+  /// Takes one request from the bucket of an identity, and returns the seconds to wait if it is empty.
   func take(_ identity: Identity, now: ContinuousClock.Instant = .now) -> Double? {
     let factor = Double(options.devicesAtOnce)
     return identities.withLock {
@@ -31,7 +33,9 @@ final class RequestRates: Sendable {
     }
   }
 
-  /// Takes one request of a device beside that of its identity; the device without a name is one, too.
+  /// Takes one request from the bucket of a device, and returns the seconds to wait if it is empty.
+  ///
+  /// Call it in addition to the one for the identity. Requests without a device name share one bucket.
   func take(_ identity: Identity, device: String, now: ContinuousClock.Instant = .now) -> Double? {
     devices.withLock {
       Self.take(Key(identity: identity.name, device: device), from: &$0, options.requestsPerSecond, options.burst, now)
@@ -47,10 +51,11 @@ final class RequestRates: Sendable {
     }
     if buckets.count > most {
       buckets = buckets.filter { amount(in: $0.value) < burst }
-      // Of so many busy ones none is known for long.
+      // More than 20,000 buckets are in use. To drop them all refills them, and memory stays bounded.
       if buckets.count > most { buckets = [:] }
     }
     let left = buckets[key].map { amount(in: $0) } ?? burst
+    // A refused request takes nothing, so that a client that asks too often still gets its rate.
     buckets[key] = Bucket(left: left >= 1 ? left - 1 : left, at: now)
     return left >= 1 ? nil : (1 - left) / rate
   }

@@ -2,14 +2,14 @@ internal import BoundedHTTP
 internal import Foundation
 internal import HTTPTypes
 
-/// The things that can be asked for.
+/// Routes of the server, with the parameters in their paths.
 enum Route: Sendable, Hashable {
   case push(scope: String)
   case changes(scope: String)
   case events(scope: String)
   case scopes, health, readiness, metrics, description
 
-  /// The path with its parameters in braces, for logs, counts and the description.
+  /// Path with its parameters in braces, for logs, metrics and the description.
   var template: String {
     switch self {
     case .push: "/v1/scopes/{scope}/push"
@@ -23,13 +23,15 @@ enum Route: Sendable, Hashable {
     }
   }
 
-  /// The method that it is asked for with.
+  /// Method that the route accepts.
   var method: HTTPRequest.Method { if case .push = self { .post } else { .get } }
 
-  /// The route without its parameters.
+  /// Route without its parameters.
   var known: KnownPath { KnownPath(template, [method]) }
 
-  /// Finds the route of a path, which is still percent-encoded, so that a scope with `/` in its name is one part; `nil` for none.
+  /// Parses a path, and returns `nil` for an unknown one.
+  ///
+  /// The path is still percent-encoded, so that a scope with `/` in its name is one part.
   init?(path: String) {
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     switch Array(parts) {
@@ -39,6 +41,7 @@ enum Route: Sendable, Hashable {
     case ["openapi.json"]: self = .description
     case ["v1", "scopes"]: self = .scopes
     case let parts where parts.count == 4 && parts[0] == "v1" && parts[1] == "scopes":
+      // Decoded after the split, so that an encoded slash stays part of the name.
       guard let scope = parts[2].removingPercentEncoding, !scope.isEmpty else { return nil }
       switch parts[3] {
       case "push": self = .push(scope: scope)
@@ -51,7 +54,7 @@ enum Route: Sendable, Hashable {
   }
 }
 
-/// The paths of the server of sync.
+/// Lookup of the paths of the sync server.
 struct SyncPaths: KnownPaths {
   func find(_ path: String) -> KnownPath? { Route(path: path)?.known }
 }

@@ -1,7 +1,7 @@
 @_spi(Wire) internal import LarderSync
 
 extension ServerDescription {
-  /// The forms of the messages.
+  /// JSON schemas of the messages.
   static let schemas = ##"""
     "Any":{},"Text":{"type":"string"},
     "Number":{"type":"integer",\##(range(.base))},

@@ -2,9 +2,9 @@ internal import BoundedHTTP
 internal import Foundation
 internal import HTTPTypes
 
-/// The description of the wire by OpenAPI 3.1.
+/// Description of the wire protocol in OpenAPI 3.1.
 enum ServerDescription {
-  /// An operation: its statuses beside those that every one with a token has.
+  /// Operation of a route, with the statuses that it has beside those of every operation.
   private struct Operation {
     var route: Route
     var summary: String
@@ -42,7 +42,7 @@ enum ServerDescription {
     Operation(route: .description, summary: "Returns this description.", needsToken: false, answer: ("application/json", "Any")),
   ]
 
-  /// The statuses that are described, by the template of the route.
+  /// Described statuses, by the template of the route.
   static var statuses: [String: [Int]] {
     operations.reduce(into: [:]) { $0[$1.route.template] = $1.allStatuses }
   }
@@ -92,13 +92,13 @@ enum ServerDescription {
         + ##""schema":{"type":"string"}"##
     case "since", "from": ##""schema":{"$ref":"#/components/schemas/Number"}"##
     case "collections":
-      // Each name is percent-encoded, its commas included; those between names are not.
+      // Each name is percent-encoded with its commas. The commas between two names are not.
       ##""style":"form","explode":false,"schema":{"type":"array","maxItems":\##(RequestQuery.mostNames),"items":\##(optionalName)}"##
     default: #""schema":\#(optionalName)"#
     }
   }
 
-  /// The form of a name that counts as missing where it is empty.
+  /// Schema of a name that counts as missing if it is empty.
   private static let optionalName =
     #"{"type":"string","maxLength":1024,"pattern":"^[^\u0000]*$","description":"at most 1024 bytes in UTF-8"}"#
 

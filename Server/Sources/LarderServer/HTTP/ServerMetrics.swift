@@ -2,18 +2,21 @@ internal import BoundedHTTP
 internal import Metrics
 internal import Synchronization
 
-/// The numbers that `/metrics` tells; the metrics system of the process, if it has one, gets them, too.
+/// Metrics that `/metrics` returns.
+///
+/// The metrics system of the process (swift-metrics) gets them, too, if there is one.
 final class ServerMetrics: Sendable {
   private struct State: Sendable {
+    // Present at zero from the start, so that the first increase of each outcome shows.
     var groups = ["accepted": 0, "conflict": 0, "rejected": 0]
     var records = 0
   }
 
-  /// The numbers of requests.
+  /// Metrics of answered requests.
   let requests = RequestMetrics(prefix: "larder")
   private let state = Mutex(State())
 
-  /// Notes the outcomes of a push.
+  /// Counts the outcomes of the groups of a push.
   func note(accepted: Int, conflicts: Int, rejected: Int) {
     for (outcome, count) in [("accepted", accepted), ("conflict", conflicts), ("rejected", rejected)] where count > 0 {
       Counter(label: "larder_push_groups_total", dimensions: [("outcome", outcome)]).increment(by: count)
@@ -25,13 +28,13 @@ final class ServerMetrics: Sendable {
     }
   }
 
-  /// Notes records that were handed out.
+  /// Counts records that were returned in pages.
   func note(recordsRead count: Int) {
     Counter(label: "larder_records_read_total").increment(by: count)
     state.withLock { $0.records += count }
   }
 
-  /// Returns all numbers as text.
+  /// Returns all metrics as text.
   func text(streams: Int, connections: Int, bytesHeld: Int, lags: DeviceLags = DeviceLags()) -> String {
     let state = state.withLock { $0 }
     var text = requests.text
@@ -48,7 +51,7 @@ final class ServerMetrics: Sendable {
 }
 
 extension MetricsText {
-  /// Adds the numbers of devices that have not read everything.
+  /// Adds the metrics of devices that have not read everything.
   fileprivate mutating func add(_ lags: DeviceLags) {
     add(
       "larder_devices_seen", .gauge, "Devices that have asked for changes within 30 days, counted once for each scope.",
@@ -63,15 +66,15 @@ extension MetricsText {
       scopes.map { ($0.label, "\($0.lag.commits)") })
   }
 
-  /// Returns a text as the value of a label, without the characters that a terminal obeys.
+  /// Returns a text as the value of a label, with characters escaped that terminals obey.
   ///
-  /// Escapes scalars and not characters: a quotation mark with a combining mark is one character, and ends a label.
-  /// Two texts stay two: a series that came twice would make the whole answer unreadable.
+  /// Scalars are escaped and not characters: a quotation mark with a combining mark is one character, and ends a label. Different texts
+  /// stay different, because a series that occurs twice would make the whole answer unreadable.
   private static func escaped(_ text: String) -> String {
     var plain = ""
     for scalar in text.unicodeScalars {
       switch (scalar, scalar.properties.generalCategory) {
-      // A label needs two for each backslash. With four, no name reads like an escaped character.
+      // A label needs two backslashes for one. With four, no name reads like an escaped character.
       case ("\\", _): plain += #"\\\\"#
       case ("\"", _): plain += #"\""#
       case (_, .control), (_, .format), (_, .lineSeparator), (_, .paragraphSeparator): plain += "\\" + scalar.escaped(asASCII: true)

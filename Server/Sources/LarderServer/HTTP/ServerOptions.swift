@@ -1,71 +1,89 @@
 internal import BoundedHTTP
 
-// HTTP/ is the wire over Hummingbird: routes, limits, answers. Invariant: every answer that is no success is a problem in JSON, and no log
-// has a token or a value. Called by the command, and by apps that run the server in their own process.
+// HTTP/ serves the wire protocol over Hummingbird: routes, limits, answers. Invariant: every answer that is no success is a problem in
+// JSON, and no log has a token or a value. Called by the command, and by apps that run the server in their own process.
 
-/// The limits of a server.
+/// Address and limits of a server.
+///
+/// Create the defaults, change the values that do not fit your app, and pass them to ``SyncServer``.
 public struct ServerOptions: Sendable {
-  /// The address to listen at.
+  /// Address to listen on.
   public var host = "127.0.0.1"
-  /// The port to listen at; 0 for any.
+  /// Port to listen on, or 0 for any free one.
   public var port = 8_080
-  /// The size in bytes of a request, and of what it unpacks to.
+  /// Maximum size in bytes of a request body, as sent and after decompression.
   public var bodyBytes = 4 << 20
-  /// The number of records of a push.
+  /// Maximum number of records in a push.
   public var recordsPerPush = 500
-  /// The requests per second that a device may make for long.
+  /// Number of requests per second that a device may make on average.
   public var requestsPerSecond = 100.0
-  /// The requests that a device may make at once.
+  /// Number of requests that a device may make in a burst.
   public var burst = 1_000.0
-  /// The number of devices that an identity may use as much as one may be used: together its devices get so many times the rate of one.
+  /// Number of devices of one identity that can make requests at the full rate at the same time.
+  ///
+  /// All its devices together may make that many times the requests of one.
   public var devicesAtOnce = 10
-  /// The number of event streams and long polls.
+  /// Maximum number of event streams and long polls.
   public var streams = 10_000
-  /// The number of event streams and long polls of one identity; `nil` for a quarter of ``streams``.
+  /// Maximum number of event streams and long polls of one identity, or `nil` for a quarter of ``streams``.
   ///
   /// A server without tokens does not count them by identity.
   public var streamsPerIdentity: Int?
-  /// The time in seconds that a question for changes waits for some, at most.
+  /// Maximum time in seconds that a long poll waits for changes.
   public var waitSeconds = 25
-  /// The number of scopes that an identity may have devices in.
+  /// Maximum number of scopes in which an identity may have devices.
   public var scopesPerIdentity = 1_000
-  /// The number of devices that an identity may have, counted once for each scope.
+  /// Maximum number of devices of an identity, counted once for each scope.
   public var devicesPerIdentity = 10_000
-  /// The number of stored records and tombstones that the devices of an identity were the last to write.
+  /// Maximum number of stored records and tombstones that the devices of an identity were the last to write.
   public var recordsPerIdentity = 1_000_000
-  /// The bytes of the names and values of these records.
+  /// Maximum number of bytes of the names and values of the records that the devices of an identity were the last to write.
+  ///
+  /// The outcomes of groups that were not accepted count, too, beyond 4 KiB for each device in a scope.
   public var bytesPerIdentity = 1 << 30
-  /// The number of open connections; one more is closed at once.
+  /// Maximum number of open connections.
+  ///
+  /// One more is closed at once.
   public var connections = 20_000
-  /// The bytes of requests and answers that are held at once for all clients; who asks for more is told to come again.
+  /// Maximum number of bytes of requests and answers held at once for all clients.
+  ///
+  /// Requests beyond it get 503.
   public var bytesHeld = 256 << 20
-  /// The time in seconds within which the head of a connection's first request must be there.
+  /// Time in seconds within which the head of a connection's first request must arrive.
   public var headSeconds = 10
-  /// The time in seconds within which a client must take what is sent to it, or 64 KiB of that, for which it gets the time again.
+  /// Time in seconds within which a client must take an answer.
+  ///
+  /// It begins again after each 64 KiB that the client takes.
   public var answerSeconds = 60
-  /// The time in seconds within which the body of a request must come, or 64 KiB of it, for which it gets the time again.
+  /// Time in seconds within which the body of a request must arrive.
+  ///
+  /// It begins again after each 64 KiB that arrive.
   public var bodySeconds = 30
-  /// The time in seconds after which a connection without requests is closed.
+  /// Time in seconds after which a connection without requests is closed.
   public var idleSeconds = 75
-  /// The time in seconds, from a signal, in which requests are still taken while `/readyz` refuses, so that whoever asks it goes elsewhere.
+  /// Time in seconds after a shutdown signal in which requests are still answered.
+  ///
+  /// `/readyz` refuses meanwhile, so that a load balancer sends its requests elsewhere.
   public var drainSeconds = 0
-  /// The time in seconds that streams and requests have to end after that.
+  /// Time in seconds that streams and requests have to end after ``drainSeconds``.
   public var shutdownSeconds = 10
-  /// The time in milliseconds after an event within which commits become one event.
+  /// Time in milliseconds after an event of a stream within which commits become one event.
   public var coalescingMilliseconds = 20
 
-  /// Makes the defaults.
+  /// Creates the default options.
   public init() {}
 
-  /// The number of event streams and long polls that one identity has at most.
+  /// Maximum number of event streams and long polls of one identity.
+  ///
+  /// At least 1, or a server with fewer than 4 streams would have none for any identity.
   var mostStreamsPerIdentity: Int { streamsPerIdentity ?? max(1, streams / 4) }
 
-  /// The limits of what an identity may store.
+  /// Limits on the data that one identity may store.
   var quota: IdentityQuota {
     IdentityQuota(scopes: scopesPerIdentity, devices: devicesPerIdentity, records: recordsPerIdentity, bytes: bytesPerIdentity)
   }
 
-  /// The limits of connections and bodies.
+  /// Limits on connections and bodies.
   var bounds: ServerBounds.Limits {
     var limits = ServerBounds.Limits()
     (limits.bodyBytes, limits.connections, limits.bytesHeld) = (bodyBytes, connections, bytesHeld)

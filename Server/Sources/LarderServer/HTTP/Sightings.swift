@@ -1,16 +1,16 @@
 internal import LarderSync
 internal import Synchronization
 
-/// The position of a device behind a page of changes.
+/// Position that a device reaches with a page of changes.
 struct PageReading: Sendable {
   var history: String
-  /// The commit with which the page ends.
+  /// Commit with which the page ends.
   var until: Int
 }
 
-/// The devices that have asked for changes, until they are stored: a question costs no write.
+/// Devices that have asked for changes (sightings), kept in memory until they are stored, so that a request costs no write.
 final class Sightings: Sendable {
-  /// A device in a scope, compared byte by byte as databases do.
+  /// Device in a scope, compared byte by byte as databases do.
   private struct Place: Hashable, Sendable {
     let scope: [UInt8]
     let device: [UInt8]
@@ -18,27 +18,27 @@ final class Sightings: Sendable {
 
   private struct Seen: Sendable {
     var sighting: DeviceSighting
-    /// The commit behind which the device has last asked, and the one up to which it was given everything.
+    /// Commit after which the device last asked for changes, and commit up to which it then got everything.
     var (since, until): (Int, Int)
-    /// The number of times that it has asked for the same again, though it was given something.
+    /// Number of times that the device has repeated a request to which it got changes.
     var repeats = 0
     var isStored = false
 
-    /// Whether nothing was given to the device when it has last asked.
+    /// Whether the last request of the device got no changes.
     var hasReadAll: Bool { until <= since }
     var owner: [UInt8] { Array(sighting.owner.utf8) }
   }
 
   private struct State: Sendable {
     var seen: [Place: Seen] = [:]
-    /// The numbers of places that identities have.
+    /// Number of devices in `seen` for each identity.
     var counts: [[UInt8]: Int] = [:]
     var lags = DeviceLags()
 
-    /// Drops devices that are stored, down to a number of all and to one of each identity.
+    /// Drops stored sightings until the total and each identity are within their limits.
     ///
-    /// Devices that have read everything go first, then the devices that have been silent for longest. A device that does not take its page
-    /// asks again soon, and must stay: only its repeats tell.
+    /// Devices that have read everything go first, then those that have been silent for longest. A device that does not take its page asks
+    /// again soon and must stay, because only its repeats show that.
     mutating func makeRoom(most: Int, share: Int) {
       guard seen.count > most || counts.values.contains(where: { $0 > share }) else { return }
       let order = { (seen: Seen) in (seen.hasReadAll ? 0 : 1, seen.sighting.seenAt) }
@@ -55,19 +55,20 @@ final class Sightings: Sendable {
     }
   }
 
-  /// The most devices between two writes; those that come then are noted with a later question.
+  /// Maximum number of devices between two writes.
+  ///
+  /// Further ones are noted at a later request.
   private let most: Int
-  /// The most of them of one identity, which chooses names of devices and must leave places to others.
+  /// Maximum number of devices of one identity, which chooses their names and must leave places to others.
   private var share: Int { max(1, most / 4) }
   private let state = Mutex(State())
 
   init(most: Int = 10_000) { self.most = most }
 
-  /// Notes a device that was given a page of changes.
+  /// Notes a device that got a page of changes.
   ///
-  /// A page counts as read when it was given. A device that asks for the same a third time did not take it: a lost answer alone makes a
-  /// device ask twice.
-  /// A scope without commits is not noted: a client may name any, and there is nothing to read.
+  /// A page counts as read when it was sent. A device that asks for the same page a third time did not take it, since a lost answer makes
+  /// it ask only twice. A scope without commits is not noted, because a client may name any scope and has nothing to read there.
   func note(_ question: SyncChangesRequest, app: String?, _ page: PageReading, in scope: String, by owner: String, now: Int) {
     let until = page.until
     guard !question.device.isEmpty, until > 0 else { return }
@@ -75,8 +76,9 @@ final class Sightings: Sendable {
     state.withLock { state in
       let known = state.seen[place]
       let identity = Array(owner.utf8)
+      // Full. The device is noted at a later request, after the next write.
       if known == nil, state.seen.count >= most || state.counts[identity, default: 0] >= share { return }
-      // Its owner may be another one since, as of a device that was moved.
+      // The owner may have changed, as with `devices move`.
       if let known { state.giveBackPlace(of: known.owner) }
       state.counts[identity, default: 0] += 1
       var repeats = 0
@@ -88,17 +90,18 @@ final class Sightings: Sendable {
     }
   }
 
-  /// Returns the sightings that are not stored, which count as stored from now on.
+  /// Returns the sightings that are not stored, and marks them as stored.
   func takeNew() -> [DeviceSighting] {
     state.withLock { state in
       let new = state.seen.values.filter { !$0.isStored }.map(\.sighting)
+      // Before the new sightings are marked as stored, so that none of them is dropped.
       state.makeRoom(most: most / 2, share: share / 2)
       for place in state.seen.keys { state.seen[place]?.isStored = true }
       return new
     }
   }
 
-  /// The devices that are behind, as of the last look.
+  /// Counts of the devices that are behind, as of the last query.
   var lags: DeviceLags {
     get { state.withLock { $0.lags } }
     set { state.withLock { $0.lags = newValue } }

@@ -5,14 +5,16 @@ internal import LarderSync
 internal import NIOCore
 
 extension SyncResponder {
-  /// Returns the stream of the newest commits of a scope, as server-sent events: the present one at once, then each newer one.
+  /// Returns the newest commits of a scope as server-sent events: the present one at once, then each newer one.
   func events(
     of scope: String, by identity: Identity, request: Request, token: String?, _ context: ConnectionContext
   ) async throws(SyncProblem) -> Response {
     let seat = try seats.take(for: share(of: identity).identity)
+    // Subscribed before the newest commit is read, so that no commit falls between the two.
     let subscription = Subscription(hub.signs(of: scope, isStream: true), seat)
     let signs = subscription.signs
     let head = try await store.heads(of: [scope])[scope] ?? 0
+    // Another process may have made this commit, of which the other streams have no event yet.
     hub.publish(head, of: scope)
     let known = request.headers[HTTPField.Name.lastEventID].flatMap { Int($0) }
     let (authorizer, hub, sink) = (authorizer, hub, EventSink(context.channel, sent: head))
@@ -24,24 +26,26 @@ extension SyncResponder {
           subscription.end()
         }
         var writer = writer
-        // A client that knows the present commit gets a comment, so that it sees at once that the stream is open.
+        // A client that has the present commit gets a comment, which shows at once that the stream is open.
         try await writer.write(known == head ? Self.comment : EventSink.event(head))
         try await request.body.consumeWithInboundCloseHandler { _ in
           hub.connect(signs, to: sink)
+          // The hub writes commits to the sink itself, so only heartbeats arrive here.
           for await case .beat in signs.signs {
-            // A token that is not valid any more ends its streams with the next beat.
+            // A token that is no longer valid ends its streams at their next heartbeat.
             if let token, try await !authorizer.identity(of: token).access(to: scope).contains(.read) { break }
             try await writer.write(Self.comment)
           }
         } onInboundClosed: {
           signs.end()
         }
+        // No event may follow the last chunk of the response.
         sink.end()
         try await writer.finish(nil)
       })
   }
 
-  /// The signs of a stream, which end at the latest with the answer that has them: a client may be gone before its first byte.
+  /// Announcements for a stream, which end at the latest with the response: a client may be gone before its first byte.
   private final class Subscription: Sendable {
     let signs: HeadSigns
     private let seat: StreamSeats.Seat
@@ -55,6 +59,8 @@ extension SyncResponder {
 }
 
 extension HTTPField.Name {
+  // Both names are valid, so the fallbacks are never used.
   fileprivate static let lastEventID = HTTPField.Name("Last-Event-ID") ?? .eTag
+  // nginx holds events back unless this field forbids it.
   fileprivate static let accelBuffering = HTTPField.Name("X-Accel-Buffering") ?? .eTag
 }

@@ -17,13 +17,16 @@ extension SyncResponder {
   private func push(
     _ push: SyncPush, to scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> Response {
+    // Only here, because the name of the device is in the body.
     if let seconds = rates.take(identity, device: push.device) { throw .tooManyRequests(retryAfter: seconds) }
-    // The bounds of single members were checked when the push was read.
+    // `SyncPush(json:)` has checked the bounds of single members already.
     let count = push.groups.reduce(0) { $0 + $1.count }
+    // An empty group has no record, but it has an outcome.
     guard max(count, push.groups.count) <= options.recordsPerPush else { throw .tooLarge }
+    // The scope is in the path, so only here are the three names of a record's key known together.
     for record in push.groups.joined() { try record.checkNames(in: scope) }
     let rejections = await rejections(of: push, to: scope, by: identity)
-    // Without tokens everybody is one identity, and only the number of scopes is bounded.
+    // Without tokens all clients are one identity, and only the number of scopes is limited.
     let quota = authorizer is NoAuthorizer ? IdentityQuota(scopes: options.scopesPerIdentity) : options.quota
     let result: PushResult
     do throws(SyncProblem) {
@@ -40,11 +43,12 @@ extension SyncResponder {
       rejected: outcomes.count { if case .rejected = $0 { true } else { false } })
     for case .rejected(let code, _) in outcomes.prefix(Self.loggedRefusals) { note(refused: push, in: scope, of: identity, code) }
     var reply = result.reply
+    // A token without the right to read could otherwise guess ids and get the values of their records in conflicts.
     if !identity.access(to: scope).contains(.read) { reply.receipt.outcomes = outcomes.map(Self.withoutRecords) }
     return Answer.success(reply.json, to: request)
   }
 
-  /// The most refused groups of a push that the log names.
+  /// Maximum number of refused groups of a push that are logged.
   private static let loggedRefusals = 10
 
   /// Logs a refusal, so that an operator finds the device that a user asks about.
@@ -61,19 +65,19 @@ extension SyncResponder {
       ])
   }
 
-  /// Returns an outcome for a token that may write and not read: a conflict tells that a record was not at its base, and nothing of it.
+  /// Returns an outcome for a token without the right to read: a conflict shows only that some record was not at its base.
   private static func withoutRecords(_ outcome: SyncOutcome) -> SyncOutcome {
     if case .conflict = outcome { .conflict([]) } else { outcome }
   }
 
-  /// Returns, for each group, why the app refuses it.
+  /// Returns for each group the reason why the app refuses it, or `nil`.
   private func rejections(of push: SyncPush, to scope: String, by identity: Identity) async -> [SyncRejectionReason?] {
     guard let validator else { return [] }
     var rejections: [SyncRejectionReason?] = []
     for group in push.groups {
       var reason: SyncRejectionReason?
       for record in group where reason == nil { reason = await validator.validate(identity, scope, record) }
-      // The reason is kept with the device and sent with each of its pages.
+      // Cut, because the reason is stored with the device and sent with each of its pages.
       rejections.append(reason.map { .init(code: WireField.code.cut($0.code), detail: WireField.detail.cut($0.detail)) })
     }
     return rejections
@@ -84,13 +88,15 @@ extension SyncResponder {
   ) async throws(SyncProblem) -> Response {
     var (page, answer) = try await page(question, in: scope, by: identity, request)
     if page.isEmpty, question.wait > 0 {
+      // Only a request that waits takes a seat.
       let seat = try seats.take(for: share(of: identity).identity)
+      // The last reference gives the seat back, so the object must live until the end of the wait.
       defer { withExtendedLifetime(seat) {} }
-      // The signs are begun before the page is asked for again, so that no commit falls between the two.
+      // Subscribed before the page is read again, so that no commit falls between the two.
       let signs = hub.signs(of: scope)
       defer { signs.end() }
-      // Of another process's commit, streams may not know yet. What the page says is no less than what was asked for, which may be any
-      // number.
+      // Streams may have no event yet of a commit by another process. The page's own head is no substitute, since it is at least the number
+      // that the client asked for.
       hub.publish(page.newest, of: scope)
       (page, answer) = try await self.page(question, in: scope, by: identity, request)
       if page.isEmpty {
@@ -99,17 +105,20 @@ extension SyncResponder {
       }
     }
     metrics.note(recordsRead: page.count)
+    // After a wait, the last page is the one that the device gets.
     sightings.note(question, app: app, page.reading, in: scope, by: identity.name, now: store.now())
     return answer
   }
 
-  /// Returns a page in the form in which it is sent: of what is large and in the making, only so much is there at once.
+  /// Returns a page as the response that is sent, after waiting for turns that limit how many pages are in memory.
   private func page(
     _ question: SyncChangesRequest, in scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> (page: PageSummary, answer: Response) {
     let share = share(of: identity)
     return try await pages.take(share.identity) { () async throws(SyncProblem) in
+      // The turn for reading ends before a large page waits for a thread, so that other pages are read meanwhile.
       let found = try await readings.take(share.identity) { () async throws(SyncProblem) in
+        // Checked after the wait for a turn, just before the page takes memory.
         if share.isSpent { throw .unavailable(retryAfter: 5) }
         return try await store.page(question, in: scope, by: identity.name)
       }
@@ -117,18 +126,19 @@ extension SyncResponder {
       let summary = PageSummary(
         head: page.head, reading: PageReading(history: page.history, until: page.until), newest: newest, count: page.changes.count,
         isEmpty: page.changes.isEmpty && !page.more)
+      // 256 bytes stand for the other members of a record.
       let size = page.changes.reduce(0) { $0 + ($1.value?.count ?? 0) + 256 }
       if size <= LargeWork.mostInPlace { return (summary, Answer.success(page.json, to: request)) }
       return (summary, await bounds.large.run(share.identity) { Answer.success(page.json, to: request) })
     }
   }
 
-  /// Waits until there is a commit behind another, or the time is over.
+  /// Waits until a commit above `head` is announced, or the time has passed.
   private static func wait(for signs: AsyncStream<HeadSign>, behind head: Int, seconds: Int) async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { for await case .head(let newer) in signs where newer > head { return } }
       group.addTask {
-        // Ends early when the first task has seen a commit, which is no failure.
+        // Cancelled when the first task has got a commit, which is no failure.
         do { try await Task.sleep(for: .seconds(seconds)) } catch { return }
       }
       await group.next()
@@ -136,16 +146,17 @@ extension SyncResponder {
     }
   }
 
-  /// Returns the scopes of an identity: those that there are, or those that it names, also without any commit.
+  /// Returns the named scopes, also those without commits, or all existing scopes that the identity may use.
   func scopes(of identity: Identity, named names: [String], _ request: Request) async throws(SyncProblem) -> Response {
     for name in names { try WireField.scope.check(name) }
     let names = names.isEmpty ? try await grantedScopes(of: identity) : names
     let (history, heads) = try await store.headsByBytes(of: names)
+    // By bytes, since two spellings of one Unicode text are two scopes.
     let scopes = Set(names.map { Array($0.utf8) }).sorted { $0.lexicographicallyPrecedes($1) }.map { bytes in
       let name = String(decoding: bytes, as: UTF8.self)
       let access = identity.access(to: name)
       let mayRead = access.contains(.read)
-      // Commits show when others write, which is for those who may read.
+      // The newest commit shows when others write, so only a reader gets it.
       return SyncScope(name: name, mayRead: mayRead, mayWrite: access.contains(.write), head: mayRead ? heads[bytes] ?? 0 : 0)
     }
     return Answer.success(SyncScopes(history: history, scopes: scopes).json, to: request)
@@ -155,6 +166,7 @@ extension SyncResponder {
     var names: [String] = []
     do throws(StoreError) {
       for grant in identity.grants {
+        // The scope that equals the pattern comes first among those that begin with it.
         let isOne = grant.prefix == nil
         let summaries = try await store.scopes(prefix: grant.prefix ?? grant.pattern, limit: isOne ? 1 : 1_000)
         names += summaries.map(\.scope).filter(grant.covers)
@@ -167,11 +179,13 @@ extension SyncResponder {
   }
 }
 
-/// The numbers of a page that is in its sent form already.
+/// Numbers of a page whose response is made already.
 private struct PageSummary: Sendable {
   var head: Int
   var reading: PageReading
-  /// The newest commit of the scope, which is below the head for whoever asks behind it.
+  /// Newest commit of the scope.
+  ///
+  /// It is below `head` if the client asked for changes after a higher number.
   var newest: Int
   var count: Int
   var isEmpty: Bool

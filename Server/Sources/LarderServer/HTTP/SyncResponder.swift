@@ -5,7 +5,7 @@ internal import Hummingbird
 @_spi(Wire) internal import LarderSync
 internal import Logging
 
-/// The answers to all requests.
+/// Responder for all routes of the sync server.
 struct SyncResponder: HTTPResponder {
   typealias Context = ConnectionContext
 
@@ -21,41 +21,48 @@ struct SyncResponder: HTTPResponder {
   let drain: Drain
   let metrics: ServerMetrics
   let logger: Logger
-  /// The turns of pages that are read from the store.
+  /// Turns for reading pages from the store: 8 in all, 4 for one identity.
   let readings = Turns(8, each: 4)
-  /// The turns of pages from their reading to their answer: each may be some megabytes, and large ones wait for threads in between.
+  /// Turns for pages from their reading to their answer: 64 in all, 4 for one identity.
+  ///
+  /// A page may have some megabytes, and large ones wait for a thread in between.
   let pages = Turns(64, each: 4)
 
   func respond(to request: Request, context: ConnectionContext) async throws -> Response {
     let start = ContinuousClock.now
-    // The request before it on the connection was perhaps somebody else's.
+    // The previous request on the connection may have been another identity's.
     context.count(for: bounds.budget.share(of: nil))
     let route = Route(path: Self.path(of: request))
     var response: Response
     do throws(SyncProblem) { response = try await answer(request, route, context) } catch {
       response = Answer.problem(error, at: route?.known)
     }
-    // HEAD is not taken anywhere, and what answers it has no body.
+    // No route accepts HEAD, and its refusal must have no body (RFC 9110, 9.3.2).
     if request.method == .head { response = response.createHeadResponse() }
+    // RFC 9112, 9.6: the last response on a connection should say so.
     if request.headers[.connection] == "close" { response.headers[.connection] = "close" }
     let elapsed = (ContinuousClock.now - start).components
     let seconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
+    // Other methods are not recorded, because a client could invent any number of them.
     let method = route.flatMap { $0.method == request.method ? request.method.rawValue : nil }
     AnswerLog(metrics: metrics.requests, logger: logger).note(route?.known, method: method, status: response.status.code, seconds: seconds)
     return response
   }
 
-  /// The path as it was sent, without what stands behind `?`.
+  /// Returns the path as it was sent, without its query.
   private static func path(of request: Request) -> String { String((request.head.path ?? "/").prefix { $0 != "?" }) }
 
   private func answer(_ request: Request, _ route: Route?, _ context: ConnectionContext) async throws(SyncProblem) -> Response {
     guard let route else { throw KnownPath.nothing }
     guard request.method == route.method else { throw route.known.wrongMethod }
+    // Parsed for every route, so that a malformed query is refused everywhere.
     let query = try RequestQuery(of: request)
     switch route {
     case .health: return Answer.success(Data("ok\n".utf8), type: "text/plain", to: request)
     case .readiness:
+      // A load balancer that reads this sends its requests elsewhere before the server ends.
       if drain.hasBegun { throw .unavailable(retryAfter: 5) }
+      // A query of any scope shows that the database answers.
       _ = try await store.heads(of: ["-"])
       return Answer.success(Data("ready\n".utf8), type: "text/plain", to: request)
     case .metrics:
@@ -67,6 +74,7 @@ struct SyncResponder: HTTPResponder {
       return try await scopes(of: try await identity(of: request, context), named: try query.texts("names"), request)
     case .push(let scope):
       let identity = try await identity(of: request, context)
+      // Before the body is read, so that a refused client with `Expect: 100-continue` does not send it.
       try check(identity, scope, .write)
       return try await push(request, to: scope, by: identity)
     case .changes(let scope):
@@ -85,10 +93,11 @@ struct SyncResponder: HTTPResponder {
   private func token(of request: Request) -> String? {
     guard let header = request.headers[.authorization] else { return nil }
     let words = header.split(separator: " ")
+    // RFC 9110, 11.1: the name of a scheme is case-insensitive.
     return words.count == 2 && words[0].lowercased() == "bearer" ? String(words[1]) : nil
   }
 
-  /// Returns who asks, whose request is counted, before anything is read for it.
+  /// Returns the identity of a request, and counts the request before its body is read.
   private func identity(of request: Request, _ context: ConnectionContext) async throws(SyncProblem) -> Identity {
     let identity: Identity
     if authorizer is NoAuthorizer {
@@ -102,10 +111,13 @@ struct SyncResponder: HTTPResponder {
     return identity
   }
 
-  /// Returns what an identity may hold; where everybody is the same one, all that there is.
+  /// Returns the byte share of an identity.
+  ///
+  /// On a server without tokens, the whole budget is everybody's.
   func share(of identity: Identity) -> ByteShare { bounds.budget.share(of: authorizer is NoAuthorizer ? nil : identity.name) }
 
   private func check(_ identity: Identity, _ scope: String, _ access: ScopeAccess) throws(SyncProblem) {
+    // Checked before the rights, since a pattern such as `*` also matches names that are out of bounds.
     try WireField.scope.check(scope)
     guard identity.access(to: scope).contains(access) else { throw .forbidden }
   }

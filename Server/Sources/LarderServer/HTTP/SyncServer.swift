@@ -5,16 +5,20 @@ public import LarderSync
 public import Logging
 public import ServiceLifecycle
 
-/// A rule of an app for single records: returns why one is refused for good, or `nil`.
+/// Rule of an app that refuses single records for good.
+///
+/// Pass one to ``SyncServer``. If the rule refuses a record, its whole group is refused.
 public struct RecordValidator: Sendable {
-  /// The rule.
+  /// Closure that returns the reason to refuse a record, or `nil` to accept it.
   public let validate: @Sendable (Identity, String, PushedRecord) async -> SyncRejectionReason?
 
-  /// Makes a rule; it gets the identity, the scope and the record.
+  /// Creates a rule from a closure that gets the identity, the scope and the record.
   public init(_ validate: @escaping @Sendable (Identity, String, PushedRecord) async -> SyncRejectionReason?) { self.validate = validate }
 }
 
-/// A server of sync over HTTP, as a service.
+/// Sync server over HTTP, as a service.
+///
+/// Run it in a `ServiceGroup`, and close the store after that.
 public struct SyncServer: Service {
   private let store: SQLSyncStore
   private let options: ServerOptions
@@ -26,13 +30,13 @@ public struct SyncServer: Service {
   private let watch: Duration
   private let beat: Duration
 
-  /// Makes a server.
+  /// Creates a server.
   ///
   /// - Parameters:
-  ///   - tls: The certificate for HTTP over TLS; without it, a proxy in front has one.
-  ///   - watch: The time between two looks for commits of other processes.
-  ///   - beat: The time between two signs of life of a stream.
-  ///   - onReady: Is called with the port when the server takes requests.
+  ///   - tls: The certificate for HTTP over TLS. Leave it out if a proxy in front ends TLS.
+  ///   - watch: The time between two queries for commits of other processes.
+  ///   - beat: The time between two heartbeats of an event stream.
+  ///   - onReady: Called with the port when the server accepts requests.
   public init(
     store: SQLSyncStore, authorizer: any Authorizer, validator: RecordValidator? = nil, options: ServerOptions = ServerOptions(),
     tls: TLSFiles? = nil, watch: Duration = .seconds(1), beat: Duration = .seconds(15), logger: Logger,
@@ -42,7 +46,9 @@ public struct SyncServer: Service {
     (self.tls, self.watch, self.beat, self.logger, self.onReady) = (tls, watch, beat, logger, onReady)
   }
 
-  /// Answers requests until the shutdown of its service group; the store stays open.
+  /// Answers requests until its service group shuts down.
+  ///
+  /// The store stays open.
   public func run() async throws {
     let hub = HeadHub(pause: .milliseconds(options.coalescingMilliseconds))
     let bounds = ServerBounds(options.bounds)
@@ -59,13 +65,15 @@ public struct SyncServer: Service {
     let server = BoundedServer(
       name: "larder-server", host: options.host, port: options.port, channels: channels, logger: logger, responder: responder,
       onReady: onReady)
+    // The service group logs each step of a shutdown, which only matters from warnings on.
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     var configuration = ServiceGroupConfiguration(
-      // The last service ends first: the server says that it is not ready, streams end, and then it waits only for requests that end by
-      // themselves. What was seen until then is stored at the end.
+      // The last service ends first: readiness is refused, streams end, and then the server waits only for requests that end by themselves.
+      // The sightings until then are stored at the end.
       services: [service(of: sightings)] + renewals + [server, HeadWatch(hub: hub, store: store, interval: watch, beat: beat), drain],
       logger: quiet)
+    // After that, the group cancels the requests that have not ended.
     configuration.maximumGracefulShutdownDuration = .seconds(options.drainSeconds + options.shutdownSeconds)
     try await ServiceGroup(configuration: configuration).run()
   }

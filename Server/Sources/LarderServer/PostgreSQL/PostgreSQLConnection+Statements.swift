@@ -2,10 +2,12 @@ internal import CPostgreSQL
 internal import Foundation
 
 extension PostgreSQLConnection {
+  /// Type numbers of int8, int2 and int4 in `pg_type`.
   private static let integers: Set<Oid> = [20, 21, 23]
 
   func execute(_ sql: String, _ parameters: [SQLValue], row: (SQLRow) throws(StoreError) -> Bool) throws(StoreError) {
     let types = parameters.map(Self.type)
+    // Behind a pooler, the session that runs the next statement may lack a prepared one.
     let name = options.usesPooler ? nil : try prepare(sql, types)
     let sent = try Self.withPointers(to: parameters) { pointers in
       if let name {
@@ -15,12 +17,12 @@ extension PostgreSQLConnection {
       }
     }
     try note(sent)
-    // Rows are handed out as they come, so that none but the present one is held.
+    // Otherwise libpq would hold all rows of the result in memory.
     PQsetSingleRowMode(connection)
     try receive(row: row)
   }
 
-  /// Executes statements without parameters in one round trip, and returns what the last one says that it was.
+  /// Executes statements without parameters in one round trip, and returns the command tag of the last one.
   @discardableResult func simple(_ sql: String) throws(StoreError) -> String {
     try note(PQsendQuery(connection, sql))
     return try receive { (_) throws(StoreError) in true }
@@ -32,9 +34,12 @@ extension PostgreSQLConnection {
     throw PostgreSQLFailure.lost(connection)
   }
 
-  /// Takes all results of a statement; rows that nobody wants any more are dropped, which is why statements for pages have a LIMIT.
+  /// Reads all results of a statement, and returns the command tag of the last one.
+  ///
+  /// Rows after the closure has returned false are dropped, which is why statements for pages have a LIMIT.
   @discardableResult private func receive(row: (SQLRow) throws(StoreError) -> Bool) throws(StoreError) -> String {
     var (failure, wantsRows, tag, results): (StoreError?, Bool, String, Int) = (nil, true, "", 0)
+    // Read to the end even after a failure: libpq accepts no other statement before.
     while true {
       try wait(hadResult: results > 0)
       guard let result = PQgetResult(connection) else { break }
@@ -49,7 +54,7 @@ extension PostgreSQLConnection {
       default:
         let found = PostgreSQLFailure.of(result, connection, isFirst: results == 1)
         if found.endsConnection { isBroken = true }
-        // The last words of a connection that ends are two results; the first tells why.
+        // A session that ends sends two results, the first of which says why.
         failure = failure ?? found
       }
     }
@@ -57,13 +62,16 @@ extension PostgreSQLConnection {
     return tag
   }
 
-  /// Blocks until a result can be taken, but not for ever: a server that is stopped confirms bytes and answers nothing.
+  /// Blocks until a result can be read, but at most 5 seconds longer than a statement may take.
+  ///
+  /// A server process that is stopped confirms bytes and answers nothing, which no timeout of TCP notices.
   private func wait(hadResult: Bool) throws(StoreError) {
     let end = ContinuousClock.now + .seconds(options.statementSeconds + 5)
     while PQisBusy(connection) != 0 {
       let left = (end - .now) / .milliseconds(1)
       var descriptor = pollfd(fd: PQsocket(connection), events: Int16(POLLIN), revents: 0)
       let found = left > 0 ? poll(&descriptor, 1, Int32(left.rounded(.up))) : 0
+      // A signal to the process says nothing about the connection.
       if found < 0, errno == EINTR { continue }
       guard found > 0 else {
         isBroken = true
@@ -78,7 +86,9 @@ extension PostgreSQLConnection {
 
   // MARK: Values
 
-  /// The type that a parameter has, so that an engine has nothing to guess; that of NULL follows from its place.
+  /// Returns the type of a parameter, so that the engine need not guess it.
+  ///
+  /// The type of NULL follows from its place.
   private static func type(_ value: SQLValue) -> Oid {
     switch value {
     case .null: 0
@@ -87,10 +97,10 @@ extension PostgreSQLConnection {
     }
   }
 
-  /// Returns the name of the prepared statement.
+  /// Returns the name of the prepared statement with a text, after preparing it if necessary.
   private func prepare(_ sql: String, _ types: [Oid]) throws(StoreError) -> String {
     if let name = prepared[sql] { return name }
-    // Only lists of many lengths make many statements; what is used often is soon there again.
+    // Only IN lists of many lengths make so many statements. Those in frequent use are soon prepared again.
     if prepared.count >= 100 {
       try simple("DEALLOCATE ALL")
       prepared = [:]
@@ -98,11 +108,14 @@ extension PostgreSQLConnection {
     let name = "larder\(prepared.count)"
     try note(PQsendPrepare(connection, name, text(of: sql), Int32(types.count), types))
     try receive { (_) throws(StoreError) in true }
+    // Only after the answer, since a statement that cannot be prepared has no name.
     prepared[sql] = name
     return name
   }
 
-  /// Returns a statement with `$1`, `$2`… in the places of `?`; no text within a statement has one.
+  /// Returns a statement with `$1`, `$2`… in the places of `?`.
+  ///
+  /// No literal within a statement contains a question mark.
   private func text(of sql: String) -> String {
     if let text = numbered[sql] { return text }
     var (text, number) = ("", 0)
@@ -114,12 +127,13 @@ extension PostgreSQLConnection {
         text.append(character)
       }
     }
+    // IN lists of many lengths make many texts, so the number of remembered ones is bounded.
     if numbered.count >= 200 { numbered = [:] }
     numbered[sql] = text
     return text
   }
 
-  /// Lends the parameters as texts that end with a zero.
+  /// Calls `body` with the parameters as texts that end with a zero byte.
   private static func withPointers(
     to parameters: [SQLValue], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Int32
   ) throws(StoreError) -> Int32 {
@@ -134,11 +148,12 @@ extension PostgreSQLConnection {
       case .text(let text): bytes.append(contentsOf: text.utf8)
       case .utf8(let data): bytes.append(contentsOf: data)
       }
-      // It would end the text before its end; names are checked before, and JSON has it escaped.
+      // A zero byte would cut the text. Names are checked earlier, and JSON escapes the character.
       guard !bytes[start...].contains(0) else { throw .database(code: "22021", message: "a text has U+0000") }
       starts.append(start)
       bytes.append(0)
     }
+    // Pointers are made after the last append, which may move the bytes.
     return bytes.withUnsafeBytes { bytes in
       let pointers = starts.map { start in start.flatMap { bytes.baseAddress?.advanced(by: $0).assumingMemoryBound(to: CChar.self) } }
       return pointers.withUnsafeBufferPointer { body($0.baseAddress) }

@@ -3,7 +3,7 @@ internal import Foundation
 internal import Logging
 internal import Synchronization
 
-/// The thread that waits for what other processes tell, on a connection that it makes again when it is lost.
+/// Thread that receives the announcements of other processes (LISTEN), on a connection that it opens again when it is lost.
 final class PostgreSQLListener: Sendable {
   private struct State: Sendable {
     var isRunning = false
@@ -39,7 +39,9 @@ final class PostgreSQLListener: Sendable {
     bell.ring()
   }
 
-  /// Blocks until the thread has ended; one that is connecting ends by itself, with the time for that.
+  /// Blocks until the thread has ended, but for 2 seconds at most.
+  ///
+  /// A thread that is connecting ends by itself, later.
   func wait() { _ = ended.wait(timeout: .now() + 2) }
 
   private func work(_ heard: @Sendable (Int, String) -> Void) {
@@ -53,16 +55,18 @@ final class PostgreSQLListener: Sendable {
       } catch {
         failures += 1
         logger.warning("listening for commits of other servers failed; looking for them goes on", metadata: ["error": "\(error)"])
+        // An engine without LISTEN leaves only the query for new commits once a second.
         if error.isUnknownToEngine { return }
-        // Servers that have lost one database do not come back to it all at once.
+        // Random, so that the servers that have lost one database do not all come back to it at once.
         if bell.rings(within: .random(in: 0.1...min(10, 0.5 * Double(1 << min(failures, 5))))) { return }
       }
     }
   }
 
-  /// Hands out signs until the connection is lost, which throws, or the bell rings, which returns true.
+  /// Passes announcements on until the connection is lost, which throws, or the bell rings, which returns true.
   private func listen(_ connection: PostgreSQLConnection, _ heard: (Int, String) -> Void) throws(StoreError) -> Bool {
     while true {
+      // Before the wait, because `poll` does not see the announcements that libpq has read already.
       while let sign = PQnotifies(connection.connection) {
         defer { PQfreemem(sign) }
         if let text = sign.pointee.extra, let (head, scope) = PostgreSQLPokes.sign(String(cString: text)) { heard(head, scope) }
@@ -73,13 +77,13 @@ final class PostgreSQLListener: Sendable {
   }
 }
 
-/// A bell that wakes a thread which waits for a descriptor.
+/// Pipe that wakes a thread which waits for a descriptor.
 private final class Bell: Sendable {
   private let ends: (read: Int32, write: Int32)
 
   init() {
     var descriptors: [Int32] = [-1, -1]
-    // Without descriptors the bell is mute, and the thread ends with the process.
+    // Without free descriptors the bell cannot ring, and the thread ends with the process.
     ends = pipe(&descriptors) == 0 ? (descriptors[0], descriptors[1]) : (-1, -1)
   }
 
@@ -92,10 +96,10 @@ private final class Bell: Sendable {
     if ends.write >= 0 { _ = write(ends.write, &byte, 1) }
   }
 
-  /// Blocks until the bell rings, or a time in seconds is over; returns whether it rang.
+  /// Blocks until the bell rings or a time in seconds has passed, and returns whether it rang.
   func rings(within seconds: Double) -> Bool { wait(-1, Int32(seconds * 1_000)) }
 
-  /// Blocks until the bell rings, or there is something to read; returns whether it rang.
+  /// Blocks until the bell rings or a descriptor can be read, and returns whether it rang.
   func rings(orReadable descriptor: Int32) -> Bool { wait(descriptor, -1) }
 
   private func wait(_ descriptor: Int32, _ milliseconds: Int32) -> Bool {

@@ -1,39 +1,49 @@
-// PostgreSQL/ is the seam over libpq, and the signs between server processes. Invariant: neither an error nor a log holds a value, a key
-// or a password. Called by the store's workers.
+// PostgreSQL/ implements SQLConnection over libpq, and the announcements between server processes. Invariant: neither an error nor a log
+// holds a value, a key or a password. Called by the store's workers.
 
-/// The way in which a server uses PostgreSQL, or an engine that speaks its protocol.
+/// Options for a server on PostgreSQL, or on an engine that speaks its protocol.
+///
+/// Create the defaults, change them if you have a pooler or standbys, and pass them to `SQLSyncStore.open`.
 public struct PostgreSQLOptions: Sendable, Hashable {
-  /// The way in which processes tell each other about commits; looking at the database once a second goes on beside it.
+  /// Way in which server processes announce commits to each other.
+  ///
+  /// Each process also queries the newest commits once a second, with every choice.
   public enum Listening: Sendable, Hashable {
-    /// Over connections to the store itself; with a pooler, not at all.
+    /// Announces over connections to the address of the store, and with a pooler not at all.
     case store
-    /// Over direct connections, past a pooler.
+    /// Announces over direct connections to this address, past a pooler.
     case at(String)
-    /// Not at all.
+    /// Announces nothing.
     case off
   }
 
-  /// The number of connections for pushes.
+  /// Number of connections for pushes.
   public var writers = 8
-  /// The number of connections for pages.
+  /// Number of connections for pages of changes.
   public var readers = 4
-  /// Whether there is a pooler in transaction mode in between, such as pgbouncer: nothing lives longer than a transaction then.
+  /// Whether a pooler in transaction mode, such as pgbouncer, is in between.
+  ///
+  /// No setting or statement outlives a transaction then.
   public var usesPooler = false
-  /// Whether a promoted standby has all commits, since one was synchronous: the history stays the same then.
+  /// Whether a promoted standby has all commits, because replication was synchronous.
+  ///
+  /// The history stays the same then.
   public var trustsFailover = false
-  /// The way in which processes tell each other about commits.
+  /// Way in which server processes announce commits to each other.
   public var listening = Listening.store
-  /// The time in seconds within which a connection must be there, for each host.
+  /// Time in seconds within which a connection must be made, for each host.
   public var connectSeconds = 10
-  /// The time in seconds within which a statement must end.
+  /// Time in seconds within which a statement must end.
   public var statementSeconds = 30
-  /// The time in seconds that a statement waits for a lock; longer than ``idleSeconds``, after which a lost session gives its locks up.
+  /// Time in seconds that a statement waits for a lock.
+  ///
+  /// Keep it longer than ``idleSeconds``, after which a lost session gives up its locks.
   public var lockSeconds = 15
-  /// The time in seconds after which the database ends a transaction in which nothing happens: that of a process that is gone.
+  /// Time in seconds after which the database ends a transaction without statements, such as that of a process that is gone.
   public var idleSeconds = 10
-  /// The time in seconds after which a connection is given up whose bytes the other side does not confirm.
+  /// Time in seconds after which a connection is given up if the other side confirms no bytes.
   public var networkSeconds = 15
 
-  /// Makes the defaults.
+  /// Creates the default options.
   public init() {}
 }

@@ -1,8 +1,8 @@
 internal import Logging
 
-/// The signs between server processes over NOTIFY and LISTEN, on direct connections.
+/// Announcements of commits between server processes over NOTIFY and LISTEN, on direct connections.
 final class PostgreSQLPokes: HeadPokes {
-  /// The name under which processes tell each other.
+  /// Name of the channel of NOTIFY.
   static let channel = "larder"
 
   private let teller: PostgreSQLTeller
@@ -10,6 +10,7 @@ final class PostgreSQLPokes: HeadPokes {
 
   init(_ address: PostgreSQLAddress, _ options: PostgreSQLOptions, logger: Logger) {
     var direct = options
+    // These connections read no data, so they need no timeline.
     (direct.usesPooler, direct.trustsFailover) = (false, true)
     let place = PostgreSQLOpening(address: address, options: direct)
     (teller, listener) = (PostgreSQLTeller(place, logger), PostgreSQLListener(place, logger))
@@ -20,22 +21,24 @@ final class PostgreSQLPokes: HeadPokes {
   func stopListening() { listener.stop() }
 
   func close() {
+    // Stopped first, so that the listener ends while this waits for the teller.
     listener.stop()
     teller.close()
     listener.wait()
   }
 
-  /// Returns the text of a sign.
+  /// Returns the payload of an announcement.
   static func text(_ head: Int, of scope: String) -> String { "\(scope):\(head)" }
 
-  /// Returns what a sign says; `nil` for a text of somebody else.
+  /// Parses the payload of an announcement, and returns `nil` for one of another program.
   static func sign(_ text: String) -> (head: Int, scope: String)? {
+    // The last colon, because the name of a scope may contain others.
     guard let colon = text.lastIndex(of: ":"), let head = Int(text[text.index(after: colon)...]) else { return nil }
     return (head, String(text[..<colon]))
   }
 }
 
-/// The address and the options of a connection.
+/// Address and options of a connection.
 struct PostgreSQLOpening: Sendable {
   let address: PostgreSQLAddress
   let options: PostgreSQLOptions
@@ -44,7 +47,7 @@ struct PostgreSQLOpening: Sendable {
 }
 
 extension StoreError {
-  /// Whether the engine does not know the words: those of another make have no NOTIFY and no LISTEN.
+  /// Whether the engine lacks NOTIFY and LISTEN, as engines other than PostgreSQL may.
   var isUnknownToEngine: Bool {
     guard case .database(let code, _) = self else { return false }
     return code.hasPrefix("42") || code == "0A000"

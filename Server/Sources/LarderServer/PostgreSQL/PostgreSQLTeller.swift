@@ -2,9 +2,9 @@ internal import Foundation
 internal import Logging
 internal import Synchronization
 
-/// The thread that tells other processes about commits.
+/// Thread that announces commits to other processes (NOTIFY).
 ///
-/// A NOTIFY takes a lock of the whole database until its transaction has ended: within those of pushes it would let them commit one after
+/// NOTIFY takes a lock of the whole database until its transaction has ended. Within pushes, it would make their commits wait for one
 /// another.
 final class PostgreSQLTeller: Sendable {
   private struct State: Sendable {
@@ -12,9 +12,9 @@ final class PostgreSQLTeller: Sendable {
     var isClosed = false
   }
 
-  /// The time in seconds within which commits become one sign.
+  /// Time in seconds within which commits are gathered into one announcement.
   private static let gathering = 0.02
-  /// The number of signs in a statement.
+  /// Maximum number of announcements in one statement.
   private static let most = 64
 
   private let state = Mutex(State())
@@ -38,14 +38,16 @@ final class PostgreSQLTeller: Sendable {
     let isFirst = state.withLock { state in
       if state.isClosed { return false }
       let isFirst = state.heads.isEmpty
+      // Commits can be announced in the wrong order, and only the newest counts.
       state.heads[scope] = max(state.heads[scope] ?? 0, head)
       return isFirst
     }
     if isFirst { arrived.signal() }
   }
 
-  /// Takes no more commits, and blocks until the thread has ended, but not for long: one that waits for a database that hangs ends by
-  /// itself, with the time for a statement.
+  /// Accepts no more commits, and blocks until the thread has ended, but for 2 seconds at most.
+  ///
+  /// A thread that waits for a hanging database ends by itself, after the time for a statement.
   func close() {
     state.withLock { $0.isClosed = true }
     arrived.signal()
@@ -62,11 +64,12 @@ final class PostgreSQLTeller: Sendable {
         return (state.heads, state.isClosed)
       }
       do throws(StoreError) {
-        // Nobody waits for a new connection at the end: who looks at the database finds the commits.
+        // At the end, no new connection is made, because other servers find the commits by their own query.
         if !heads.isEmpty, !isClosed || connection?.isUsable == true { try send(heads, &connection) }
       } catch {
         logger.warning("other servers were not told about commits, and find them when they look", metadata: ["error": "\(error)"])
         connection = nil
+        // An engine without NOTIFY leaves this thread without work.
         if error.isUnknownToEngine { state.withLock { $0.isClosed = true } }
       }
       if state.withLock({ $0.isClosed }) { return }
@@ -79,7 +82,7 @@ final class PostgreSQLTeller: Sendable {
       open = connection
     } else {
       open = try opening.connect()
-      // A sign that is lost in a crash costs nothing, a sync of the disk does.
+      // An announcement that a crash loses costs nothing, and a sync of the disk would.
       try open.simple("SET synchronous_commit = off")
       connection = open
     }

@@ -1,16 +1,18 @@
-/// A transaction's purpose.
+/// Kind of a transaction.
 public enum SQLTransaction: Sendable {
-  /// To read one snapshot.
+  /// A transaction that reads one snapshot.
   case read
-  /// To write; on databases with one writer it waits for the others.
+  /// A transaction that writes. On a database with one writer, it waits for the others.
   case write
 }
 
-/// A connection to a database, whose calls block; it stays on the thread that made it.
+/// Connection to a database, whose calls block.
+///
+/// Use it only on the thread that opened it.
 public protocol SQLConnection: AnyObject {
-  /// The words in which databases differ.
+  /// Parts of SQL statements that differ between databases.
   var dialect: SQLDialect { get }
-  /// Executes a statement, and hands out its rows until the closure returns false.
+  /// Executes a statement, and passes its rows to the closure until that returns false.
   ///
   /// - Throws: `.database`.
   func execute(_ sql: String, _ parameters: [SQLValue], row: (SQLRow) throws(StoreError) -> Bool) throws(StoreError)
@@ -18,21 +20,23 @@ public protocol SQLConnection: AnyObject {
   ///
   /// - Throws: `.database`.
   func begin(_ transaction: SQLTransaction) throws(StoreError)
-  /// Makes the transaction durable.
+  /// Commits the transaction durably.
   ///
-  /// - Throws: `.database`; whether it is durable is unknown then.
+  /// - Throws: `.database`. It is unknown then whether the transaction is durable.
   func commit() throws(StoreError)
-  /// Ends the transaction without its writes; a connection that cannot is not used any more.
+  /// Rolls the transaction back. A connection that fails to do so becomes unusable.
   func rollBack()
   /// Whether the connection can still be used.
   var isUsable: Bool { get }
-  /// The name of the line of commits that the database goes on with; another one after a copy of it has taken over, which may lack some.
-  var timeline: String? { get }
-  /// Writes a copy of the database, as it is now, to a file that does not exist.
+  /// Name of the timeline of commits that the database goes on with, or `nil` if it has none.
   ///
-  /// - Throws: `.database`, `.unusable` where the database has tools of its own for that.
+  /// The name changes when a copy of the database takes over, which may lack some commits.
+  var timeline: String? { get }
+  /// Writes a copy of the database, as it is now, to a file that does not exist yet.
+  ///
+  /// - Throws: `.database`, `.unusable` if the file exists, or if the database has backup tools of its own.
   func copy(to path: String) throws(StoreError)
-  /// Returns what the database finds wrong with its own files; nothing for most.
+  /// Returns the damage that the database finds in its own files. A database without such a check returns nothing.
   ///
   /// - Throws: `.database`.
   func check() throws(StoreError) -> [String]
@@ -42,39 +46,40 @@ public protocol SQLConnection: AnyObject {
   func risks() throws(StoreError) -> [String]
 }
 
-/// The words in which databases differ.
+/// Parts of SQL statements that differ between databases.
 public struct SQLDialect: Sendable {
-  /// The type of a text that is a key, which is compared byte by byte.
+  /// Type of a text column that is part of a key and compared byte by byte.
   public var key: String
-  /// The end of a SELECT that locks its rows until the end of the transaction.
+  /// End of a SELECT that locks its rows until the end of the transaction.
   public var forUpdate: String
 
-  /// Makes a dialect.
+  /// Creates a dialect.
   public init(key: String, forUpdate: String) { (self.key, self.forUpdate) = (key, forUpdate) }
 }
 
 extension SQLConnection {
-  /// No timeline: for databases that no copy takes over from.
+  /// `nil`, for databases without copies that take over.
   public var timeline: String? { nil }
-  /// No risks: for databases whose settings are made by the connection.
+  /// No risks, for databases whose settings are made by the connection.
   public func risks() throws(StoreError) -> [String] { [] }
 
-  /// Executes a statement that has no rows.
+  /// Executes a statement without result rows.
   func execute(_ sql: String, _ parameters: [SQLValue] = []) throws(StoreError) {
     try execute(sql, parameters) { (_) throws(StoreError) in true }
   }
 
-  /// Returns the first row of an answer.
+  /// Returns the first row of a statement's result, or `nil` if it has none.
   func row(_ sql: String, _ parameters: [SQLValue] = []) throws(StoreError) -> SQLRow? {
     var found: SQLRow?
     try execute(sql, parameters) { (row) throws(StoreError) in
+      // The closure returns false to skip the other rows.
       found = row
       return false
     }
     return found
   }
 
-  /// Returns all rows of an answer.
+  /// Returns all rows of a statement's result.
   func rows(_ sql: String, _ parameters: [SQLValue] = []) throws(StoreError) -> [SQLRow] {
     var found: [SQLRow] = []
     try execute(sql, parameters) { (row) throws(StoreError) in

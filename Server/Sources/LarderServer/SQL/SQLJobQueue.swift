@@ -1,19 +1,21 @@
 internal import Foundation
 internal import Synchronization
 
-/// A piece of work: what runs within a transaction, and what is told when that has ended.
+/// Work for a thread: a body that runs within a transaction, and a callback that gets the outcome.
 struct SQLJob: Sendable {
-  /// The name of what it locks.
+  /// Name of the lock that the job takes, which is its scope.
   var key: String?
   let run: @Sendable (any SQLConnection) throws(StoreError) -> Void
   let finish: @Sendable (StoreError?) -> Void
 }
 
-/// The jobs that wait for a thread; of those with one key, only the first does.
+/// Queue of jobs that wait for a thread.
+///
+/// If it is keyed, only one job of each key is ready or runs.
 final class SQLJobQueue: Sendable {
   private struct State: Sendable {
     var ready: [SQLJob] = []
-    /// The keys of jobs that are ready or run, with the jobs behind them.
+    /// Keys of jobs that are ready or run, each with the jobs that wait behind them.
     var behind: [String: [SQLJob]] = [:]
     var connections = 0
     var isClosed = false
@@ -27,7 +29,7 @@ final class SQLJobQueue: Sendable {
 
   init(isKeyed: Bool) { self.isKeyed = isKeyed }
 
-  /// Adds a job, which is told at once where there will be no thread for it.
+  /// Adds a job, or fails it at once if the queue is closed.
   func add(_ job: SQLJob) {
     let (isClosed, isReady) = state.withLock { state -> (Bool, Bool) in
       if state.isClosed { return (true, false) }
@@ -41,11 +43,13 @@ final class SQLJobQueue: Sendable {
       state.ready.append(job)
       return (false, true)
     }
+    // Outside of the lock, because `finish` is code of the caller.
     if isClosed { return job.finish(Self.closed) }
+    // A job behind another one of its key gets its signal from `release`.
     if isReady { arrived.signal() }
   }
 
-  /// Returns the next jobs, and blocks until there are some; `nil` when there will be none.
+  /// Returns up to `most` jobs after blocking until there is one, or `nil` once the queue is closed and empty.
   func next(_ most: Int) -> [SQLJob]? {
     while true {
       arrived.wait()
@@ -57,20 +61,23 @@ final class SQLJobQueue: Sendable {
         }
         return state.isClosed && state.isEmpty ? .some(nil) : nil
       }
+      // Another thread has taken the job of this signal together with its own.
       guard let found else { continue }
-      // The other threads are to see the end, too.
+      // Passed on, so that each of the other threads ends, too.
       if found == nil { arrived.signal() }
       return found
     }
   }
 
-  /// Lets the next jobs of the keys run.
+  /// Makes the next job of each key ready, after the jobs before them have ended.
   func release(_ jobs: [SQLJob]) {
     if !isKeyed { return }
     for key in jobs.compactMap(\.key) {
       let wakes = state.withLock { state in
         guard let waiting = state.behind[key], let next = waiting.first else {
+          // No entry is kept for a key without jobs, since clients choose the names of scopes.
           state.behind[key] = nil
+          // The threads of a closed queue wake up once more, to see that it is empty.
           return state.isClosed
         }
         state.behind[key]?.removeFirst()
@@ -81,23 +88,24 @@ final class SQLJobQueue: Sendable {
     }
   }
 
-  /// Takes no more jobs, and fails those that wait: while a database hangs, each might take as long as a statement may.
+  /// Closes the queue and fails the jobs that wait, since each could take as long as a statement may while a database hangs.
   func close() {
     state.withLock { $0.isClosed = true }
     for job in takeAll() { job.finish(Self.closed) }
+    // One signal ends all threads, because each passes it on.
     arrived.signal()
   }
 
-  /// Whether there will be no more jobs.
+  /// Whether the queue is closed and accepts no more jobs.
   var isClosed: Bool { state.withLock { $0.isClosed } }
 
   private static let closed = StoreError.database(code: "closed", message: "the store is closed")
 
-  /// Returns all jobs that wait, which do not any more.
+  /// Removes and returns all waiting jobs.
   func takeAll() -> [SQLJob] {
     state.withLock { state in
       let jobs = state.ready + state.behind.values.joined()
-      // Keys of jobs that run stay taken until they have ended.
+      // Keys of running jobs stay reserved until these have ended.
       let waiting = Set(state.ready.compactMap(\.key))
       for key in state.behind.keys { if waiting.contains(key) { state.behind[key] = nil } else { state.behind[key] = [] } }
       state.ready = []
@@ -105,7 +113,7 @@ final class SQLJobQueue: Sendable {
     }
   }
 
-  /// Notes that a thread has a connection, or has none any more.
+  /// Counts a connection that a thread has made (1) or given up (-1).
   func note(connected change: Int) { state.withLock { $0.connections += change } }
 
   /// Whether any thread has a connection.

@@ -1,17 +1,21 @@
 internal import Foundation
 internal import Synchronization
 
-/// Threads with a connection each, on which all SQL runs: none of it blocks the threads of Swift's tasks.
+/// Threads with one connection each, on which all SQL runs, so that no database call blocks a thread of Swift's tasks.
 ///
-/// Writers that wait at once share a transaction, and so one sync of the disk, where the database has one writer only.
+/// Where the database has one writer, pushes that wait at the same time share a transaction and its sync of the disk (group commit).
 final class SQLWorkers: Sendable {
-  /// The way in which jobs run.
+  /// Rules by which jobs are batched, ordered and retried.
   struct Policy: Sendable {
-    /// The number of jobs that may share a transaction.
+    /// Maximum number of jobs in one transaction.
     var batch = 1
-    /// Whether jobs of one key run one after another, so that those which wait for one lock do not hold all connections.
+    /// Whether jobs of one key run one after another.
+    ///
+    /// Otherwise the jobs that wait for one lock could hold all connections.
     var isKeyed = false
-    /// The time within which a transaction is tried again that failed for a reason that may pass; none for never.
+    /// Time within which a transaction that failed for a transient reason runs again.
+    ///
+    /// Zero means never.
     var duration = Duration.zero
   }
 
@@ -21,7 +25,7 @@ final class SQLWorkers: Sendable {
   private let policy: Policy
   private let open: Opening
 
-  /// Makes a connection; in a type of its own, since closures are compared by nobody.
+  /// Factory of connections, in a type of its own because closures cannot be compared.
   struct Opening: Sendable {
     let connection: @Sendable () throws(StoreError) -> any SQLConnection
   }
@@ -30,6 +34,7 @@ final class SQLWorkers: Sendable {
     (self.transaction, self.policy, self.open) = (transaction, policy, open)
     queue = SQLJobQueue(isKeyed: policy.isKeyed)
     for number in 1...threads {
+      // Entered here and not by the thread, which may not have started when `close` waits.
       ended.enter()
       let thread = Thread { [self] in
         work()
@@ -41,10 +46,10 @@ final class SQLWorkers: Sendable {
     }
   }
 
-  /// Runs work within a transaction, and returns its result when that has ended.
+  /// Runs work within a transaction, and returns its result after the commit.
   ///
-  /// Nothing of the work stays when it throws. The work goes on when the task that waits for it is cancelled. It may run several times, of
-  /// which the last one counts.
+  /// If the work throws, none of its writes stay. It goes on when the task that waits for it is cancelled. It may run several times, and
+  /// the last run counts.
   func perform<Value: Sendable>(
     key: String? = nil, _ body: @escaping @Sendable (any SQLConnection) throws(StoreError) -> Value
   ) async throws(StoreError) -> Value {
@@ -73,10 +78,10 @@ final class SQLWorkers: Sendable {
     return try result.get()
   }
 
-  /// Takes no more work, and fails what waits for a thread.
+  /// Closes the queue, and fails the jobs that wait for a thread.
   func stop() { queue.close() }
 
-  /// Takes no more work, fails what waits for a thread, and blocks until what runs has ended, which is not tried again.
+  /// Closes the queue, fails the jobs that wait for a thread, and blocks until the running jobs have ended without a retry.
   func close() {
     stop()
     ended.wait()
@@ -86,18 +91,19 @@ final class SQLWorkers: Sendable {
     var connection: (any SQLConnection)?
     while let jobs = queue.next(policy.batch) {
       runWithRetries(jobs, &connection)
+      // Only now: the next job of the key would wait for the same lock and hold a connection meanwhile.
       queue.release(jobs)
     }
     if connection != nil { queue.note(connected: -1) }
   }
 
-  /// Runs jobs, and tries again where that may help, also when a connection was cut within COMMIT.
+  /// Runs jobs, and runs them again after a transient failure, also when the connection was cut within COMMIT.
   ///
-  /// Whether such a commit was made durable is decided by what is stored, without any function of the database. The new transaction locks
-  /// the head first, as the old one did, so that it waits until the old one has ended, however late the database learns that its client
-  /// is gone: `idle_in_transaction_session_timeout` ends one that waits for a COMMIT which never comes, and `tcp_user_timeout` ends the
-  /// wait here for an answer which never comes. Then the row of the device either has the number and the token of this push, and its
-  /// outcomes are the answer, or it has not, and the push takes effect now. Other work is made so that it may run twice.
+  /// The stored rows decide whether such a commit is durable, without any function of the database. The new transaction locks the head of
+  /// the scope first, as the old one did. So it waits until the old one has ended, however late the database notices that its client is
+  /// gone: `idle_in_transaction_session_timeout` ends a session that waits for a COMMIT which never comes, and `tcp_user_timeout` ends the
+  /// wait here for an answer which never comes. If the row of the device then has the number and the token of this push, its outcomes are
+  /// the answer. Otherwise the push takes effect now. All other work must be safe to run twice.
   private func runWithRetries(_ jobs: [SQLJob], _ connection: inout (any SQLConnection)?) {
     let end = ContinuousClock.now + policy.duration
     var attempt = 0
@@ -109,25 +115,27 @@ final class SQLWorkers: Sendable {
         guard let error = run(jobs, on: open) else { return }
         failure = error
       } catch {
-        // What was not begun fails at once while there is no database; devices ask again.
+        // A job that has not begun fails at once while no connection can be made. Its device asks again.
         failure = error
         if attempt == 1 { return fail(jobs, error) }
       }
+      // A closed queue ends the retries, since the shutdown waits for this thread.
       guard failure.isTransient, .now < end, !queue.isClosed else { return fail(jobs, failure) }
-      // By chance, so that transactions that were in each other's way do not meet again.
+      // Random, so that transactions that were in each other's way do not meet again.
       Thread.sleep(forTimeInterval: .random(in: 0...min(0.25, 0.001 * Double(1 << min(attempt, 8)))))
     }
   }
 
   private func fail(_ jobs: [SQLJob], _ error: StoreError) {
     for job in jobs { job.finish(error) }
-    // Whoever waits would find the same, after having waited for it once more.
+    // While no connection can be made, the waiting jobs would fail in the same way, each after a wait of its own.
     if case .database("08001", _) = error, !queue.hasConnections { for job in queue.takeAll() { job.finish(error) } }
   }
 
   private func usable(_ connection: inout (any SQLConnection)?) throws(StoreError) -> any SQLConnection {
     if let connection, connection.isUsable { return connection }
     if connection != nil { queue.note(connected: -1) }
+    // Dropped before the new one is opened, which may throw.
     connection = nil
     let new = try open.connection()
     queue.note(connected: 1)
@@ -135,7 +143,9 @@ final class SQLWorkers: Sendable {
     return new
   }
 
-  /// Returns why jobs have failed, all of them; `nil` when each was told how it ended.
+  /// Runs jobs in one transaction.
+  ///
+  /// Returns the error if all of them failed, or `nil` if each has got its own outcome.
   private func run(_ jobs: [SQLJob], on connection: any SQLConnection) -> StoreError? {
     var errors: [StoreError?] = []
     do throws(StoreError) {
@@ -144,19 +154,22 @@ final class SQLWorkers: Sendable {
       try connection.commit()
     } catch {
       connection.rollBack()
-      // A job that was alone has its own reason; of several, none is known to be durable.
+      // For a single job this is its own error. Of several, none is known to be durable, so all of them have failed.
       return error
     }
+    // Only after the commit, since an outcome that is reported must be durable.
     for (job, error) in zip(jobs, errors) { job.finish(error) }
     return nil
   }
 
-  /// Returns why a job has failed, whose writes are undone then.
+  /// Runs one job of a transaction, and returns its error after undoing its writes.
   private func runOne(_ job: SQLJob, on connection: any SQLConnection, isAlone: Bool) throws(StoreError) -> StoreError? {
+    // The failure of a single job rolls back the whole transaction, which saves the two statements of a savepoint.
     if isAlone {
       try job.run(connection)
       return nil
     }
+    // A refused job must not undo the writes of the others in the transaction.
     try connection.execute("SAVEPOINT job")
     var failure: StoreError?
     do throws(StoreError) { try job.run(connection) } catch {
@@ -168,7 +181,7 @@ final class SQLWorkers: Sendable {
   }
 }
 
-/// The result of a job, on its way from the thread that ran it.
+/// Result of a job, on its way from the thread that ran it to the task that waits.
 private final class Outcome<Value: Sendable>: Sendable {
   private let held = Mutex<Result<Value, StoreError>?>(nil)
   var result: Result<Value, StoreError>? { held.withLock { $0 } }

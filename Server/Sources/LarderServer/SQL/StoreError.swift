@@ -1,35 +1,35 @@
 public import LarderSync
 
-/// A failure of the store.
+/// Error of the store.
 public enum StoreError: Error, Sendable, Hashable {
-  /// The answer to a device whose request the rules refuse.
+  /// The rules of sync refuse a request, and the problem is the answer to its device.
   case problem(SyncProblem)
-  /// The database failed: its code, and what it says; neither has values of records.
+  /// The database failed. Neither its code nor its message has values of records.
   case database(code: String, message: String)
-  /// The database cannot be used as it is.
+  /// The database cannot be used as it is, for example because it has newer tables.
   case unusable(ServerError)
 }
 
-/// A mistake in what a server was given: what was expected, what was found, and what to do.
+/// Mistake in the arguments or files of a server, as three parts: expected, found, and advice.
 public struct ServerError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The form that was expected.
+  /// Description of the expected state.
   public var expected: String
-  /// The thing that was found in its place.
+  /// Description of the state that was found.
   public var found: String
-  /// The way out.
+  /// Advice on how to correct the mistake.
   public var advice: String
 
-  /// Makes an error.
+  /// Creates an error.
   public init(expected: String, found: String, advice: String) {
     (self.expected, self.found, self.advice) = (expected, found, advice)
   }
 
-  /// The error in one line.
+  /// Error in one line: expected …, found …: advice.
   public var description: String { "expected \(expected), found \(found): \(advice)" }
 }
 
 extension StoreError: CustomStringConvertible {
-  /// The error in one line, without values of records.
+  /// Error in one line, without values of records.
   public var description: String {
     switch self {
     case .problem(let problem): problem.description

@@ -1,77 +1,76 @@
 package import Foundation
 
-/// A file that is written under a name of its own beside its place, and renamed when it is whole and synced.
+/// File that is written under a temporary name beside its target, and renamed once it is complete and synced.
 package struct DraftFile: Sendable {
-  /// The file that the name leads to.
+  /// File that the given name leads to through symbolic links.
   ///
-  /// A rename onto a link would replace the link, and leave the file as it is.
+  /// A rename onto a link would replace the link and leave its file as it is.
   let target: String
-  /// The draft.
+  /// Path of the draft, which is the temporary file.
   package let path: String
 
-  /// Chooses the name of a draft.
+  /// Chooses the path of a draft for a target.
   ///
-  /// - Throws: ``ServerError`` where a folder, a device or a circle of links has the name.
+  /// - Throws: ``ServerError`` if the name leads to a folder, a device or a circle of links.
   package init(for name: String) throws(ServerError) {
     target = try Self.followed(name)
     let kind = FileManager.default.attributes(ofFileAt: target)[.type] as? FileAttributeType
     guard kind == nil || kind == .typeRegular else {
       throw ServerError(expected: "a file at \(name)", found: "something else", advice: "name another file")
     }
-    // Without the name of the file, which may be as long as a name can be.
+    // In the folder of the target, since a rename cannot leave its file system. The target's name may have the greatest length already.
     path = Self.folder(of: target) + ".larder-server-\(String(UInt32.random(in: .min ... .max), radix: 16)).draft"
   }
 
-  /// Writes the draft.
+  /// Writes data to the draft, which must not exist.
   ///
-  /// - Throws: ``ServerError``, after which there is no draft.
+  /// - Throws: ``ServerError``. There is no draft then.
   package func write(_ data: Data, permissions: mode_t) throws(ServerError) {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)
     guard descriptor >= 0 else { throw failure(errno) }
     do { try FileHandle(fileDescriptor: descriptor, closeOnDealloc: true).write(contentsOf: data) } catch {
       discard()
+      // Foundation wraps the POSIX error, whose code decides the advice.
       let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
       throw failure(cause.domain == NSPOSIXErrorDomain ? Int32(cause.code) : EIO)
     }
   }
 
-  /// Syncs the draft, and gives it its name.
+  /// Syncs the draft and renames it to its target.
   ///
-  /// - Parameter replaces: Whether a file of that name goes. Otherwise one that was made since is left as it is: it may be in use.
-  /// - Throws: ``ServerError``, after which there is no draft, and the file is as it was.
+  /// - Parameter replaces: Whether an existing target is replaced. Otherwise a file that was made meanwhile stays, as it may be in use.
+  /// - Throws: ``ServerError``. There is no draft then, and the target is as it was.
   package func publish(replacing replaces: Bool) throws(ServerError) {
+    // Synced before the rename, or a crash could leave the name with an incomplete file.
     let code = Self.sync(path) ?? (replaces ? Self.number(rename(path, target)) : place())
     if let code {
       discard()
       guard code != EEXIST else { throw ServerError(expected: "no file at \(target)", found: "one", advice: "name another file") }
       throw failure(code)
     }
-    // Some systems do not sync folders. The file is whole all the same, under its old contents or its new ones.
+    // Some systems cannot sync a folder. After a crash, the name then has the old contents or the new ones, each of them whole.
     _ = Self.sync(Self.folder(of: target))
   }
 
-  /// Gives the draft a name that no file has, and returns the error number.
+  /// Renames the draft to its target unless a file has that name, and returns the error number or `nil`.
   private func place() -> Int32? {
+    // `link` fails if the name exists, and `rename` would replace the file.
     guard let code = Self.number(link(path, target)) else {
       unlink(path)
       return nil
     }
-    // Some file systems, such as exFAT, give a file one name alone. There, a file is lost that another program makes between the two calls.
+    // Some file systems, such as exFAT, have no hard links. There, a file is lost that another program makes between the two calls.
     guard [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS].contains(code) else { return code }
     return FileManager.default.fileExists(atPath: target) ? EEXIST : Self.number(rename(path, target))
   }
 
-  /// Removes the draft, and the files that SQLite makes beside it.
+  /// Removes the draft and the files that SQLite makes beside it.
   package func discard() { for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) } }
 
-  /// Returns the error number of a call.
-  ///
-  /// `nil` for a call that has succeeded.
+  /// Returns the error number of a failed system call, or `nil` for a result of 0.
   private static func number(_ result: Int32) -> Int32? { result == 0 ? nil : errno }
 
-  /// Syncs a file or a folder, and returns the error number.
-  ///
-  /// `nil` for a sync that has succeeded.
+  /// Syncs a file or a folder, and returns the error number or `nil`.
   private static func sync(_ path: String) -> Int32? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return errno }
@@ -92,10 +91,12 @@ package struct DraftFile: Sendable {
 
   private static func folder(of path: String) -> String { path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./" }
 
-  /// Returns the file that a name leads to, which need not be there.
+  /// Returns the path that a name leads to through symbolic links.
+  ///
+  /// There need not be a file.
   private static func followed(_ name: String) throws(ServerError) -> String {
     var path = name
-    // As many links as Linux follows.
+    // Linux follows 40 links as well, and a circle must end.
     for _ in 0..<40 {
       let link: String
       do { link = try FileManager.default.destinationOfSymbolicLink(atPath: path) } catch { return path }

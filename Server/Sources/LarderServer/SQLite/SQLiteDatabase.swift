@@ -1,31 +1,32 @@
 internal import CServerSQLite
 internal import Foundation
 
-// SQLite/ is the seam over a file. Invariant: what is committed is synced (WAL, synchronous=FULL). Called by the store's workers.
+// SQLite/ implements SQLConnection over a file. Invariant: a commit is synced (WAL, synchronous=FULL). Called by the store's workers.
 
-/// A connection to a SQLite file, with its statements prepared once.
+/// Connection to a SQLite file that prepares each statement once.
 final class SQLiteDatabase: SQLConnection {
   let dialect = SQLDialect(key: "TEXT", forUpdate: "")
   private(set) var isUsable = true
   private let database: OpaquePointer
   private var statements: [String: OpaquePointer] = [:]
 
-  /// The mark in the header of a server's file: "LSrv".
+  /// Application id in the header of a server's file: "LSrv".
   static let applicationID = 0x4C53_7276
 
   private init(_ database: OpaquePointer) { self.database = database }
 
   deinit {
+    // A statement that is not finalized would keep the file open after `sqlite3_close_v2`.
     for statement in statements.values { sqlite3_finalize(statement) }
     _ = Self.closing.withLock { sqlite3_close_v2(database) }
   }
 
-  /// Held while a connection is closed.
+  /// Lock that is held while a connection closes.
   ///
-  /// Of connections that close at once, each takes the other for a user of the database, and SQLite folds the log for neither.
+  /// Connections that close at once would each count as a user of the database for the other, and SQLite would fold the log for neither.
   private static let closing = NSLock()
 
-  /// Opens a file, or makes it.
+  /// Opens a database file, or creates it.
   ///
   /// - Throws: `.database`, or `.unusable` for a file of something else or of 0 bytes and for a path at which there can be no file.
   static func open(_ path: String, creates: Bool = true) throws(StoreError) -> SQLiteDatabase {
@@ -36,10 +37,11 @@ final class SQLiteDatabase: SQLConnection {
     guard let handle else { throw .database(code: "SQLite \(result)", message: "out of memory") }
     let database = SQLiteDatabase(handle)
     guard result == SQLITE_OK else {
-      // Where the process has too many files open, the path is right.
+      // With too many open files in the process, SQLite reports the same code for a path that is right.
       let isOfPath = result & 0xFF == SQLITE_CANTOPEN && ![EMFILE, ENFILE].contains(sqlite3_system_errno(handle))
       throw isOfPath ? .unusable(unopened(path, creates: creates)) : database.failure(result, while: "opening \(path)")
     }
+    // 10 seconds, which the message for SQLITE_BUSY names.
     sqlite3_busy_timeout(handle, 10_000)
     do throws(StoreError) {
       try database.prepareFile(path)
@@ -52,10 +54,10 @@ final class SQLiteDatabase: SQLConnection {
     return database
   }
 
-  /// Refuses a file without a byte, and a log without its file, each of which SQLite would take for a new database.
+  /// Throws for a file of 0 bytes and for a log without its file, which SQLite would take for a new database.
   private static func refuseRemains(_ path: String, creates: Bool) throws(ServerError) {
     var size = size(ofFile: path)
-    // For the moment in which another process makes the file.
+    // A file that another process is creating has 0 bytes for a moment, so this waits up to 3 seconds.
     var looks = creates ? 300 : 1
     while size == 0, looks > 1 {
       Thread.sleep(forTimeInterval: 0.01)
@@ -73,16 +75,14 @@ final class SQLiteDatabase: SQLConnection {
     }
   }
 
-  /// Returns the size of a file in bytes.
-  ///
-  /// `nil` where there is no file, or a folder or a device.
+  /// Returns the size of a regular file in bytes, or `nil` if the path leads to none.
   private static func size(ofFile path: String) -> Int64? {
     let attributes = FileManager.default.attributes(ofFileAt: path)
     guard attributes[.type] as? FileAttributeType == .typeRegular else { return nil }
     return (attributes[.size] as? NSNumber)?.int64Value
   }
 
-  /// The reason why SQLite cannot open a file, for which it has one code.
+  /// Returns the reason why SQLite cannot open a file, since SQLite has one result code for all reasons.
   private static func unopened(_ path: String, creates: Bool) -> ServerError {
     let folder = URL(filePath: path).deletingLastPathComponent().path(percentEncoded: false)
     var isFolder: ObjCBool = false
@@ -98,16 +98,18 @@ final class SQLiteDatabase: SQLConnection {
       expected: "permission to read and write \(path) and its folder", found: "none", advice: "change the owner or the mode of both")
   }
 
-  /// Sets how the file is written, after it was made sure that it is a server's.
+  /// Checks that the file belongs to a server, then sets how SQLite writes it.
   private func prepareFile(_ path: String) throws(StoreError) {
     let mark = try row("PRAGMA application_id")?.integer(0) ?? 0
     if mark != Self.applicationID {
       let tables = try row("SELECT COUNT(*) FROM sqlite_schema")?.integer(0) ?? 0
+      // A new file has neither a mark nor a table. Any other file without the mark belongs to another program.
       guard mark == 0, tables == 0 else {
         throw .unusable(
           ServerError(expected: "a database of larder-server at \(path)", found: "another one", advice: "name another file with --store"))
       }
     }
+    // On macOS, `fsync` alone leaves data in the cache of the drive, and `fullfsync` does not.
     for pragma in ["journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF", "fullfsync=ON"] {
       try execute("PRAGMA \(pragma)")
     }
@@ -117,6 +119,7 @@ final class SQLiteDatabase: SQLConnection {
   func execute(_ sql: String, _ parameters: [SQLValue], row: (SQLRow) throws(StoreError) -> Bool) throws(StoreError) {
     let statement = try prepared(sql)
     defer {
+      // A statement that is not reset keeps its read lock, and SQLite could not fold the log.
       sqlite3_reset(statement)
       sqlite3_clear_bindings(statement)
     }
@@ -134,7 +137,7 @@ final class SQLiteDatabase: SQLConnection {
     var statement: OpaquePointer?
     let result = sqlite3_prepare_v3(database, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
     guard result == SQLITE_OK, let statement else { throw failure(result, while: "preparing a statement") }
-    // Only lists of many lengths make many statements; what is used often is soon there again.
+    // Only IN lists of many lengths make so many statements. Those in frequent use are soon prepared again.
     if statements.count >= 100 {
       for old in statements.values { sqlite3_finalize(old) }
       statements = [:]
@@ -174,12 +177,14 @@ final class SQLiteDatabase: SQLConnection {
   }
 
   func begin(_ transaction: SQLTransaction) throws(StoreError) {
+    // IMMEDIATE takes the write lock at once. A transaction that reads first and then writes could fail with SQLITE_BUSY.
     try execute(transaction == .write ? "BEGIN IMMEDIATE" : "BEGIN")
   }
 
   func commit() throws(StoreError) { try execute("COMMIT") }
 
   func rollBack() {
+    // SQLite has rolled back some failed transactions by itself, and ROLLBACK would fail.
     if sqlite3_get_autocommit(database) != 0 { return }
     do throws(StoreError) { try execute("ROLLBACK") } catch { isUsable = false }
   }
@@ -191,7 +196,7 @@ final class SQLiteDatabase: SQLConnection {
     let draft: DraftFile
     do throws(ServerError) {
       draft = try DraftFile(for: path)
-      // SQLite would only say that it cannot open the file.
+      // Made here for its precise error: SQLite only reports that it cannot open the file.
       try draft.write(Data(), permissions: 0o644)
     } catch { throw .unusable(error) }
     // VACUUM does not run within a transaction.
@@ -201,22 +206,25 @@ final class SQLiteDatabase: SQLConnection {
       throw error
     }
     do throws(ServerError) { try draft.publish(replacing: false) } catch { throw .unusable(error) }
+    // The worker commits the transaction that it has begun, so there must be one.
     try begin(.read)
   }
 
   func check() throws(StoreError) -> [String] { try rows("PRAGMA integrity_check(20)").map { $0.text(0) }.filter { $0 != "ok" } }
 
-  /// The failure, in words that hold no value: SQLite's messages name tables and columns only.
+  /// Returns the failure for a result code.
+  ///
+  /// It holds no value, since SQLite's messages name only tables and columns.
   private func failure(_ code: Int32, while action: String) -> StoreError {
-    // After a write or a sync that failed, only a new connection sees again what is there.
+    // After a failed write or sync, only a new connection reads the true contents of the file again.
     if [SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB].contains(code & 0xFF) { isUsable = false }
     let message = sqlite3_errmsg(database).map { String(cString: $0) } ?? "no message"
     return .database(code: "SQLite \(code)", message: Self.sentence(for: code, message) ?? "\(action): \(message)")
   }
 
-  /// Returns the advice for a result code of SQLite, as a sentence that names the expected state, the state that was found, and the mend.
+  /// Returns a sentence with the expected state, the found state and the remedy for a result code of SQLite.
   ///
-  /// `nil` for a code that has no advice: SQLite's own message is shown then.
+  /// `nil` for a code without advice, for which SQLite's own message is shown.
   private static func sentence(for code: Int32, _ message: String) -> String? {
     switch code & 0xFF {
     case SQLITE_FULL: "expected room on the disk, found none: free some space on it"

@@ -1,18 +1,20 @@
 @_spi(Wire) internal import LarderSync
 
-/// The row of a device in a scope: its identity, its newest receipt, and the records that it was the last to write.
+/// Row of a device in a scope: its owner, its newest receipt (the outcomes of its last push) and its usage.
 struct DeviceRow {
   var owner: String
-  /// The newest receipt, whose conflicts only name their records.
+  /// Newest receipt of the device.
+  ///
+  /// Its conflicts only name their records.
   var receipt: SyncReceipt
-  /// The newest stamp of its records.
+  /// Newest time stamp of the device's records.
   var stamp: Int
-  /// The records, tombstones included, whose newest revision is of this device.
+  /// Records and tombstones whose newest revision the device wrote.
   var usage: StoredUsage
-  /// The bytes of the receipt that count for the owner.
+  /// Bytes of the receipt that count for the owner's quota.
   var receiptBytes: Int
 
-  /// Returns the row of a device; `nil` for one that has not pushed.
+  /// Reads the row of a device, or returns `nil` for a device that has not pushed.
   static func read(_ connection: any SQLConnection, scope: String, device: String) throws(StoreError) -> DeviceRow? {
     let row = try connection.row(
       "SELECT owner, outcome, stamp, records, bytes, receipt_bytes FROM larder_devices WHERE scope = ? AND device = ?",
@@ -29,6 +31,7 @@ struct DeviceRow {
 
   /// Writes the row of a device.
   func write(_ connection: any SQLConnection, scope: String, device: String, now: Int) throws(StoreError) {
+    // An update keeps the owner: a device belongs to the identity that used it first.
     try connection.execute(
       "INSERT INTO larder_devices (scope, device, owner, last_seq, last_token, outcome, stamp, seen_at, records, bytes, receipt_bytes) "
         + "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -42,7 +45,7 @@ struct DeviceRow {
   }
 }
 
-/// A number of stored records, and the bytes of their names and values.
+/// Number of stored records, and number of bytes of their names and values.
 struct StoredUsage: Equatable {
   var records = 0
   var bytes = 0
@@ -52,23 +55,23 @@ struct StoredUsage: Equatable {
   }
 }
 
-/// The limits of what one identity may store, in all scopes together.
+/// Limits on the data that one identity may store, in all scopes together.
 struct IdentityQuota: Sendable {
-  /// The number of scopes with devices.
+  /// Maximum number of scopes in which the identity has devices.
   var scopes = Int.max
-  /// The number of devices, counted once for each scope.
+  /// Maximum number of devices, counted once for each scope.
   var devices = Int.max
-  /// The number of records and tombstones that its devices were the last to write.
+  /// Maximum number of records and tombstones that its devices were the last to write.
   var records = Int.max
-  /// The bytes of the names and values of these records, and of the receipts that count.
+  /// Maximum number of bytes of the identity's records (names and values) and of the receipts that count.
   var bytes = Int.max
 
-  /// The bytes of a receipt that count for nobody, so that a full identity still learns of a few conflicts.
+  /// Bytes of each receipt that count for no quota, so that an identity without room still learns of a few conflicts.
   static let freeReceiptBytes = 4 << 10
 
-  /// Returns the bytes of a receipt that count: those of the groups that were not accepted, since a client chooses the names in them.
+  /// Returns the bytes of a receipt that count for a quota: those of groups that were not accepted, whose names a client chooses.
   ///
-  /// An accepted group has a few bytes, which do not count. So a deletion that is accepted is always taken.
+  /// An accepted group has a few bytes, which do not count. So no accepted deletion exceeds a quota.
   static func countedBytes(of receipt: SyncReceipt) -> Int {
     var refused = receipt
     refused.outcomes.removeAll { if case .accepted = $0 { true } else { false } }

@@ -1,19 +1,20 @@
-/// The marks and values of a list behind IN, filled up with its last value to a power of two: so there are few statements to prepare.
+/// Question marks and values of an IN list, filled up with its last value to a power of two, so that few statements are prepared.
 struct InList {
   let marks: String
   let values: [SQLValue]
 
-  /// The greatest number of values of a list.
+  /// Maximum number of values in one list.
   static let most = 256
 
   init(_ values: some Collection<SQLValue>) {
     var (list, size) = (Array(values), 1)
     while size < list.count { size *= 2 }
+    // A value that occurs twice changes nothing in an IN list.
     while let last = list.last, list.count < size { list.append(last) }
     (marks, self.values) = (Array(repeating: "?", count: list.count).joined(separator: ", "), list)
   }
 
-  /// Returns the lists that together have all values.
+  /// Splits values into lists of at most 256.
   static func lists(of values: [SQLValue]) -> [InList] {
     stride(from: 0, to: values.count, by: most).map { InList(values[$0..<min($0 + most, values.count)]) }
   }

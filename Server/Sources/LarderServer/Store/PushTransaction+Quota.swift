@@ -1,7 +1,7 @@
 internal import LarderSync
 
 extension PushTransaction {
-  /// Checks that the identity may have one more device, and one more scope if it has no device in this one.
+  /// Throws if the identity may have no further device, or no further scope when it has no device in this one.
   func checkDevices() throws(StoreError) {
     if quota.scopes == .max, quota.devices == .max { return }
     let row = try connection.row("SELECT COUNT(*), COUNT(DISTINCT scope) FROM larder_devices WHERE owner = ?", [.text(owner)])
@@ -15,10 +15,11 @@ extension PushTransaction {
     guard here != nil else { throw .problem(.tooManyScopes(most: quota.scopes)) }
   }
 
-  /// Counts written records for their devices, and checks what the identity stores then.
+  /// Updates the usage of devices whose records were overwritten, and checks the quota of the identity.
   ///
-  /// A push is refused only if the store grows by it. So an identity beyond its quota still deletes, and overwrites with less.
+  /// A push is refused only if the store grows by it. So an identity beyond its quota can still delete, and overwrite with smaller values.
   func count(_ written: Written) throws(StoreError) {
+    // Without the device of the push, whose row is written as a whole.
     for (device, change) in written.usage.filter({ !$0.key.elementsEqual(push.device.utf8) }).sorted(by: {
       $0.key.lexicographicallyPrecedes($1.key)
     }) {
@@ -27,7 +28,9 @@ extension PushTransaction {
         [.integer(change.records), .integer(change.bytes), .text(scope), .text(String(decoding: device, as: UTF8.self))])
     }
     let growth = written.growth
+    // Saves the sum over all devices of the identity for a push that adds nothing.
     guard growth.records > 0 && quota.records < .max || growth.bytes > 0 && quota.bytes < .max else { return }
+    // PostgreSQL sums BIGINT to NUMERIC, which would not be read as an integer without the cast.
     let row = try connection.row(
       "SELECT CAST(SUM(records) AS BIGINT), CAST(SUM(bytes + receipt_bytes) AS BIGINT) FROM larder_devices WHERE owner = ?", [.text(owner)])
     let sum = StoredUsage(records: row?.integer(0) ?? 0, bytes: row?.integer(1) ?? 0)

@@ -1,4 +1,6 @@
-/// The place of a record within its scope, compared byte by byte as databases do; Swift holds texts for equal that are spelled otherwise.
+/// Collection and id of a record within its scope, compared byte by byte as databases do.
+///
+/// Swift's own comparison takes different spellings of one Unicode text for equal.
 struct RecordPlace: Hashable {
   var collection: String
   var id: String
@@ -8,6 +10,7 @@ struct RecordPlace: Hashable {
   }
 
   func hash(into hasher: inout Hasher) {
+    // By bytes, as `==` compares. Two equal places have equal ids, so the id alone is enough.
     for byte in id.utf8 { hasher.combine(byte) }
   }
 }

@@ -1,12 +1,14 @@
 @_spi(Wire) internal import LarderSync
 
-/// The rows of records, many in a statement: a push of 500 records needs some ten round trips and not a thousand.
+/// Reads and writes of record rows, many in one statement: a push of 500 records needs some ten round trips and not a thousand.
 enum RecordRow {
   static let columns = "collection, id, revision, version, stamp, writer, value"
-  /// The number of rows of a statement; ten parameters each are below the limits of all databases.
+  /// Maximum number of rows in one statement.
+  ///
+  /// Ten parameters each stay below the limits of all databases.
   private static let most = 256
 
-  /// Returns the record of a row of ``columns``.
+  /// Returns the record in a row with the columns of ``columns``.
   static func record(_ row: SQLRow) -> SyncRecord {
     SyncRecord(
       collection: row.text(0), id: row.text(1), revision: row.integer(2), version: row.integer(3), stamp: row.integer(4),
@@ -14,17 +16,18 @@ enum RecordRow {
       value: row.utf8(6))
   }
 
-  /// Returns a receipt with the records of its conflicts as they are now.
+  /// Returns a receipt whose conflicts have their records as they are now.
   static func filled(_ receipt: SyncReceipt, _ connection: any SQLConnection, scope: String) throws(StoreError) -> SyncReceipt {
     var places: Set<RecordPlace> = []
     for case .conflict(let references) in receipt.outcomes { places.formUnion(references.map(\.place)) }
     if places.isEmpty { return receipt }
     var found: [RecordPlace: SyncRecord?] = [:]
+    // The receipt is part of every page for the device, so the bytes of its values are limited.
     var room = SyncReceipt.conflictBytes
     try visit(connection, columns, scope, places) { row in
       let record = record(row)
       let size = record.value?.count ?? 0
-      // Kept as nil, so that a record which does not fit differs from one that was never there.
+      // Kept as nil, so that a record that does not fit differs from one that never existed.
       found.updateValue(size <= room ? record : nil, forKey: record.place)
       if size <= room { room -= size }
     }
@@ -34,7 +37,7 @@ enum RecordRow {
     }
   }
 
-  /// Returns the newest revisions of records and tombstones.
+  /// Returns the newest revisions of records and tombstones at the given places.
   static func revisions(
     _ connection: any SQLConnection, scope: String, at places: Set<RecordPlace>
   ) throws(StoreError) -> [RecordPlace: StoredRevision] {
@@ -49,6 +52,7 @@ enum RecordRow {
   private static func visit(
     _ connection: any SQLConnection, _ columns: String, _ scope: String, _ places: Set<RecordPlace>, _ body: (SQLRow) -> Void
   ) throws(StoreError) {
+    // Grouped, so that each IN list has single values, as in the subset of SQL that all databases share.
     for (collection, part) in Dictionary(grouping: places, by: { Array($0.collection.utf8) }) {
       let name = SQLValue.text(String(decoding: collection, as: UTF8.self))
       for list in InList.lists(of: part.map { .text($0.id) }) {
@@ -63,10 +67,13 @@ enum RecordRow {
     }
   }
 
-  /// Writes records, or their tombstones; none of them twice.
+  /// Writes records or tombstones, each at a different place.
+  ///
+  /// PostgreSQL refuses a statement that updates one row twice.
   static func write(_ records: [SyncRecord], _ connection: any SQLConnection, scope: String, now: Int) throws(StoreError) {
     var (rest, size) = (records[...], most)
     while !rest.isEmpty {
+      // Powers of two, so that few different statements are prepared.
       while size > rest.count { size /= 2 }
       let marks = Array(repeating: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", count: size).joined(separator: ", ")
       try connection.execute(
@@ -86,19 +93,19 @@ enum RecordRow {
   }
 }
 
-/// The newest revision of a record or tombstone.
+/// Newest revision of a record or tombstone.
 struct StoredRevision {
-  /// The base at which a push is accepted; 0 for a tombstone.
+  /// Base that a push must name to be accepted, which is 0 for a tombstone.
   var base: Int
-  /// The device that wrote it.
+  /// Device that wrote the revision.
   var writer: String
-  /// The bytes that count for the writer; 0 for a revision that counts for nobody.
+  /// Bytes that count for the writer, or 0 for a revision that counts for no device.
   var bytes: Int
 }
 
 extension SyncRecord {
-  /// The place of the record within its scope.
+  /// Place of the record within its scope.
   var place: RecordPlace { RecordPlace(collection: collection, id: id) }
-  /// The bytes that the record counts for its writer.
+  /// Bytes that the record counts for its writer: those of its names and its value.
   var storedBytes: Int { collection.utf8.count + id.utf8.count + (value?.count ?? 0) }
 }

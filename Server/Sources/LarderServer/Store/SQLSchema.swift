@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// The store's own tables, and their numbered migrations, which go forward only.
+/// Tables of the store, and their numbered migrations, which only go forward.
 enum SQLSchema {
-  /// The version that this code reads and writes.
+  /// Version of the tables that this code reads and writes.
   static let version = 4
 
-  /// The statements that lead to each version from the one before it.
+  /// Returns the statements that lead to each version from the one before it.
   private static func migrations(_ dialect: SQLDialect) -> [[String]] {
     let key = dialect.key
     return [
@@ -15,31 +15,31 @@ enum SQLSchema {
         "CREATE TABLE larder_records (scope \(key) NOT NULL, collection \(key) NOT NULL, id \(key) NOT NULL, revision BIGINT NOT NULL, "
           + "version BIGINT NOT NULL, stamp BIGINT NOT NULL, writer TEXT NOT NULL, value TEXT, deleted_at BIGINT, "
           + "PRIMARY KEY (scope, collection, id))",
-        // The order in which changes are read, so that a page needs no sort, and its count no values.
+        // The order of pages, so that reading one needs no sort, and counting the rest reads no values.
         "CREATE INDEX larder_records_changes ON larder_records (scope, revision, collection, id)",
         "CREATE TABLE larder_devices (scope \(key) NOT NULL, device \(key) NOT NULL, owner TEXT NOT NULL, last_seq BIGINT NOT NULL, "
           + "last_token TEXT NOT NULL, outcome TEXT NOT NULL, stamp BIGINT NOT NULL, seen_at BIGINT NOT NULL, PRIMARY KEY (scope, device))",
         "CREATE INDEX larder_devices_owner ON larder_devices (owner, scope)",
       ],
-      // Counts for the quotas of identities. Revisions from before have size 0 and count for nobody until they are overwritten: to count
+      // Counts for the quotas of identities. Revisions from before have size 0 and count for no device until they are overwritten: counting
       // them would rewrite every record while the server starts.
       [
         "ALTER TABLE larder_records ADD COLUMN size BIGINT NOT NULL DEFAULT 0",
         "ALTER TABLE larder_devices ADD COLUMN records BIGINT NOT NULL DEFAULT 0",
         "ALTER TABLE larder_devices ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0",
       ],
-      // Apart from the devices that push, since a device may only read, and since a push must not wait for a sighting.
+      // A table apart from `larder_devices`, since a device may only read, and since a push must not wait for the write of a sighting.
       [
         "CREATE TABLE larder_sightings (scope \(key) NOT NULL, device \(key) NOT NULL, owner TEXT NOT NULL, seen_at BIGINT NOT NULL, "
           + "history TEXT NOT NULL, position BIGINT NOT NULL, pending BIGINT, app TEXT, PRIMARY KEY (scope, device))",
         "CREATE INDEX larder_sightings_owner ON larder_sightings (owner, seen_at)",
       ],
-      // Receipts from before count for nobody until the next push of their device.
+      // Receipts from before count for no device until its next push.
       ["ALTER TABLE larder_devices ADD COLUMN receipt_bytes BIGINT NOT NULL DEFAULT 0"],
     ]
   }
 
-  /// Brings the tables to the version of this code, in the transaction of the connection.
+  /// Brings the tables to the version of this code, within the transaction of the connection.
   ///
   /// - Throws: `.unusable` for a newer version.
   static func migrate(_ connection: any SQLConnection) throws(StoreError) {
@@ -48,7 +48,7 @@ enum SQLSchema {
     try connection.execute(
       "INSERT INTO larder_meta (one, version, history) VALUES (1, 0, ?) ON CONFLICT (one) DO NOTHING",
       [.text(UUID().uuidString.lowercased())])
-    // The row is locked before anything is decided: of several processes that start at once, one migrates.
+    // The row is locked before the decision, so that only one of several starting processes migrates.
     let found = try connection.row("SELECT version FROM larder_meta WHERE one = 1" + connection.dialect.forUpdate)?.integer(0) ?? 0
     try check(found)
     for statements in migrations(connection.dialect).dropFirst(found) {
@@ -57,9 +57,9 @@ enum SQLSchema {
     if found < version { try connection.execute("UPDATE larder_meta SET version = ? WHERE one = 1", [.integer(version)]) }
   }
 
-  /// Whether the tables are of the version of this code.
+  /// Returns whether the tables have the version of this code.
   ///
-  /// - Throws: `.unusable` for a newer version, `.database` where there are none.
+  /// - Throws: `.unusable` for a newer version, `.database` if there are no tables.
   static func isCurrent(_ connection: any SQLConnection) throws(StoreError) -> Bool {
     let found = try connection.row("SELECT version FROM larder_meta WHERE one = 1")?.integer(0) ?? 0
     try check(found)
@@ -75,7 +75,7 @@ enum SQLSchema {
     }
   }
 
-  /// Returns the history of the tables, with the timeline of the database.
+  /// Returns the history of the tables, followed by the timeline of the database if it has one.
   static func history(_ connection: any SQLConnection) throws(StoreError) -> String {
     let history = try connection.row("SELECT history FROM larder_meta WHERE one = 1")?.text(0) ?? ""
     return connection.timeline.map { "\(history)-\($0)" } ?? history

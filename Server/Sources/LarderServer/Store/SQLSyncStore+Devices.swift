@@ -1,39 +1,39 @@
 internal import LarderSync
 internal import Synchronization
 
-/// The devices of one identity.
+/// Identity that owns devices, with their number and usage.
 public struct DeviceOwner: Sendable, Hashable {
-  /// The name of the identity.
+  /// Name of the identity.
   public var identity: String
-  /// The number of its devices, counted once for each scope that they have pushed to.
+  /// Number of its devices, counted once for each scope that they have pushed to.
   public var devices: Int
-  /// The number of stored records and tombstones that its devices were the last to write.
+  /// Number of stored records and tombstones that its devices were the last to write.
   public var records = 0
-  /// The bytes of the names and values of these records, and those of outcomes that count with them.
+  /// Number of bytes that count for the identity's quota: names and values of its records, and parts of its receipts.
   public var bytes = 0
 }
 
-/// A choice of devices to forget: those that all members of this value fit.
+/// Selection of devices to forget: the devices that match all members.
 public struct DeviceSelection: Sendable, Hashable {
-  /// The identity that the devices belong to; `nil` for any.
+  /// Identity that owns the devices, or `nil` for any.
   public var identity: String?
-  /// The scope in which they have pushed; `nil` for any.
+  /// Scope in which the devices have pushed or asked for changes, or `nil` for any.
   public var scope: String?
-  /// The name of the device; `nil` for any.
+  /// Name of the device, or `nil` for any.
   public var device: String?
-  /// The days since the newest push, and of a device that only reads since its newest question.
+  /// Minimum number of days since the newest push, or since the newest request of a device that only reads.
   ///
-  /// 0 chooses a device of any age.
+  /// 0 selects devices of any age.
   public var olderThanDays: Double
 
-  /// Makes a choice.
+  /// Creates a selection.
   public init(identity: String? = nil, scope: String? = nil, device: String? = nil, olderThanDays: Double = 0) {
     (self.identity, self.scope, self.device, self.olderThanDays) = (identity, scope, device, olderThanDays)
   }
 }
 
 extension SQLSyncStore {
-  /// Returns the identities that devices belong to, in the order of their names.
+  /// Returns the identities that own devices, in the order of their names.
   ///
   /// - Throws: ``StoreError``.
   public func deviceOwners() async throws(StoreError) -> [DeviceOwner] {
@@ -47,18 +47,21 @@ extension SQLSyncStore {
     }
   }
 
-  /// Gives the devices of one identity to another one, for whom a token of another name stands now.
+  /// Gives the devices of one identity to another one.
+  ///
+  /// Call it when the tokens of a user have got another name.
   ///
   /// - Returns: The number of devices, counted once for each scope.
   /// - Throws: ``StoreError``.
   public func moveDevices(from old: String, to new: String) async throws(StoreError) -> Int {
+    // Outside of the work, which may run several times.
     let most = Mutex(0)
     return try await writers.perform { (connection) throws(StoreError) in
       let count = try connection.row("SELECT COUNT(*) FROM larder_devices WHERE owner = ?", [.text(old)])?.integer(0) ?? 0
       for table in ["larder_devices", "larder_sightings"] {
         try connection.execute("UPDATE \(table) SET owner = ? WHERE owner = ?", [.text(new), .text(old)])
       }
-      // Where the answer to COMMIT was lost, the next try finds none: what the one before has counted is known to be moved then.
+      // If the answer to COMMIT was lost, the second run finds no device. The first run's count is right then.
       return most.withLock { most in
         most = max(most, count)
         return most
@@ -66,10 +69,11 @@ extension SQLSyncStore {
     }
   }
 
-  /// Forgets devices: their receipts, the count of the records that they were the last to write, and when they were seen.
+  /// Forgets devices: their receipts, their sightings, and the count of the records that they were the last to write.
   ///
-  /// The records stay. A forgotten device that comes back goes on under a new name. A push of which it did not learn the outcome is sent
-  /// again, and merged with its own first writing.
+  /// The records stay. A forgotten device that comes back goes on under a new name. If it did not learn the outcome of its last push, it
+  /// sends the push again and merges it with its own first writes.
+  ///
   /// - Returns: The number of devices, counted once for each scope.
   /// - Throws: ``StoreError``.
   public func forgetDevices(_ selection: DeviceSelection) async throws(StoreError) -> Int {
@@ -91,9 +95,9 @@ extension SQLSyncStore {
       ).map { $0.text(0) }
     }
     var count = 0
-    // One scope at a time, under its lock, so that no push counts for a device while it is forgotten.
+    // One scope at a time, under the lock of its pushes, so that no push counts for a device that is being forgotten.
     for scope in scopes {
-      // The larger count, as in `moveDevices`: a second run after a lost answer to COMMIT finds none.
+      // The larger count, as in `moveDevices`: a second run after a lost answer to COMMIT finds no device.
       let most = Mutex(0)
       count += try await writers.perform(key: scope) { (connection) throws(StoreError) in
         _ = try connection.row("SELECT head FROM larder_scopes WHERE scope = ?" + connection.dialect.forUpdate, [.text(scope)])
@@ -104,11 +108,11 @@ extension SQLSyncStore {
           "SELECT COUNT(*) FROM larder_sightings v LEFT JOIN larder_devices d ON d.scope = v.scope AND d.device = v.device "
             + "WHERE v.scope = ? AND d.scope IS NULL AND v.device IN (SELECT device FROM larder_sightings WHERE \(filter) AND scope = ?)",
           [.text(scope)] + values + [.text(scope)])
-        // One that has read since its last push is still seen.
+        // A device that has read since its last push keeps its sighting.
         try connection.execute("DELETE FROM larder_sightings WHERE \(filter) AND scope = ?", values + [.text(scope)])
         let forgotten = found.count + (onlyReading?.integer(0) ?? 0)
         for list in InList.lists(of: found) {
-          // A device of the same name begins at a count of 0.
+          // A new device of the same name must begin at a count of 0.
           try connection.execute(
             "UPDATE larder_records SET size = 0 WHERE scope = ? AND size > 0 AND writer IN (\(list.marks))", [.text(scope)] + list.values)
           try connection.execute(

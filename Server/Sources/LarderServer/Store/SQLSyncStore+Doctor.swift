@@ -1,19 +1,21 @@
 internal import Foundation
 @_spi(Wire) internal import LarderSync
 
-/// The findings of a check of the store.
+/// Findings of a check of the store.
 public struct StoreReport: Sendable, Hashable {
-  /// The number of scopes.
+  /// Number of scopes.
   public var scopes = 0
-  /// The number of records that are there.
+  /// Number of records that are not deleted.
   public var records = 0
-  /// The number of tombstones.
+  /// Number of tombstones.
   public var tombstones = 0
-  /// The number of devices, counted in each scope.
+  /// Number of devices that have pushed, counted once for each scope.
   public var devices = 0
-  /// Everything that is not as it must be; empty for a store in order.
+  /// Damage of the files and violations of the store's rules.
+  ///
+  /// Empty for a store in order.
   public var findings: [String] = []
-  /// The settings of the database under which a crash loses what devices were told is stored.
+  /// Settings of the database under which a crash loses data that devices count as stored.
   public var risks: [String] = []
 }
 
@@ -62,7 +64,7 @@ extension SQLSyncStore {
     }
   }
 
-  /// Returns what is wrong with the outcomes that are remembered.
+  /// Returns the faults of the stored receipts, which are the outcomes of pushes.
   private static func receipts(_ connection: any SQLConnection) throws(StoreError) -> [String] {
     var (unreadable, ahead, miscounted) = (0, 0, 0)
     try connection.execute(
@@ -72,7 +74,7 @@ extension SQLSyncStore {
       do throws(SyncProblem) {
         let receipt = try SyncReceipt(remembered: row.utf8(0) ?? Data())
         if receipt.seq != row.integer(1) || receipt.token != row.text(2) { unreadable += 1 }
-        // A row that an older server has written says 0 until its device pushes again.
+        // A row of an older server has 0 until its device pushes again.
         if row.integer(4) != 0, row.integer(4) != IdentityQuota.countedBytes(of: receipt) { miscounted += 1 }
         for case .accepted(let revision) in receipt.outcomes where revision > row.integer(3) { ahead += 1 }
       } catch { unreadable += 1 }

@@ -1,31 +1,31 @@
 internal import Foundation
 internal import LarderSync
 
-/// A reason for which a record is refused for good.
+/// Reason to refuse a record for good.
 public struct SyncRejectionReason: Sendable, Hashable {
-  /// The name of the rule, for the app.
+  /// Name of the violated rule, for the app.
   public var code: String
-  /// The rule in words.
+  /// Rule in words.
   public var detail: String
 
-  /// Makes a reason.
+  /// Creates a reason.
   public init(code: String, detail: String = "") { (self.code, self.detail) = (code, detail) }
 }
 
-/// The answer to a push, with what only the server itself wants to know.
+/// Answer to a push, with the newest commit for the server itself.
 struct PushResult: Sendable {
   var reply: SyncPushReply
-  /// The newest commit of the scope.
+  /// Newest commit of the scope.
   var head: Int
 }
 
 extension SQLSyncStore {
-  /// Takes a push, and returns its answer.
+  /// Applies a push and returns its answer.
   ///
   /// - Parameters:
-  ///   - owner: The identity that pushes; the device belongs to the one that used it first.
-  ///   - rejections: For each group, why it is refused.
-  ///   - quota: The limits of what the identity may store.
+  ///   - owner: The identity that pushes. A device belongs to the identity that used it first.
+  ///   - rejections: For each group, the reason why the app refuses it, or `nil`.
+  ///   - quota: The limits on the data that the identity may store.
   /// - Throws: `.history`, `.gap`, `.forbidden`, `.upgradeRequired`, `.tooManyScopes`, `.overQuota`, `.unavailable`.
   func push(
     _ push: SyncPush, to scope: String, by owner: String, rejections: [SyncRejectionReason?] = [], quota: IdentityQuota = IdentityQuota()
@@ -35,7 +35,7 @@ extension SQLSyncStore {
         connection: connection, push: push, scope: scope, owner: owner, rejections: rejections, quota: quota, now: now()
       ).run()
     }
-    // Behind the commit, and for what was accepted only.
+    // After the commit, because other servers read at once. A push without an accepted group has no commit.
     if result.reply.receipt.outcomes.contains(where: { if case .accepted = $0 { true } else { false } }) {
       pokes?.tell(result.head, of: scope)
     }

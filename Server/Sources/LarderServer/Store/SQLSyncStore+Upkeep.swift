@@ -1,9 +1,11 @@
 internal import Foundation
 
 extension SQLSyncStore {
-  /// Forgets the tombstones that are older than a number of days, and raises the horizon of each scope in the same transaction.
+  /// Forgets tombstones that are older than a number of days, and raises the horizon of each scope in the same transaction.
   ///
-  /// - Parameter days: The age, from 0; what is more than any time has passed, or no number, forgets nothing.
+  /// A device that was away for longer reads everything again.
+  ///
+  /// - Parameter days: The age in days, from 0. An age before all recorded times, or NaN, forgets nothing.
   /// - Returns: The number of tombstones.
   /// - Throws: ``StoreError``.
   public func purge(olderThanDays days: Double, scope: String? = nil) async throws(StoreError) -> Int {
@@ -16,7 +18,7 @@ extension SQLSyncStore {
       ).map { $0.text(0) }
     }
     var count = 0
-    // One scope at a time, under its lock as pushes are, and a transaction for each, so that no push waits for those of other scopes.
+    // One transaction for each scope, under the lock of its pushes, so that no push waits for the purge of another scope.
     for scope in scopes {
       count += try await writers.perform(key: scope) { (connection) throws(StoreError) in
         try Self.purge(.text(scope), limit, connection)
@@ -25,21 +27,23 @@ extension SQLSyncStore {
     return count
   }
 
-  /// The longest age, which is before all times that are noted.
+  /// Largest age in milliseconds, which is before all recorded times.
   private static let longest = 1 << 53
 
   static func milliseconds(ofDays days: Double) -> Int {
     let milliseconds = days * 86_400_000
-    // Compared so that what is no number is outside, too.
+    // Written so that NaN gives the largest age, too.
     guard milliseconds < Double(longest) else { return longest }
     return milliseconds > 0 ? Int(milliseconds) : 0
   }
 
   private static func purge(_ scope: SQLValue, _ limit: SQLValue, _ connection: any SQLConnection) throws(StoreError) -> Int {
+    // The lock that a push takes first, so that no record changes during the purge.
     _ = try connection.row("SELECT head FROM larder_scopes WHERE scope = ?" + connection.dialect.forUpdate, [scope])
     let found = try connection.row(
       "SELECT COUNT(*), MAX(revision) FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL AND deleted_at <= ?", [scope, limit])
     guard let found, found.integer(0) > 0 else { return 0 }
+    // Read before the deletion, since purged records no longer count for their devices.
     let counted = try connection.rows(
       "SELECT writer, COUNT(*), CAST(SUM(size) AS BIGINT) FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL "
         + "AND deleted_at <= ? AND size > 0 GROUP BY writer ORDER BY writer", [scope, limit])
@@ -50,18 +54,23 @@ extension SQLSyncStore {
     }
     try connection.execute("DELETE FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL AND deleted_at <= ?", [scope, limit])
     let newest = SQLValue.integer(found.integer(1))
+    // Never lowered, because an earlier purge may have reached a later commit.
     try connection.execute("UPDATE larder_scopes SET horizon = ? WHERE scope = ? AND horizon < ?", [newest, scope, newest])
     return found.integer(0)
   }
 
-  /// Writes a copy of everything, as it is now, to a file that does not exist; pushes go on meanwhile.
+  /// Writes a copy of the store, as it is now, to a file that does not exist yet.
+  ///
+  /// Pushes go on meanwhile.
   ///
   /// - Throws: ``StoreError``.
   public func backUp(to path: String) async throws(StoreError) {
     try await readers.perform { (connection) throws(StoreError) in try connection.copy(to: path) }
   }
 
-  /// Gives the store another history, as after a restore: devices then give back what the copy does not have.
+  /// Gives the store another history, as after a restore.
+  ///
+  /// Devices then send back the records that the copy lacks.
   ///
   /// - Returns: The new history.
   /// - Throws: ``StoreError``.
@@ -72,7 +81,7 @@ extension SQLSyncStore {
     }
   }
 
-  /// Returns the history of the store.
+  /// Returns the name of the store's history.
   ///
   /// - Throws: ``StoreError``.
   public func history() async throws(StoreError) -> String {
