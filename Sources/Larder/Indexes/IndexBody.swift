@@ -1,19 +1,19 @@
 internal import Dispatch
 internal import Synchronization
 
-/// The content of an index, as far as there is any.
+/// The content of one index at one commit, in the stage that its build has reached.
 enum IndexBody: Sendable {
-  /// No query has needed the index yet.
+  /// Not built, because no query has needed the index yet.
   case absent
-  /// The index is being built from an earlier state; what has changed since is applied to it at the end.
+  /// Being built from the records of an earlier commit. The changes since then are applied when the build ends.
   case building([IndexChange])
-  /// The index is built, and what has changed since is applied to it when somebody asks; see ``FollowedIndex``.
+  /// Built, with a log of later changes that the next reader applies. See ``FollowedIndex``.
   case followed(FollowedIndex)
   case ordered(PersistentTree<IndexEntry>)
   case geo(GeoIndex)
   case text(TextIndex)
 
-  /// Whether queries can use the index.
+  /// True if queries can use the index.
   var isBuilt: Bool {
     switch self {
     case .absent, .building: false
@@ -22,16 +22,17 @@ enum IndexBody: Sendable {
   }
 }
 
-/// A change of one record, as indexes follow it: what it was, and what it is now.
+/// A change of one record: its slots before and after, either of which is `nil` for an insertion or a removal.
 struct IndexChange: Sendable {
   let old: RecordSlot?
   let new: RecordSlot?
 }
 
 extension IndexDefinition {
-  /// Follows changes of records in their order.
+  /// Applies changes of records to an index, in their order.
   func apply(_ changes: some Collection<IndexChange>, to body: inout IndexBody) {
     if case .text(var text) = body {
+      // Emptied first, so that `text` has one owner and the trees in it change in place.
       body = .absent
       text.apply(changes.lazy.map { TextChange($0, self) })
       body = .text(text)
@@ -40,28 +41,31 @@ extension IndexDefinition {
     }
   }
 
-  /// Follows a change of one record in an index that is built.
-  /// - Returns: Whether the index is unique and holds the new values for another record, too.
+  /// Applies a change of one record to an index that is built.
+  ///
+  /// - Returns: True if the index is unique and holds the new values for another record, too.
   func apply(_ change: IndexChange, to body: inout IndexBody) -> Bool {
     let (old, new) = (change.old, change.new)
     var isContested = false
     switch body {
+    // `IndexSet` and `FollowedIndex` log the changes of these cases, and call this function with the built body.
     case .absent, .building, .followed:
       break
     case .ordered(var tree):
-      // Taken out of the body while it is changed, so that it has one owner and changes in place.
+      // Taken out of the body while it changes, so that the tree has one owner and changes in place.
       body = .absent
       let (before, after) = (old.flatMap(entry), new.flatMap(entry))
-      // Where the values are the same, the new entry takes the place of the old one.
+      // Equal values leave the entry in its place: the insertion below then replaces it, and a removal would cost a second descent.
       let isMoved = before != after
+      // A type that decodes to other values each time hides its entry from this search: then every entry is looked at.
       if let before, isMoved, tree.remove(before) == nil { tree.sweep(before.slot.key) }
       if let after {
         if isUnique, isMoved {
-          // Entries with the same values lie side by side. The first of them came alone, so it is enough to look when the second one comes.
+          // Entries with equal values are neighbours. The second of a group is caught as it arrives, so two looks are enough.
           let (left, right) = tree.neighbours(of: after)
           isContested = (left?.hasValues(of: after) == true || right?.hasValues(of: after) == true) && !after.hasNull
         }
-        // The same values as before, which nevertheless were not there: the record had others when the index was made.
+        // The old entry had other values than the record decodes to now, so it is still in the tree and must go.
         if tree.insert(after) == nil, before != nil, !isMoved { tree.sweep(after.slot.key, butFor: after.slot) }
       }
       body = .ordered(tree)
@@ -87,63 +91,68 @@ extension TextChange {
   }
 }
 
-/// An index at one commit: what was built, and the changes since then that it has to follow.
+/// An index at one commit: a built body, and a log of the changes since then that are not applied yet.
 ///
-/// A commit only notes its changes, so that a write does not wait for indexes. They are applied by whoever asks for the content, once for
-/// all that ask; in the background where many wait, some together, which costs less than one by one; and by the store in a pause, when
-/// ``settled(_:)`` lets go of them and of the records that were replaced. Their number is limited: at last a write applies them itself.
+/// A commit only appends its changes to the log, so that a write does not wait for indexes. The first reader of the content applies them
+/// and stores the result for later readers. From ``many`` changes on, a background thread applies them together, which costs less than one
+/// by one. In a pause between writes the store calls ``settled(_:)``, which drops the log and the records that it keeps alive. When
+/// ``limit`` changes are pending, a write applies them itself.
 struct FollowedIndex: Sendable {
   private var log: IndexLog
-  /// The number of the log's changes that belong to this commit.
+  /// Number of the log's changes that belong to this commit.
   private var count: Int
 
-  /// Takes an index that is built.
+  /// Creates a followed index from a built one, with an empty log.
   init(_ body: IndexBody) { (log, count) = (IndexLog(body, []), 0) }
 
-  /// The number of changes from which they are applied in the background.
+  /// Number of pending changes from which a background thread applies them.
   static let many = 64
-  /// The number of changes that may wait: a read applies them on its own thread, and never suspends for them.
+  /// Number of changes that may be pending.
+  ///
+  /// It bounds the work of a read, which applies them on its own thread and never suspends.
   private static let limit = 512
 
-  /// Follows a change of one record.
+  /// Appends a change of one record to the log.
   ///
-  /// Cost: a note, mostly.
+  /// Cost: one append in most cases. With ``limit`` changes pending, it applies them all.
   mutating func follow(_ change: IndexChange, _ definition: IndexDefinition) {
-    // Many changes of one commit have the log to themselves once it was applied: they go into the index at once.
+    // After the log was applied, the further changes of one commit own a new log alone and go straight into the index.
     if isKnownUniquelyReferenced(&log), log.applyInPlace(change, definition) { return }
+    // Bounds the log in a long row of writes, which has no pause in which the store settles it.
     if count >= Self.limit {
       (log, count) = (IndexLog(log.bodyWaiting(for: count, definition), []), 0)
       if log.applyInPlace(change, definition) { return }
     }
     if let renewed = log.note(change, behind: count) { (log, count) = renewed } else { count += 1 }
+    // Checked after the append, so that the background thread finds this change, too.
     if count >= Self.many { log.startApplying(definition) }
   }
 
-  /// Returns the content of the index at this commit.
+  /// Returns the content of the index at this commit, after applying its pending changes.
   func body(_ definition: IndexDefinition) -> IndexBody { log.body(at: count, definition) }
 
-  /// Whether it keeps changes, be it those of a write that was taken back, and with them the records that they have replaced.
+  /// True if the log holds any change, even one of a write that was rolled back, because such a log keeps replaced records alive.
   var keepsChanges: Bool { log.hasChanges }
 
-  /// Returns the index without the changes that it has followed.
+  /// Returns the same index with its changes applied and an empty log.
   ///
-  /// Blocks the thread: for a queue of the system's.
+  /// Blocks the thread. Call it on a dispatch queue of the system.
   func settled(_ definition: IndexDefinition) -> FollowedIndex { FollowedIndex(log.bodyWaiting(for: count, definition)) }
 
-  /// Whether both have followed the same changes.
+  /// True if two indexes have the same log and see the same prefix of it.
   func isSame(as other: FollowedIndex) -> Bool { log === other.log && count == other.count }
 }
 
-/// A built index and the changes that followed, shared by the commits that noted them: each has the first so many.
+/// An index and a log of later changes, shared by commits, of which each sees a prefix of the log.
 private final class IndexLog: Sendable {
   private struct Contents: Sendable {
     var base: IndexBody
     var changes: [IndexChange]
-    /// The index after the first so many changes: the newest that was asked for, and an older one that was asked for after that.
+    /// Index after the first `count` changes, for the two lengths that were read last: the longest, and a shorter one.
     var newest: (count: Int, body: IndexBody)?
     var older: (count: Int, body: IndexBody)?
 
-    /// Returns the changed index that is nearest before a number of changes.
+    /// Returns the stored index with the most changes applied, but no more than `count`.
     func start(for count: Int) -> (count: Int, body: IndexBody) {
       if let newest, newest.count <= count { return newest }
       if let older, older.count <= count { return older }
@@ -152,8 +161,9 @@ private final class IndexLog: Sendable {
   }
 
   private let contents: Mutex<Contents>
-  /// Held by who applies many changes, so that nobody else does the same meanwhile.
+  /// Held while many changes are applied, so that two threads do not do the same work at once.
   private let applying = Mutex(())
+  // True once the background thread was started. There is one for each log.
   private let isApplying = Atomic(false)
 
   init(_ base: IndexBody, _ changes: [IndexChange]) {
@@ -162,16 +172,17 @@ private final class IndexLog: Sendable {
 
   deinit {
     let contents = contents.withLock { $0 }
-    // What many changes have replaced is many nodes of a tree, which are not to be freed on the store's executor.
+    // Many changes keep many tree nodes alive, which must not be freed on the store's executor.
     if contents.changes.count >= FollowedIndex.many { DispatchQueue.global(qos: .utility).async { withExtendedLifetime(contents) {} } }
   }
 
-  /// Notes a change behind the first so many.
-  /// - Returns: The log that has the change instead of this one, with the number of its changes; `nil` when this one has it.
+  /// Appends a change after the first `count` changes.
+  ///
+  /// - Returns: A new log that holds the change, with its number of changes, or `nil` if this log holds it.
   func note(_ change: IndexChange, behind count: Int) -> (IndexLog, count: Int)? {
     contents.withLock { contents in
       let start = contents.start(for: count)
-      // Others noted behind them by a write that was taken back are left to it; and what was applied need not be kept.
+      // Changes beyond `count` are those of a write that was rolled back, and stay with this log. A new log also drops the applied ones.
       guard start.count > 0 || contents.changes.count != count else {
         contents.changes.append(change)
         return nil
@@ -181,29 +192,33 @@ private final class IndexLog: Sendable {
     }
   }
 
-  /// Applies a change where none waits, for the only one who has the log.
-  /// - Returns: Whether it was applied.
+  /// Applies a change directly to the base, for a caller that is the log's only owner.
+  ///
+  /// - Returns: False if changes are pending, and then nothing is applied.
   func applyInPlace(_ change: IndexChange, _ definition: IndexDefinition) -> Bool {
     contents.withLock { contents in
+      // Applying ahead of pending changes would break their order.
       guard contents.changes.isEmpty else { return false }
       _ = definition.apply(change, to: &contents.base)
       return true
     }
   }
 
+  /// True if the log holds a change, applied or pending.
   var hasChanges: Bool { contents.withLock { !$0.changes.isEmpty } }
 
-  /// Returns the index after the first so many changes, and keeps it for the next who asks.
+  /// Returns the index after the first `count` changes, and stores it for later readers.
   func body(at count: Int, _ definition: IndexDefinition) -> IndexBody {
     let (start, changes) = contents.withLock { contents in
       let start = contents.start(for: count)
       return (start, contents.changes[start.count..<count])
     }
     if changes.isEmpty { return start.body }
+    // Applied outside the lock, because other commits append to the log meanwhile.
     var body = start.body
     definition.apply(changes, to: &body)
     let applied = body
-    // What is displaced is let go of outside the lock: a tree may be the last of its kind.
+    // The displaced index is freed outside the lock: it may be the last reference to a whole tree.
     _ = contents.withLock { contents in
       let displaced = contents.older
       if let newest = contents.newest, newest.count >= count {
@@ -216,19 +231,19 @@ private final class IndexLog: Sendable {
     return body
   }
 
-  /// Returns the index as ``body(at:_:)`` does, after who else applies many changes has done so.
+  /// Returns the index as ``body(at:_:)`` does, after any other thread that applies many changes has finished.
   ///
-  /// Blocks the thread: for the store's executor, or a queue of the system's.
+  /// Blocks the thread. Call it on the store's executor, or on a dispatch queue of the system.
   func bodyWaiting(for count: Int, _ definition: IndexDefinition) -> IndexBody {
     applying.withLock { _ in body(at: count, definition) }
   }
 
-  /// Applies the changes in the background, and those that come meanwhile, unless that is being done.
+  /// Starts a background thread that applies all changes, including those that arrive meanwhile, unless the log has started one.
   func startApplying(_ definition: IndexDefinition) {
     guard isApplying.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged else { return }
     DispatchQueue.global(qos: .utility).async {
       var applied = 0
-      // The next change after these makes a log of its own.
+      // `isApplying` stays set: the next append makes a new log, because this one has applied changes.
       while case let count = self.contents.withLock({ $0.changes.count }), count > applied {
         _ = self.bodyWaiting(for: count, definition)
         applied = count

@@ -4,12 +4,13 @@
 #endif
 
 extension IndexSet {
-  /// Begins to note what changes, for an index that is about to be built from the present records.
+  /// Starts to log changes for an index that will be built from the present records.
   mutating func startBuilding(_ index: Int) {
+    // An index that is already under construction keeps its log: an empty one would lose the changes so far.
     if case .absent = bodies[index] { bodies[index] = .building([]) }
   }
 
-  /// Publishes a built index, after what has changed since ``startBuilding(_:)`` was applied to it.
+  /// Replaces an index under construction by the built one, after applying the changes since ``startBuilding(_:)``.
   mutating func finishBuilding(_ index: Int, _ built: IndexBody) {
     guard case .building(let log) = bodies[index] else { return }
     var body = built
@@ -17,27 +18,29 @@ extension IndexSet {
     bodies[index] = followed(body, index)
   }
 
-  /// Builds indexes of records at once, on this thread and as many others as there are cores.
+  /// Builds the missing ones of the given indexes, on this thread and as many others as there are cores.
   mutating func build(_ wanted: [Int], from records: RecordMap) {
     let missing = wanted.filter { !isBuilt($0) }
     if missing.isEmpty { return }
     for (index, body) in zip(missing, built(missing, over: records.ordered())) { bodies[index] = followed(body, index) }
   }
 
-  /// Returns indexes over these records, which are in the order of their keys.
+  /// Returns the wanted indexes over the given records, which are in the order of their keys.
   ///
-  /// Cost: one pass over the records for all of them, which decodes what was not touched yet, reads and sorts; then their parts are joined,
-  /// all indexes at the same time. A record keeps no value for it: most are never asked for. Blocks the thread: `explain` and a snapshot's
-  /// search for words run it on the caller's, everything else on one that may block.
+  /// Cost: one pass over the records for all indexes together. It decodes records that are not decoded yet, reads and sorts their
+  /// properties, then joins the parts, all indexes in parallel. No decoded value is cached in its record, because most are never read.
+  /// Blocks the thread: `explain` and a snapshot's word search run it on the caller's thread, everything else on a thread that may block.
   func built(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
     let bodies = gathered(wanted, over: slots)
     if slots.count >= FreedMemory.many { FreedMemory.giveBack() }
     return bodies
   }
 
+  // A function of its own, so that its temporary parts are freed before `built` returns memory to the system.
   private func gathered(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
     let definitions = wanted.map { self.definitions[$0] }
     let parts = ConcurrentMap.blockingParts(slots) { IndexPortion.portions(definitions, $0) }
+    // Parts of one: each index is joined on a thread of its own.
     return ConcurrentMap.blockingParts(Array(wanted.indices), of: 1) { (positions: ArraySlice<Int>) -> [IndexBody] in
       positions.map { position in joined(parts.map { $0[position] }, definitions[position].kind) }
     }.flatMap { $0 }
@@ -58,17 +61,21 @@ extension IndexSet {
   }
 }
 
-/// The part of an index that is made of some of the records; portions are made in parallel.
+/// The part of an index that covers some of the records.
+///
+/// An index is built from portions that are made in parallel.
 private enum IndexPortion: Sendable {
   case ordered(OrderedPortion)
   case geo([GeoEntry])
   case text(TextPortion)
 
-  /// Returns a portion for each definition, of which all read the same values; each record is decoded once.
+  /// Returns a portion for each definition, and decodes each record once for all of them.
   static func portions(_ definitions: [IndexDefinition], _ slots: ArraySlice<RecordSlot>) -> [IndexPortion] {
+    // All definitions belong to one collection, so the reader of any one decodes for all.
     guard let peek = definitions.first?.peek else { return [] }
     let gatherers = definitions.map(IndexGatherer.init)
     for slot in slots {
+      // A record that does not decode is in no index.
       guard let value = peek(slot) else { continue }
       for gatherer in gatherers { gatherer.add(slot, value) }
     }
@@ -76,7 +83,7 @@ private enum IndexPortion: Sendable {
   }
 }
 
-/// A gatherer of what one index has to know of some records.
+/// An accumulator of the entries of one index over some of the records.
 private final class IndexGatherer {
   private let definition: IndexDefinition
   private var entries: [IndexEntry] = []
@@ -96,27 +103,29 @@ private final class IndexGatherer {
   func portion() -> IndexPortion {
     switch definition.kind {
     case .ordered: .ordered(OrderedPortion(entries))
+    // Sorted here, on all cores, so that joining the parts only merges them.
     case .geo: .geo(places.sorted { $0.cell == $1.cell ? $0.key < $1.key : $0.cell < $1.cell })
     case .fullText: .text(words.finish())
     }
   }
 }
 
-/// The memory that was freed and that the process still holds.
+/// Memory that the process has freed but the allocator still holds.
 enum FreedMemory {
-  /// The number of records from which a build leaves much behind.
+  /// Number of records from which a build leaves enough freed memory to return it.
   static let many = 10_000
 
-  /// Gives whole free pages back to the system.
+  /// Returns whole free pages to the system.
   ///
-  /// A build frees more than it keeps, in the heaps of several threads, which glibc holds until the process ends. Other systems' allocators
-  /// give pages back by themselves. Cost: in the background, time that grows with the heap of the process; some 14 ms where that is a
-  /// store of 100,000 records.
+  /// A build frees more memory than it keeps, in the heaps of several threads, and glibc holds that memory until the process ends. Other
+  /// systems' allocators return pages by themselves. Cost: background time that grows with the heap, about 14 ms for a store of 100,000
+  /// records.
   static func giveBack() {
     #if canImport(Glibc)
       DispatchQueue.global(qos: .utility).async {
-        // Looked up, since the header that declares it is in no module.
+        // Looked up at run time: no module map of glibc declares `malloc_trim`.
         guard let address = dlsym(nil, "malloc_trim") else { return }
+        // 0 bytes of free memory are kept at the top of the heap.
         _ = unsafeBitCast(address, to: (@convention(c) (Int) -> CInt).self)(0)
       }
     #endif

@@ -1,16 +1,17 @@
 public import Foundation
 internal import Synchronization
 
-/// A value as indexes and cursors see it: one total order over everything that can be indexed.
+/// A value in the form that indexes and cursors compare, with one total order over all indexable types.
 ///
-/// Nothing comes first, then `false`, `true`, numbers, text, identifiers; a number that is not a number (NaN) comes last of all, equal to
-/// itself. Text compares as Swift's `String` does, by canonical equivalence; minus zero equals zero.
+/// The order of kinds is: absent, `false`, `true`, numbers, text, identifiers. NaN comes last of all and equals itself. Text compares as
+/// Swift's `String` does, by canonical equivalence. Minus zero equals zero. Among numbers, integers come before floating-point ones. A
+/// property has one type, so the two do not meet in a column.
 public struct IndexValue: Hashable, Sendable {
   enum Form: Hashable, Sendable {
     case null
     case bool(Bool)
     case integer(Int64)
-    /// Only above `Int64.max`, so that the order of the cases is the order of the numbers.
+    /// An unsigned integer above `Int64.max` only, so that the order of the cases is the order of the integers.
     case large(UInt64)
     case real(Double)
     case text(String)
@@ -22,38 +23,42 @@ public struct IndexValue: Hashable, Sendable {
 
   init(_ form: Form) { self.form = form }
 
-  /// The absence of a value, as in an optional that is `nil`.
+  /// Absence of a value, as in an optional that is `nil`.
   public static let null = IndexValue(.null)
   static let notANumber = IndexValue(.notANumber)
 
-  /// Makes the value of a truth value.
+  /// Creates the index value of a Boolean.
   public init(_ value: Bool) { form = .bool(value) }
-  /// Makes the value of an integer.
+  /// Creates the index value of a signed integer.
   public init(_ value: Int64) { form = .integer(value) }
-  /// Makes the value of an integer without a sign.
+  /// Creates the index value of an unsigned integer.
   public init(_ value: UInt64) { form = Int64(exactly: value).map { .integer($0) } ?? .large(value) }
-  /// Makes the value of a floating-point number.
+  /// Creates the index value of a floating-point number.
+  ///
+  /// Minus zero becomes zero, because the two are equal and must have one hash.
   public init(_ value: Double) { form = value.isNaN ? .notANumber : .real(value == 0 ? 0 : value) }
-  /// Makes the value of a text.
+  /// Creates the index value of a text.
   public init(_ value: String) { form = .text(value) }
-  /// Makes the value of an identifier, ordered by its bytes.
+  /// Creates the index value of an identifier, ordered by its bytes.
   public init(_ value: UUID) {
     let (high, low) = withUnsafeBytes(of: value.uuid) { bytes in
       (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
+    // Big-endian, so that the order of the two numbers is the order of the bytes.
     form = .identifier(UInt64(bigEndian: high), UInt64(bigEndian: low))
   }
 }
 
 extension IndexValue {
-  /// Makes the value of something whose type is known to be indexable only while running; ``null`` for anything else.
+  /// Creates the index value of a value whose type is known only at run time, or ``null`` if that type is not indexable.
   init(of value: Any) { self = (value as? any IndexableValue)?.indexValue ?? .null }
 }
 
 extension IndexValue: Comparable {
-  /// Whether the left value comes first in the one order of all values.
+  /// Returns true if the left value comes first in the order of all index values.
   public static func < (left: IndexValue, right: IndexValue) -> Bool {
     switch (left.form, right.form) {
+    // Pairs of one kind come first, the most frequent ones at the top: each comparison of a search passes here.
     case (.text(let left), .text(let right)): left < right
     case (.integer(let left), .integer(let right)): left < right
     case (.real(let left), .real(let right)): left < right
@@ -64,7 +69,7 @@ extension IndexValue: Comparable {
     }
   }
 
-  /// The place of the kind in the order of kinds.
+  /// Position of the kind in the order of kinds.
   private var rank: Int {
     switch form {
     case .null: 0
@@ -80,7 +85,7 @@ extension IndexValue: Comparable {
 }
 
 extension IndexValue: Codable {
-  /// Reads a value from its tag and text.
+  /// Reads a value from its one-letter tag and text.
   ///
   /// - Throws: `DecodingError` for anything that ``encode(to:)`` does not write.
   public init(from decoder: any Decoder) throws {
@@ -93,6 +98,7 @@ extension IndexValue: Codable {
       case "x": text.isEmpty ? .notANumber : nil
       case "b": text == "1" ? .bool(true) : text == "0" ? .bool(false) : nil
       case "i": Int64(text).map { .integer($0) }
+      // A smaller number would compare by its case, not by its value, with the same number as an integer.
       case "u": UInt64(text).flatMap { $0 > UInt64(Int64.max) ? .large($0) : nil }
       case "r": UInt64(text, radix: 16).flatMap { IndexValue(Double(bitPattern: $0)).form }
       case "t": .text(text)
@@ -105,7 +111,7 @@ extension IndexValue: Codable {
     self.form = form
   }
 
-  /// Writes a tag and the value as one text; numbers keep every bit.
+  /// Writes a one-letter tag and the value as one string, in which numbers keep every bit.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch form {
@@ -126,21 +132,24 @@ extension IndexValue: Codable {
   }
 }
 
-/// Whether the values of a type with a raw value have the index values of their raw values, as far as this process has seen.
+/// Evidence, gathered while the process runs, that a raw-representable type has the index values of its raw values.
 ///
-/// A type takes ``IndexableValue/hasExactIndexValues`` over from its raw value, but may make an ``IndexableValue/indexValue`` of its own
-/// that different values share. The type does not tell, so each value that goes into an index, and each constant of a predicate, is
-/// looked at. Where an index value is that of the raw value, it stands for no other value; where one is not, records that an index finds
-/// are checked.
+/// A type inherits ``IndexableValue/hasExactIndexValues`` from its raw value, but it may define an ``IndexableValue/indexValue`` of its own
+/// that different values share. The type does not declare this. So each value that goes into an index, and each constant of a predicate, is
+/// compared with its raw value. As long as all agree, an index value stands for one value. After the first that differs, records that an
+/// index finds are tested one by one.
 final class RawIndexValues: Sendable {
+  // True after a value whose index value differs from its raw value's.
   private let isOwnSeen = Atomic(false)
   private static let types = Mutex<[ObjectIdentifier: RawIndexValues]>([:])
 
-  /// Returns what is known of a type, or of the one that an optional wraps; `nil` when it has no raw value, or does not say that it is
-  /// exact.
+  /// Returns the evidence about a type or the type that an optional wraps.
+  ///
+  /// Returns `nil` for a type without a raw value, and for one that does not declare itself exact.
   static func of<Value: IndexableValue>(_ type: Value.Type) -> RawIndexValues? {
     let wrapped: Any.Type = (type as? any OptionalType.Type)?.wrapped ?? type
     guard wrapped is any RawRepresentable.Type, type.hasExactIndexValues else { return nil }
+    // One object for each type in the process: indexes and predicates of any store add to the same evidence.
     return types.withLock { types in
       if let known = types[ObjectIdentifier(wrapped)] { return known }
       let new = RawIndexValues()
@@ -149,27 +158,29 @@ final class RawIndexValues: Sendable {
     }
   }
 
-  /// Whether an index value of the type stands for one value.
+  /// True if every index value of the type seen so far stands for one value.
   ///
-  /// Once `false`, it stays so. What was put into an index before a plan is made has been noted by then.
+  /// Once `false`, it stays `false`. Values that entered an index before a plan is made are already part of the evidence.
   var areExact: Bool { !isOwnSeen.load(ordering: .acquiring) }
 
-  /// Looks at a value that is put into an index or searched for.
+  /// Compares a value that enters an index, or a constant of a predicate, with its raw value.
   func note<Value>(_ value: Value, _ indexValue: IndexValue) {
+    // Nothing can change a `false` any more, so later values skip the casts.
     guard areExact, var raw = (value as? any RawRepresentable).map({ $0.rawValue as Any }) else { return }
+    // A raw value may itself be an enumeration with a raw value.
     while let next = raw as? any RawRepresentable { raw = next.rawValue }
-    // A raw value that is not indexable says nothing: then the type itself has said that it is exact.
+    // A raw value that is not indexable is no evidence: then the type itself has declared that it is exact.
     guard let indexable = raw as? any IndexableValue, indexable.indexValue != indexValue else { return }
     isOwnSeen.store(true, ordering: .releasing)
   }
 }
 
 extension IndexableValue {
-  /// Whether an index value of the type stands for one value, as the type says and its values confirm.
+  /// True if an index value of the type stands for one value, by its declaration and by the values seen so far.
   static var standsForOneValue: Bool { hasExactIndexValues && RawIndexValues.of(Self.self)?.areExact ?? true }
 }
 
-/// An optional, whatever it wraps.
+/// A protocol that only `Optional` adopts, to find the wrapped type at run time.
 protocol OptionalType {
   static var wrapped: Any.Type { get }
 }

@@ -1,21 +1,21 @@
-/// A result of a query, with what the query has found out about it.
+/// A result of a query, with its distance, rank and text extract.
 public struct Match<Item: Sendable>: Sendable {
-  /// The record.
+  /// Record that the query found.
   public let item: Item
-  /// The distance from the place of `near`; `nil` for a query without one.
+  /// Distance from the place of `near`, or `nil` for a query without one.
   public let distance: Distance?
-  /// The rank of its words, by BM25: more is better.
+  /// Rank of the record's words by BM25, where a greater number is a better match.
   ///
-  /// Only the order means something. `nil` for a query without words.
+  /// Only the order of ranks has a meaning. `nil` for a query without words.
   public let score: Double?
   let source: ExtractSource?
 
-  /// The part of its text where the words are; `nil` for a query without words.
+  /// Part of the record's text around the words, or `nil` for a query without words.
   ///
-  /// Made each time it is asked for, which takes longer than to find the record: some 20 µs for a text of 20 words.
+  /// It is made at each access, which takes longer than finding the record: about 20 µs for a text of 20 words.
   public var extract: TextExtract? { source.flatMap { TextExtract(of: $0.words, from: $0.texts) } }
 
-  /// The words and texts that an extract is made from.
+  /// The words of the query and the texts of the record, from which an extract is made.
   struct ExtractSource: Hashable, Sendable {
     let words: TextQuery
     let texts: [String]
@@ -25,31 +25,34 @@ public struct Match<Item: Sendable>: Sendable {
 extension Match: Equatable where Item: Equatable {}
 extension Match: Hashable where Item: Hashable {}
 
-/// A piece of a record's text around the words that a search found.
+/// A part of a record's text around the words that a search found.
 public struct TextExtract: Hashable, Sendable, Codable {
-  /// About 160 characters of the text, whole words, with "…" at an end where the text goes on.
+  /// About 160 characters of the text, in whole words, with "…" at each end where the text continues.
   public let text: String
-  /// The words that matched, as offsets of characters (`Character`) in ``text``, in order.
+  /// Matching words as ranges of `Character` offsets in ``text``, in order.
   public let highlights: [Range<Int>]
-  /// The text of the record that it is from, by its position in the declaration of the index.
+  /// Position of the source text in the declaration of the index.
   public let field: Int
 
-  /// Makes an extract by hand, as for a preview.
+  /// Creates an extract from its parts.
+  ///
+  /// Use it for previews and tests.
   public init(text: String, highlights: [Range<Int>], field: Int) {
     (self.text, self.highlights, self.field) = (text, highlights, field)
   }
 }
 
 extension TextExtract {
-  /// The length that extracts aim at, in characters.
+  /// Target length of extracts, in characters.
   static let width = 160
 
-  /// Makes the extract of the text where most of the query's words are close together; `nil` if none is there.
+  /// Creates the extract from the text in which most of the query's words are close together, or returns `nil` if no text has one.
   init?(of query: TextQuery, from texts: [String], width: Int = Self.width) {
     if query.isImpossible { return nil }
     var best: (window: Window, field: Int)?
     for (field, text) in texts.enumerated() {
       guard let window = Window(of: query, in: text, width: width) else { continue }
+      // `<`, so that the first of equal texts wins.
       if best.map({ $0.window.value < window.value }) ?? true { best = (window, field) }
     }
     guard let best else { return nil }
@@ -57,17 +60,17 @@ extension TextExtract {
   }
 }
 
-/// A stretch of a text with the matches in it; all offsets are of UTF-8.
+/// A part of a text with the matches in it, all as UTF-8 offsets.
 private struct Window {
   private struct Match {
     let range: Range<Int>
-    /// The place of the query's word that it matches.
+    /// Position of the query's word or prefix that it matches.
     let word: Int
   }
 
   private var range: Range<Int>
   private let matches: [Range<Int>]
-  /// The number of different words of the query here, then of all matches.
+  /// Rank of the window: the number of different words of the query in it, then the number of matches.
   let value: (Int, Int)
 
   init?(of query: TextQuery, in text: String, width: Int) {
@@ -80,7 +83,7 @@ private struct Window {
     }
     guard !matches.isEmpty else { return nil }
 
-    // The stretch of matches that has most different words, then most, then is first; bytes stand in for characters.
+    // A sliding window over the matches: the most different words win, then the most matches, then the first. Bytes approximate characters.
     let reach = text.utf8.count * width / Swift.max(1, text.count)
     var (first, chosen, value) = (0, 0..<1, (0, 0))
     var counts = [Int](repeating: 0, count: query.words.count + query.prefixes.count)
@@ -91,6 +94,7 @@ private struct Window {
         first += 1
       }
       let found = (counts.count { $0 > 0 }, index - first + 1)
+      // `>` and not `>=`, so that the first of equal windows wins.
       if found > value { (chosen, value) = (first..<index + 1, found) }
     }
     self.value = value
@@ -100,7 +104,7 @@ private struct Window {
     self.matches = matches.map(\.range).filter { $0.lowerBound >= range.lowerBound && $0.upperBound <= range.upperBound }
   }
 
-  /// Adds words before and after by turns while there is room; the whole text if it fits.
+  /// Widens a window by whole words, before and after by turns, while there is room, or to the whole text if it fits.
   private static func widened(_ core: Range<Int>, words: [Range<Int>], length: Int, reach: Int) -> Range<Int> {
     if length <= reach { return 0..<length }
     var before = words.lastIndex { $0.upperBound <= core.lowerBound } ?? -1
@@ -120,16 +124,16 @@ private struct Window {
         isGrowing = true
       }
     }
-    // What stands outside the first and last word goes with them if it is short, such as a quotation mark or a full stop.
+    // Up to 8 bytes outside the first and last word are included, such as a quotation mark or a full stop.
     if before < 0, low <= 8 { low = 0 }
     if after == words.count, length - high <= 8 { high = length }
     return low..<high
   }
 
-  /// Returns the piece of the text; bounds that fall inside a character take the whole of it.
+  /// Returns the extract of the text, with the whole of a character in which a bound falls.
   func extract(from text: String, field: Int) -> TextExtract {
     var cut = ""
-    var places: [Int] = []  // where the characters of the cut begin in the text
+    var places: [Int] = []  // the offset in the text of each character of the cut
     var offset = 0
     var end = range.upperBound
     for character in text {
@@ -141,12 +145,13 @@ private struct Window {
       }
       offset = next
     }
-    // A mark or a joiner at the start would unite with the sign before it.
+    // A combining mark at the start would merge with the ellipsis into one character and shift every highlight.
     let isCutBefore = (places.first ?? 0) > 0 && ("…" + cut).count == places.count + 1
+    // The ellipsis is one character before all others.
     let shift = isCutBefore ? 1 : 0
     var highlights: [Range<Int>] = []
     for match in matches {
-      // Two words may share a character that the segmentation divides.
+      // The segmentation can divide a character between two words, and highlights must not overlap.
       let lower = Swift.max(shift + (places.lastIndex { $0 <= match.lowerBound } ?? 0), highlights.last?.upperBound ?? 0)
       let upper = shift + (places.firstIndex { $0 >= match.upperBound } ?? places.count)
       if lower < upper { highlights.append(lower..<upper) }

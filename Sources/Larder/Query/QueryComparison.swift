@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// A comparison of a property with a value, for `where` of a ``Query``.
+/// A comparison operator for `where` of a ``Query``, which compares a property with a value.
 ///
-/// Every `Equatable` type has ``equal`` and ``notEqual``; a `Comparable` one has the other four, too.
+/// Every `Equatable` type has ``equal`` and ``notEqual``. A `Comparable` type also has the other four.
 ///
 /// ## Topics
 ///
@@ -16,7 +16,7 @@ internal import Foundation
 /// - ``greater``
 /// - ``greaterOrEqual``
 public struct QueryComparison<Value: Equatable & Sendable>: Sendable {
-  /// The comparison as the analysis of predicates knows it.
+  /// The comparison in the form that the analysis of predicates uses.
   enum Kind: Sendable {
     case equal
     case notEqual
@@ -24,7 +24,7 @@ public struct QueryComparison<Value: Equatable & Sendable>: Sendable {
   }
 
   let kind: Kind
-  /// Whether a property, on the left, compares with the value, on the right.
+  /// Returns true if a property, on the left, compares with the value, on the right.
   let holds: @Sendable (Value, Value) -> Bool
 
   /// The property equals the value: `==`.
@@ -49,22 +49,23 @@ extension QueryComparison where Value: Comparable {
 }
 
 extension Query {
-  /// Returns the query for those records whose property compares with a value.
+  /// Returns the query for records whose property compares with a value.
   ///
-  /// It says what `#Predicate` cannot: a case of an enumeration, a value of a type of your own, one that is not `Codable`.
+  /// Use it for comparisons that `#Predicate` cannot express: with a case of an enumeration, with a value of a type of your own, or with
+  /// one that is not `Codable`.
   ///
   /// ```swift
   /// let piers = Query<Landing>().where(\.kind, .equal, .pier).where(\.rating, .greaterOrEqual, 4)
   /// ```
   ///
   /// Conditions add up. A declared index of the property answers `.equal` for every ``IndexableValue``, and the order of integers,
-  /// floating-point numbers, `String`, `Date` and `UUID`; of other types, and for `.notEqual`, every record that meets the other
-  /// conditions is checked.
+  /// floating-point numbers, `String`, `Date` and `UUID`. For other types and for `.notEqual`, every record that meets the other conditions
+  /// is tested.
   ///
   /// - Parameters:
-  ///   - keyPath: The property, on the left.
-  ///   - comparison: How it compares.
-  ///   - value: The value, on the right; `nil` for an optional property finds the records without one.
+  ///   - keyPath: Property, on the left.
+  ///   - comparison: Comparison operator.
+  ///   - value: Value, on the right. For an optional property, `nil` finds the records without a value.
   public func `where`<Value: Equatable & Sendable>(
     _ keyPath: any KeyPath<Item, Value> & Sendable, _ comparison: QueryComparison<Value>, _ value: Value
   ) -> Self {
@@ -72,6 +73,7 @@ extension Query {
     if let type = IndexedType(Value.self), let indexValue = type.indexValue(value) {
       switch comparison.kind {
       case .equal: finding = type.oneOf(keyPath, [indexValue])
+      // No index helps: `!=` holds for nearly every record.
       case .notEqual: break
       case .ordered(let order): finding = type.compared(keyPath, order, indexValue)
       }
@@ -79,13 +81,15 @@ extension Query {
     return adding(finding) { comparison.holds($0[keyPath: keyPath], value) }
   }
 
-  /// Returns the query for those records whose optional property has a value that compares with another.
+  /// Returns the query for records whose optional property has a value that compares with another.
   ///
-  /// A record without a value meets `.notEqual` and no other comparison. Otherwise as for a property that is not optional.
+  /// A record without a value meets `.notEqual` and no other comparison. In all else it is the same as `where` for a property that is not
+  /// optional.
   public func `where`<Value: Comparable & Sendable>(
     _ keyPath: any KeyPath<Item, Value?> & Sendable, _ comparison: QueryComparison<Value>, _ value: Value
   ) -> Self {
     switch comparison.kind {
+    // Both compare as optionals, so that `nil` differs from every value.
     case .equal: return self.where(keyPath, QueryComparison<Value?>.equal, value)
     case .notEqual: return self.where(keyPath, QueryComparison<Value?>.notEqual, value)
     case .ordered(let order):
@@ -95,7 +99,7 @@ extension Query {
     }
   }
 
-  /// Returns the query for those records whose property is one of some values.
+  /// Returns the query for records whose property is one of some values.
   ///
   /// A declared index of the property answers it for every ``IndexableValue``. An empty list matches no record.
   public func `where`<Value: Hashable & Sendable>(
@@ -105,14 +109,17 @@ extension Query {
     var finding: Finding?
     if let type = IndexedType(Value.self) {
       let indexValues = values.compactMap { type.indexValue($0) }
+      // A value without an index value would be missing from the index's answer.
       if indexValues.count == values.count { finding = type.oneOf(keyPath, indexValues) }
     } else if values.isEmpty {
+      // Also for a type without index values: nothing is one of no values.
       finding = Finding(.never)
     }
     return adding(finding) { values.contains($0[keyPath: keyPath]) }
   }
 
   private func adding(_ finding: Finding?, _ isMet: @escaping @Sendable (Item) -> Bool) -> Self {
+    // A condition that every record meets would only cost a test for each.
     if case .always = finding?.constraint { return self }
     return adding(
       Conjunct(constraint: finding?.constraint ?? .residual, isExact: finding?.isExact ?? false) { (item) throws(RepositoryError) -> Bool in
@@ -122,7 +129,7 @@ extension Query {
 }
 
 extension Finding {
-  /// The condition without records whose property is `nil`, which an index has before all values; `nil` for one that all values meet.
+  /// Condition without records whose property is `nil`, which an index orders before all values, or `nil` if every value meets it.
   fileprivate var leavingOutNull: Finding? {
     switch constraint {
     case .range(let path, nil, let upper, let orNotANumber):

@@ -1,52 +1,52 @@
-/// The plan of a query, as a value that prints as one line.
+/// The plan of a query, which prints as one line.
 ///
 /// ```
 /// ordered(country, rating) [country =, rating >=], order from the index, 12 rows estimated, 12 examined
 /// ```
 ///
-/// It names indexes and properties, never values.
+/// Get it from ``LocalRepository/explain(_:)`` to see which index a query uses. It names indexes and properties, never values.
 public struct QueryPlan: Hashable, Sendable, CustomStringConvertible {
   /// The source of the records.
   public enum Access: Hashable, Sendable {
-    /// Nowhere: no record can meet the query.
+    /// No source, because no record can meet the query.
     case nothing
-    /// From an index, named as its declaration prints.
+    /// An index, named by the text of its declaration.
     case index(String)
-    /// From looking at all records.
+    /// All records, each of which is tested.
     case scan
-    /// The query cannot be answered; ``QueryPlan/refusal`` says why.
+    /// None, because the query is refused. ``QueryPlan/refusal`` has the reason.
     case refused
   }
 
   /// The source of the order of the results.
   public enum Order: Hashable, Sendable {
-    /// Nothing was asked, and the id decides.
+    /// The query has no order, so the id decides.
     case id
-    /// The index gives the records in order.
+    /// The index yields the records in the query's order.
     case index
     /// The results are sorted in memory.
     case sorted
   }
 
-  /// The source of the records.
+  /// Source of the records.
   public let access: Access
-  /// The conditions that the index answers: each names a property, and how it is used.
+  /// Conditions that the index answers, each with the property and its use.
   public let conditions: [String]
-  /// The conditions that are checked record by record: the property of a condition, or `predicate`, `filter`, `distance`, `box`.
+  /// Conditions that are tested record by record: the property of a condition, or `predicate`, `filter`, `distance`, `box`.
   public let residual: [String]
-  /// The source of the order.
+  /// Source of the order of the results.
   public let order: Order
-  /// The number of records that the plan expects to look at.
+  /// Estimated number of records that the query reads.
   public let estimatedRows: Int
-  /// The number of records that it did look at; `nil` when there were too many to try.
+  /// Number of records that the query did read, or `nil` if it was not run because there were too many.
   public let examinedRows: Int?
-  /// The reason for which the query cannot be answered, if it cannot.
+  /// Reason why the query cannot be answered, or `nil` if it can.
   public let refusal: String?
 
-  /// The name of the index that is used, or `nil` when none is.
+  /// Name of the index that is used, or `nil` if none is.
   public var index: String? { if case .index(let name) = access { name } else { nil } }
 
-  /// The plan on one line.
+  /// Plan of the query as one line of text.
   public var description: String {
     if let refusal { return "refused: \(refusal)" }
     var parts: [String]
@@ -75,7 +75,7 @@ extension QueryPlan {
 }
 
 extension QueryRun {
-  /// Returns the plan as it is shown to an app, in words without values.
+  /// Returns the plan as the public value, in names without values of records.
   func plan(examined: Int?) -> QueryPlan {
     QueryPlan(
       access: planAccess, conditions: answeredConditions, residual: checkedConditions,
@@ -91,21 +91,23 @@ extension QueryRun {
     }
   }
 
-  /// The conditions that are checked record by record, each named once.
+  /// Conditions that are tested record by record, each named once.
   private var checkedConditions: [String] {
     let residual = shape.conditions.indices.filter { !choice.covered.contains($0) }
     var names = residual.map { shape.conditions[$0].constraint.path?.propertyName ?? "predicate" }
     if shape.filterCount > 0 { names.append("filter") }
     var (areas, boxes) = (shape.areas[...], shape.boxes.count)
+    // The access path answers one place or box of the query, so only the others are tested.
     if case .near = choice.access { areas.removeLast() }
     if case .box = choice.access { boxes -= 1 }
     if areas.contains(where: { $0.radius != nil }) { names.append("distance") }
     if boxes > 0 { names.append("box") }
+    // Several conditions may be on one property.
     var seen: Set<String> = []
     return names.filter { seen.insert($0).inserted }
   }
 
-  /// The conditions that the access path answers.
+  /// Conditions that the access path answers.
   private var answeredConditions: [String] {
     switch choice.access {
     case .nothing, .scan: return []
@@ -114,13 +116,14 @@ extension QueryRun {
     case .words: return ["matching words"]
     case .ordered(let index, let spans, _):
       let columns = indexes.definitions[index].columns
+      // All spans bind the same columns, so the first one stands for all.
       guard let span = spans.first else { return [] }
       var conditions = columns.prefix(span.prefix.count).map { "\($0.keyPath.propertyName) =" }
       if spans.count > 1, !conditions.isEmpty {
         conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)"
       }
       if span.lower != nil || span.upper != nil, columns.indices.contains(span.prefix.count) {
-        // The infinities only stand for "a number".
+        // Ranges of floating-point numbers are bounded by the infinities to leave out NaN, so an infinity is no bound of the query.
         let lower = span.lower.flatMap { $0.value == IndexValue(-Double.infinity) ? nil : $0.isInclusive ? " >=" : " >" }
         let upper = span.upper.flatMap { $0.value == IndexValue(Double.infinity) ? nil : $0.isInclusive ? " <=" : " <" }
         conditions.append(columns[span.prefix.count].keyPath.propertyName + (lower ?? "") + (upper ?? ""))

@@ -1,26 +1,26 @@
-/// A box on the map, in degrees.
+/// A box on the map, in degrees, to pass to `within` of a query.
 ///
-/// A box whose west is greater than its east crosses the date line: from 170 to -170 is 20 degrees wide. Longitudes beyond ±180 are
-/// wrapped, so from 170 to 190 is the same box; one that is 360 or more wide holds every longitude. If a number is not finite, or south
-/// is greater than north, the box holds nothing.
+/// A box whose west is greater than its east crosses the date line: from 170 to -170 is 20 degrees wide. Longitudes beyond ±180 wrap, so
+/// from 170 to 190 is the same box. A box that is 360 or more degrees wide holds every longitude. If a number is not finite, or south is
+/// greater than north, the box holds nothing.
 public struct BoundingBox: Hashable, Codable, Sendable {
-  /// The least latitude.
+  /// Least latitude.
   public var south: Double
-  /// The meridian where the box begins; it extends to the east from there.
+  /// Meridian where the box begins, from which it extends to the east.
   public var west: Double
-  /// The greatest latitude.
+  /// Greatest latitude.
   public var north: Double
-  /// The meridian where the box ends.
+  /// Meridian where the box ends.
   public var east: Double
 
-  /// Makes a box of its four sides.
+  /// Creates a box from its four sides.
   public init(south: Double, west: Double, north: Double, east: Double) {
     (self.south, self.west, self.north, self.east) = (south, west, north, east)
   }
 
-  /// Whether a place is in the box or on its boundary.
+  /// Returns true if a place is in the box or on its boundary.
   ///
-  /// -180 and 180 are the same meridian. At a pole the longitude does not matter. A place that is not one (NaN, infinity, a latitude
+  /// -180 and 180 are the same meridian. At a pole the longitude does not matter. A place that is not valid (NaN, infinity, a latitude
   /// beyond ±90) is in no box.
   public func contains(latitude: Double, longitude: Double) -> Bool {
     guard let place = GeoCoordinate(latitude: latitude, longitude: longitude), let ranges = GeoRanges(self) else { return false }
@@ -28,7 +28,7 @@ public struct BoundingBox: Hashable, Codable, Sendable {
   }
 }
 
-/// A box with its longitudes as one or two ranges that do not cross the date line; what a search compares with.
+/// A box in the form that a search compares: one or two ranges of longitudes that do not cross the date line.
 struct GeoRanges: Sendable {
   let south: Double
   let north: Double
@@ -38,11 +38,13 @@ struct GeoRanges: Sendable {
     guard box.south.isFinite, box.north.isFinite, box.west.isFinite, box.east.isFinite, box.south <= box.north else { return nil }
     (south, north) = (box.south, box.north)
     let (west, east) = (GeoCoordinate.wrapped(box.west), GeoCoordinate.wrapped(box.east))
+    // Measured before wrapping, which would turn a box around the whole globe into a single meridian.
     longitudes = box.east - box.west >= 360 ? [-180...180] : west <= east ? [west...east] : [west...180, -180...east]
   }
 
   func contains(_ place: GeoCoordinate) -> Bool {
     guard place.latitude >= south, place.latitude <= north else { return false }
+    // All meridians meet at a pole.
     return abs(place.latitude) == 90 || longitudes.contains { $0.contains(place.longitude) }
   }
 
@@ -50,7 +52,7 @@ struct GeoRanges: Sendable {
     area.north >= south && area.south <= north && longitudes.contains { $0.overlaps(area.west...area.east) }
   }
 
-  /// Returns the part of an area that is in the box, by angles: 0 to 1.
+  /// Returns the share of an area that is in the box, measured in degrees: 0 to 1.
   func share(of area: GeoArea) -> Double {
     let height = share(area.south...area.north, of: south...north)
     return height * min(1, longitudes.reduce(0) { $0 + share(area.west...area.east, of: $1) })
@@ -60,6 +62,7 @@ struct GeoRanges: Sendable {
     guard part.overlaps(whole) else { return 0 }
     let common = part.clamped(to: whole)
     let length = part.upperBound - part.lowerBound
+    // An area of one point or line has no length to divide by.
     return length > 0 ? (common.upperBound - common.lowerBound) / length : 1
   }
 }

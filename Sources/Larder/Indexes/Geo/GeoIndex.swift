@@ -1,20 +1,20 @@
 internal import HeapModule
 
-/// The places of records: finds the nearest ones, and those in a box.
+/// A geographic index: finds the records nearest to a place, and those in a box.
 ///
 /// A copy costs O(1), an edit O(log n).
 struct GeoIndex: Sendable {
   private(set) var tree: PersistentTree<GeoEntry>
-  /// The order of records at one distance.
+  /// Order of records at equal distance.
   let keys: KeyOrder
 
-  /// Makes the index of many records, whose keys are all different, at once: O(n log n).
+  /// Creates the index of many records, whose keys must all be different, in O(n log n).
   init(_ entries: [(GeoCoordinate, RecordSlot)] = [], keys: KeyOrder = .bytes) {
     self.keys = keys
     tree = PersistentTree(sorted: entries.map { GeoEntry($0, $1) }.sorted { $0.key < $1.key })
   }
 
-  /// Makes the index of sorted parts of the records.
+  /// Creates the index from parts of the records, each sorted.
   init(sorted parts: [[GeoEntry]], keys: KeyOrder) {
     self.keys = keys
     tree = PersistentTree(
@@ -25,22 +25,26 @@ struct GeoIndex: Sendable {
 
   var count: Int { tree.count }
 
-  /// Inserts a record, or replaces the one that has its key and its place.
+  /// Inserts a record, or replaces its entry in the same cell of the curve.
+  ///
+  /// See ``GeoEntry``.
   mutating func insert(_ slot: RecordSlot, at place: GeoCoordinate) { tree.insert(GeoEntry(place, slot)) }
 
-  /// Removes the record with a key from the place where it was inserted.
-  /// - Returns: Whether it was there.
+  /// Removes a record from the place where it was inserted.
+  ///
+  /// - Returns: False if it was not there.
   @discardableResult mutating func remove(_ key: RecordKey, at place: GeoCoordinate) -> Bool {
     let key = GeoEntry.key(place, key)
-    // The record may be elsewhere in the same cell by now.
+    // A cell holds several places. An entry at another one is that of another state of the record, and `sweep` removes it.
     guard tree.find(key)?.place == place else { return false }
     return tree.remove(key) != nil
   }
 
-  /// Removes a record wherever it is: one of a type that does not decode to the same place each time.
+  /// Removes a record from any place, for a type that decodes to another place each time.
   ///
-  /// Cost: a look at every entry.
+  /// Cost: reads every entry.
   mutating func sweep(_ key: RecordKey) {
+    // Collected first: a removal would change the tree that is being read.
     var left: [GeoEntry] = []
     tree.forEachLeaf { leaf in left += leaf.filter { $0.slot.key == key } }
     for entry in left { tree.remove(entry.key) }
@@ -48,7 +52,7 @@ struct GeoIndex: Sendable {
 }
 
 extension GeoIndex {
-  /// Visits the records in a box, in no order that means anything, until `visit` returns false.
+  /// Visits the records in a box in no particular order, until `visit` returns `false`.
   func forEach(in box: BoundingBox, _ visit: (RecordSlot) -> Bool) {
     guard let ranges = GeoRanges(box) else { return }
     _ = Self.forEach(in: ranges, below: tree.root, visit)
@@ -64,28 +68,29 @@ extension GeoIndex {
     return true
   }
 
-  /// Returns about how many records are in a box, from some hundred nodes at most.
+  /// Estimates the number of records in a box, from some hundred nodes at most.
   func estimate(_ box: BoundingBox) -> Int {
     guard let ranges = GeoRanges(box) else { return 0 }
     return estimate { ranges.overlaps($0) ? ranges.share(of: $0) : 0 }
   }
 
-  /// Returns about how many records are within a distance in metres, from some hundred nodes at most.
+  /// Estimates the number of records within a distance in metres, from some hundred nodes at most.
   func estimate(latitude: Double, longitude: Double, within meters: Double) -> Int {
     guard let center = GeoCoordinate(latitude: latitude, longitude: longitude), meters >= 0 else { return 0 }
     let (point, limit) = (SpherePoint(center), GreatCircle.mostSquaredChord(within: meters))
     return estimate { area in
       let (least, most) = (area.leastSquaredChord(to: point), area.mostSquaredChord(to: point))
       if least > limit { return 0 }
-      // On a surface the number grows with the square of the chord.
+      // The share of the squared chord is the share of the surface. At least 1 %, because the box reaches into the circle.
       return most <= limit ? 1 : max(0.01, (limit - least) / (most - least))
     }
   }
 
-  /// Adds up nodes by the share of their area, and goes deeper only where that is neither nothing nor all.
+  /// Sums the counts of nodes by the share of their area that matches, and descends only into nodes that match in part.
   private func estimate(_ share: (GeoArea) -> Double) -> Int {
     var level = [tree.root]
     var sum = 0.0
+    // Planning must stay cheap, so the number of nodes that are read is bounded.
     var budget = 256
     while !level.isEmpty {
       var next: [PersistentTreeNode<GeoEntry>] = []
@@ -93,6 +98,7 @@ extension GeoIndex {
         budget -= children.count
         for child in children {
           let part = share(child.summary)
+          // Leaves are not opened: planning needs an estimate, not a count.
           if part > 0, part < 1, budget > 0, !child.node.isLeaf {
             next.append(child.node)
           } else {
@@ -100,34 +106,39 @@ extension GeoIndex {
           }
         }
       }
-      // A tree of one leaf has no areas; it is small.
+      // A tree of one leaf has no summaries to estimate by, and is small enough to count.
       if case .leaf(let entries) = tree.root { sum += entries.reduce(0) { $0 + share(GeoArea($1)) } }
       level = next
     }
+    // Rounded up: an estimate of 0 would rank the plan as free.
     return Int(sum.rounded(.up))
   }
 }
 
 extension GeoIndex {
-  /// Visits the records by their distance in metres, nearest first, records at the same distance by id, until `visit` returns false.
+  /// Visits the records by their distance in metres, nearest first, until `visit` returns `false`.
   ///
-  /// Only what is visited is found: the search goes through the tree best first, so the first ten of many cost little. Records farther
-  /// than `meters` are not visited, those at exactly that distance are. A centre that is no place is near nothing.
+  /// Equal distances are ordered by id.
+  ///
+  /// The search is best-first: it expands the nearest node next, so the ten nearest of many records cost little. Records farther than
+  /// `meters` are not visited, records at exactly that distance are. A centre that is not a valid place has no records near it.
   func nearest(
     to latitude: Double, _ longitude: Double, within meters: Double? = nil,
     _ visit: (RecordSlot, _ meters: Double) -> Bool
   ) {
     guard let center = GeoCoordinate(latitude: latitude, longitude: longitude) else { return }
     let limit = meters ?? .infinity
+    // NaN compares false here, so it is near nothing, too.
     guard limit >= 0 else { return }
     let point = SpherePoint(center)
     let chordLimit = GreatCircle.mostSquaredChord(within: limit)
-    // What was not looked at closely is ordered by a distance in space that it cannot be nearer than; what was, by its true distance.
+    // `open` is ordered by a lower bound of the distance, `measured` by the true distance.
     var open = Heap<Candidate>()
     var measured = Heap<Neighbour>()
     open.insert(Candidate(squaredChord: 0, content: .node(tree.root)))
     while let candidate = open.popMin() {
       let least = GreatCircle.leastDistance(squaredChord: candidate.squaredChord)
+      // No node or entry in `open` can be nearer than `least`, so these are final.
       while let first = measured.min, first.meters < least {
         measured.removeMin()
         guard visit(first.slot, first.meters) else { return }
@@ -144,10 +155,12 @@ extension GeoIndex {
           if chord <= chordLimit { open.insert(Candidate(squaredChord: chord, content: .entry(entry.place, entry.slot))) }
         }
       case .entry(let place, let slot):
+        // Measured only when its turn comes: the formula takes six trigonometric functions and `atan2`.
         let distance = GreatCircle.distance(center, place)
         if distance <= limit { measured.insert(Neighbour(meters: distance, slot: slot, keys: keys)) }
       }
     }
+    // `open` is empty now, so all measured records are final.
     while let first = measured.popMin() {
       guard visit(first.slot, first.meters) else { return }
     }
@@ -168,7 +181,7 @@ private struct Candidate: Comparable {
   static func == (left: Candidate, right: Candidate) -> Bool { left.squaredChord == right.squaredChord }
 }
 
-/// An entry with its distance.
+/// An entry with its measured distance.
 private struct Neighbour: Comparable {
   let meters: Double
   let slot: RecordSlot
@@ -180,7 +193,7 @@ private struct Neighbour: Comparable {
   static func == (left: Neighbour, right: Neighbour) -> Bool { left.meters == right.meters && left.slot.key == right.slot.key }
 }
 
-/// The extent of the places below a node of the index: the box around their points in space, and their ranges on the map.
+/// The extent of the places below a node: the box around their points in space, and their ranges on the map.
 struct GeoArea: TreeSummary {
   private(set) var low: SpherePoint
   private(set) var high: SpherePoint
@@ -192,6 +205,7 @@ struct GeoArea: TreeSummary {
   init(_ entry: GeoEntry) {
     (low, high) = (entry.point, entry.point)
     (south, north) = (entry.place.latitude, entry.place.latitude)
+    // A pole is on every meridian, so a box at any longitude must reach it.
     let isPole = abs(entry.place.latitude) == 90
     (west, east) = isPole ? (-180, 180) : (entry.place.longitude, entry.place.longitude)
   }
@@ -203,7 +217,7 @@ struct GeoArea: TreeSummary {
     (west, east) = (min(west, other.west), max(east, other.east))
   }
 
-  /// Returns the square of the distance in space to the nearest point of the box.
+  /// Returns the squared chord from a point to the nearest point of the box.
   func leastSquaredChord(to point: SpherePoint) -> Double {
     let dx = max(low.x - point.x, 0, point.x - high.x)
     let dy = max(low.y - point.y, 0, point.y - high.y)
@@ -211,7 +225,7 @@ struct GeoArea: TreeSummary {
     return dx * dx + dy * dy + dz * dz
   }
 
-  /// Returns the square of the distance in space to the farthest corner of the box.
+  /// Returns the squared chord from a point to the farthest corner of the box.
   func mostSquaredChord(to point: SpherePoint) -> Double {
     let dx = max(point.x - low.x, high.x - point.x)
     let dy = max(point.y - low.y, high.y - point.y)
@@ -220,7 +234,7 @@ struct GeoArea: TreeSummary {
   }
 }
 
-/// A record in the index, with its place as degrees and as a point.
+/// A record in a geographic index, with its place as degrees and as a point on the unit sphere.
 struct GeoEntry: TreeEntry {
   typealias Summary = GeoArea
 
@@ -237,22 +251,27 @@ struct GeoEntry: TreeEntry {
   }
 
   var key: GeoKey { GeoKey(cell: cell, key: slot.key) }
+  // Small leaves, because copying a leaf retains each record in it.
   static var leafCapacity: Int { 24 }
   static func digest(_ key: GeoKey) -> UInt64 { key.cell }
+  // Several records can share a cell.
   static var isDigestExact: Bool { false }
 
-  /// Returns the key of an entry at a place.
+  /// Returns the tree key of a record at a place.
   static func key(_ place: GeoCoordinate, _ key: RecordKey) -> GeoKey { GeoKey(cell: cell(SpherePoint(place)), key: key) }
 
-  /// Returns the cell of a point on a curve that fills space, so that places with near cells are near each other.
+  /// Returns the cell of a point on a space-filling curve.
   ///
-  /// Interleaved bits of the three coordinates (G. M. Morton, 1966), 21 of each: a cell is about six metres wide.
+  /// Places with close cells are near each other.
+  ///
+  /// The cell interleaves the bits of the three coordinates (G. M. Morton, 1966), 21 of each. A cell is about six metres wide.
   private static func cell(_ point: SpherePoint) -> UInt64 {
     spread(point.x) | spread(point.y) << 1 | spread(point.z) << 2
   }
 
   /// Returns the 21 bits of a coordinate, with two zeros between each and the next.
   private static func spread(_ coordinate: Double) -> UInt64 {
+    // Clamped: rounding may put a coordinate slightly outside -1 to 1, and a negative number would trap.
     var bits = UInt64(max(0, min(0x1F_FFFF, (coordinate + 1) * 0x10_0000)))
     bits = (bits | bits << 32) & 0x001F_0000_0000_FFFF
     bits = (bits | bits << 16) & 0x001F_0000_FF00_00FF
@@ -262,7 +281,7 @@ struct GeoEntry: TreeEntry {
   }
 }
 
-/// The order of the entries: along the curve, then by key.
+/// The sort key of an entry: its cell on the curve, then its record's key.
 struct GeoKey: Comparable, Sendable {
   let cell: UInt64
   let key: RecordKey

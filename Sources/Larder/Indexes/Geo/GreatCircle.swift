@@ -1,23 +1,22 @@
-// Geo/ holds what places on Earth need: distances, boxes, and the index that finds the nearest records.
-// Invariant: every distance that leaves this folder comes from GreatCircle.distance, so an index and a scan agree to the last bit.
-// Called by the planner, and by apps through the public values.
+// Geo/ holds geography: distances, boxes, and the index that finds the nearest records. Invariant: every distance that leaves this folder
+// comes from GreatCircle.distance, so an index and a scan agree to the last bit. Called by the planner, and by apps through the public
+// values.
 internal import Foundation
 
-/// A place that can be indexed: finite, with a latitude of -90 to 90 and a longitude of -180 up to but without 180.
+/// A valid place: a latitude of -90 to 90, and a longitude of at least -180 and less than 180.
 struct GeoCoordinate: Hashable, Sendable {
   let latitude: Double
   let longitude: Double
 
-  /// Takes degrees; a longitude beyond ±180 is wrapped.
-  ///
-  /// `nil` for NaN, infinity or a latitude beyond ±90.
+  /// Creates a place from degrees with a wrapped longitude, or returns `nil` for NaN, infinity or a latitude beyond ±90.
   init?(latitude: Double, longitude: Double) {
+    // NaN fails this comparison, so the latitude needs no test of its own.
     guard abs(latitude) <= 90, longitude.isFinite else { return nil }
     self.latitude = latitude
     self.longitude = Self.wrapped(longitude)
   }
 
-  /// Returns the longitude of the same meridian in -180 ..< 180; exact.
+  /// Returns the longitude of the same meridian in -180 ..< 180, without rounding.
   static func wrapped(_ longitude: Double) -> Double {
     if longitude >= -180, longitude < 180 { return longitude }
     let turned = longitude.truncatingRemainder(dividingBy: 360)
@@ -25,9 +24,9 @@ struct GeoCoordinate: Hashable, Sendable {
   }
 }
 
-/// Distances on a sphere.
+/// Great-circle distances on a sphere of the Earth's mean radius.
 enum GreatCircle {
-  /// The mean radius R₁ of the Earth in metres.
+  /// Mean radius R₁ of the Earth in metres.
   ///
   /// It is the mean `(2a + b) / 3` of the axes 6 378 137 and 6 356 752.3141 (H. Moritz, "Geodetic Reference System 1980", Journal of
   /// Geodesy 74, 2000).
@@ -35,10 +34,11 @@ enum GreatCircle {
 
   /// Returns the great-circle distance in metres.
   ///
-  /// By the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984). The haversine `h` alone is inexact
-  /// near the antipode, where it is close to 1; so `1 - h` is computed by itself, as a sum of terms that are not negative, and the angle
-  /// taken from both.
+  /// It uses the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984). The haversine `h` alone is
+  /// inexact near the antipode, where it is close to 1. So `1 - h` is computed separately, as a sum of terms that are not negative, and the
+  /// angle is taken from both.
   static func distance(_ a: GeoCoordinate, _ b: GeoCoordinate) -> Double {
+    // The remainder keeps two places beside the date line a short turn apart.
     let halfTurn = radians((b.longitude - a.longitude).remainder(dividingBy: 360)) / 2
     let product = cos(radians(a.latitude)) * cos(radians(b.latitude))
     let (sinLatitude, sinSum) = (sin(radians(b.latitude - a.latitude) / 2), sin(radians(a.latitude + b.latitude) / 2))
@@ -50,24 +50,27 @@ enum GreatCircle {
 
   static func radians(_ degrees: Double) -> Double { degrees * (.pi / 180) }
 
-  /// Returns a distance in metres that no two places are nearer than whose points on the unit sphere have this chord between them.
+  /// Returns a lower bound, in metres, of the distance between two places whose points on the unit sphere have this chord.
   ///
-  /// It is a bound for pruning only: a margin makes up for the rounding of both ways to compute a distance.
+  /// Use it for pruning only. A margin covers the rounding of both ways to compute a distance.
   static func leastDistance(squaredChord: Double) -> Double {
     let chord = squaredChord.squareRoot() * (1 - 1e-12) - 1e-13
     return chord <= 0 ? 0 : 2 * earthRadius * asin(min(1, chord / 2)) * (1 - 1e-12)
   }
 
-  /// Returns the squared chord that places within a distance do not exceed, with the same margin.
+  /// Returns an upper bound of the squared chord between places within a distance, with the same margin.
   static func mostSquaredChord(within meters: Double) -> Double {
     let angle = meters / earthRadius / 2
+    // Half the circumference reaches every place, and the sine descends beyond it.
     guard angle < .pi / 2 else { return .infinity }
     let chord = 2 * sin(angle) * (1 + 1e-12) + 1e-12
     return chord * chord
   }
 }
 
-/// A point in space; places are points of the unit sphere, where there is no pole and no date line.
+/// A point in space.
+///
+/// Places are points of the unit sphere, on which there is no pole and no date line.
 struct SpherePoint: Sendable {
   var x: Double
   var y: Double

@@ -1,25 +1,25 @@
 internal import Foundation
 
-// Ordered/ holds the ordered index: its entries, and the walk over a part of it in the order of a query.
-// Invariant: entries ascend by their values in the directions of the columns, then by id. Called by IndexSet, the planner and QueryRun.
+// Ordered/ holds the ordered index: its entries, and the walk over a part of it in the order of a query. Invariant: entries ascend by their
+// values in the directions of the columns, then by id. Called by IndexSet, the planner and QueryRun.
 
-/// One record in an ordered index: its values, then its key.
+/// A record in an ordered index: its values, then its key.
 ///
-/// Entries are equal if their values and keys are, so that an entry finds the one of an earlier state of the same record. Only entries of
+/// Entries are equal if their values and keys are, so that an entry finds the entry of an earlier state of the same record. Only entries of
 /// one index are compared with each other: they have the same columns in the same directions.
 struct IndexEntry: Sendable {
-  /// The head of the first value.
+  /// First 64 bits of the first value, in the form of ``IndexHead``.
   let head: UInt64
   let slot: RecordSlot
   private let rest: Rest
   private let keys: KeyOrder
   private let descending: UInt32
 
-  /// The part of the values that the head does not say: for most it needs no memory beside the entry.
+  /// The part of the values that the head does not contain, in a form that for most entries allocates no memory.
   private enum Rest: Sendable {
-    /// The one value has no more, or a number that ``IndexHead/rest(of:isDescending:)`` gives.
+    /// One value, which is its head together with the number that ``IndexHead/rest(of:isDescending:)`` returns.
     case one(UInt64)
-    /// The first value has no more, and the second one is its head.
+    /// Two values, each of which is its head alone.
     case two(UInt64)
     case text(String)
     case values([IndexValue])
@@ -29,6 +29,7 @@ struct IndexEntry: Sendable {
     let (digest, isExact) = order.digest(values)
     (head, self.slot) = (digest.first, slot)
     (keys, descending) = (order.keys, order.descending)
+    // Numbers and short texts need no array: an entry then takes 40 bytes and no allocation.
     rest =
       switch values.count {
       case 1 where isExact: .one(digest.second)
@@ -38,10 +39,12 @@ struct IndexEntry: Sendable {
       }
   }
 
-  /// The order of the index.
+  /// Directions of the index's columns and order of its keys, which each entry carries.
   var order: Order { Order(descending: descending, keys: keys) }
 
-  /// The values, made where numbers or a text stand for them: a text of up to seven bytes then in the form in which texts are compared.
+  /// Values of all columns.
+  ///
+  /// A text of up to seven bytes is returned in Unicode's composed form, in which texts are compared.
   var values: [IndexValue] { if case .values(let values) = rest { values } else { (0..<columnCount).map(value) } }
 
   var columnCount: Int {
@@ -52,7 +55,7 @@ struct IndexEntry: Sendable {
     }
   }
 
-  /// Returns the value of a column.
+  /// Returns the value of a column, rebuilt from the head if no array holds it.
   func value(_ column: Int) -> IndexValue {
     switch rest {
     case .one(let number): IndexHead.value(head, number, isDescending: order.isDescending(0))
@@ -62,11 +65,11 @@ struct IndexEntry: Sendable {
     }
   }
 
-  /// The order of the entries of one index.
+  /// The order of the entries of one index: the directions of its columns, and the order of keys.
   struct Order: Sendable {
-    /// The columns that descend, the first one in the lowest bit.
+    /// Columns that descend, as bits, the first one lowest.
     ///
-    /// Columns after the 32nd ascend; records of equal values always ascend by key.
+    /// Columns after the 32nd ascend. Records of equal values always ascend by key.
     let descending: UInt32
     let keys: KeyOrder
 
@@ -79,7 +82,7 @@ struct IndexEntry: Sendable {
 
     func isDescending(_ column: Int) -> Bool { descending != 0 && descending & (1 << UInt32(column)) != 0 }
 
-    /// Returns where values stand against others, column by column, as far as both go.
+    /// Compares values with others column by column, up to the end of the shorter list.
     func compare(_ values: [IndexValue], _ others: [IndexValue], from first: Int = 0) -> ComparisonResult {
       for column in first..<max(first, min(values.count, others.count)) {
         let order = values[column].compared(to: others[column])
@@ -88,16 +91,17 @@ struct IndexEntry: Sendable {
       return .orderedSame
     }
 
-    /// Returns the result of a comparison as it counts in a column, which may descend.
+    /// Returns the result of a comparison, reversed if the column descends.
     func placed(_ result: ComparisonResult, _ column: Int) -> ComparisonResult {
       guard result != .orderedSame, isDescending(column) else { return result }
       return result == .orderedAscending ? .orderedDescending : .orderedAscending
     }
 
-    /// Returns the digest of values, and whether it is all of them.
+    /// Returns the digest of values, and true if the digest determines all of them.
     func digest(_ values: [IndexValue], head: UInt64? = nil) -> (digest: IndexDigest, isExact: Bool) {
       guard let value = values.first else { return (IndexDigest(), true) }
       var digest = IndexDigest(first: head ?? IndexHead.of(value, isDescending: isDescending(0)))
+      // The rest of the first value decides before the second value does, so it takes the second number.
       guard IndexHead.isExact(digest.first, isDescending: isDescending(0)) else {
         let rest = IndexHead.rest(of: value, isDescending: isDescending(0))
         digest.second = rest.number
@@ -109,7 +113,7 @@ struct IndexEntry: Sendable {
     }
   }
 
-  /// Returns where this entry stands, in the order of the index, against the group of entries whose values begin with a prefix.
+  /// Compares this entry with the group of entries whose values begin with a prefix, in the order of the index.
   func compared(to prefix: [IndexValue]) -> ComparisonResult {
     let count = columnCount
     for column in 0..<min(count, prefix.count) {
@@ -119,12 +123,13 @@ struct IndexEntry: Sendable {
     return count < prefix.count ? .orderedAscending : .orderedSame
   }
 
-  /// Returns where the values stand against those of another entry with the same head.
+  /// Compares the values with those of another entry that has the same head.
   private func comparedBehindHead(to other: IndexEntry) -> ComparisonResult {
     switch (rest, other.rest) {
-    // The numbers are in the order of the index.
+    // The numbers already ascend in the order of the index, also where a column descends.
     case (.one(let number), .one(let otherNumber)), (.two(let number), .two(let otherNumber)):
       return number == otherNumber ? .orderedSame : number < otherNumber ? .orderedAscending : .orderedDescending
+    // Both share the first seven bytes, but a comparison of the whole texts needs no copy without them.
     case (.text(let text), .text(let otherText)):
       return order.placed(text == otherText ? .orderedSame : text < otherText ? .orderedAscending : .orderedDescending, 0)
     default:
@@ -138,11 +143,12 @@ extension IndexEntry: TreeEntry {
   typealias Summary = NoSummary<IndexEntry>
 
   var key: IndexEntry { self }
-  /// Few, as copying a leaf counts the references to the records.
+  /// Small leaves, because copying a leaf retains each record in it.
   static var leafCapacity: Int { 12 }
 
   static func digest(_ key: IndexEntry) -> IndexDigest {
     var (digest, isExact) = key.valueDigest
+    // The key decides only between equal values, and an inexact digest does not show that they are equal.
     if isExact { digest.key = key.keys.head(of: key.slot.key) }
     return digest
   }
@@ -173,41 +179,44 @@ extension IndexEntry: Comparable {
     }
   }
 
-  /// Whether both have the same values.
+  /// True if two entries have the same values.
   func hasValues(of other: IndexEntry) -> Bool {
     head == other.head && columnCount == other.columnCount && comparedBehindHead(to: other) == .orderedSame
   }
 
-  /// Whether both have the same values in the first columns.
+  /// True if two entries have the same values in their first columns.
   func hasValues(of other: IndexEntry, inFirst columns: Int) -> Bool {
     if columns == 0 { return true }
     guard head == other.head else { return false }
+    // Equal heads that hold the whole value save the comparison of the first column.
     let isFirstEqual = IndexHead.isExact(head, isDescending: order.isDescending(0))
     return ((isFirstEqual ? 1 : 0)..<columns).allSatisfy { value($0) == other.value($0) }
   }
 
-  /// Whether a value is missing, so that the entry is never one too many in a unique index.
+  /// True if a value is missing, so that the entry never violates a unique index.
   var hasNull: Bool { (0..<columnCount).contains { value($0) == .null } }
 }
 
 extension PersistentTree<IndexEntry> {
-  /// Removes the entries of a record wherever they are: of a type that does not decode to the same values each time.
+  /// Removes every entry of a record, for a type that decodes to other values each time.
   ///
-  /// Cost: a look at every entry.
+  /// Cost: reads every entry.
   mutating func sweep(_ key: RecordKey, butFor kept: RecordSlot? = nil) {
+    // Collected first: a removal would change the tree that is being read.
     var left: [IndexEntry] = []
     forEachLeaf { leaf in left += leaf.filter { $0.slot.key == key && $0.slot !== kept } }
     for entry in left { remove(entry) }
   }
 
-  /// Returns the rank of the first entry of a group, the entries whose values begin with a prefix, or that it would have.
+  /// Returns the rank of the first entry whose values begin with a prefix, or the rank at which it would be.
   func start(of prefix: [IndexValue]) -> Int { rank(of: prefix) { $0 != .orderedAscending } }
 
-  /// Returns the rank behind the last entry of a group.
+  /// Returns the rank behind the last entry whose values begin with a prefix.
   func end(of prefix: [IndexValue]) -> Int { rank(of: prefix) { $0 == .orderedDescending } }
 
-  /// Returns the rank of the first entry that is not before values, of all columns, and a key.
+  /// Returns the rank of the first entry at or after a position: the values of all columns, and a key.
   func rank(of values: [IndexValue], _ key: RecordKey) -> Int {
+    // Entries carry the order of the index, so an empty tree has none.
     guard let order = first?.order else { return 0 }
     var (digest, isExact) = order.digest(values)
     if isExact { digest.key = order.keys.head(of: key) }
@@ -222,11 +231,11 @@ extension PersistentTree<IndexEntry> {
       byDigest: { $0 < digest ? false : digest < $0 ? true : nil })
   }
 
-  /// Returns the rank of the first entry whose place against a group is asked for.
+  /// Returns the rank of the first entry whose comparison with the prefix meets a condition.
   private func rank(of prefix: [IndexValue], whereFirst isMet: (ComparisonResult) -> Bool) -> Int {
     guard let order = first?.order, !prefix.isEmpty else { return isMet(.orderedSame) ? 0 : count }
     let (group, isExact) = order.digest(prefix)
-    // Of an exact value alone there is no rest: the column behind it is no matter.
+    // An exact head leaves the second number to the next column, which a prefix of one value does not constrain.
     let comparesSecond = prefix.count > 1 || !IndexHead.isExact(group.first, isDescending: order.isDescending(0))
     return rank(
       whereFirst: { isMet($0.compared(to: prefix)) },
@@ -241,17 +250,20 @@ extension PersistentTree<IndexEntry> {
 }
 
 extension IndexValue {
-  /// Returns which value comes first, or that they are equal, at the cost of little more than one comparison.
+  /// Compares two index values, at the cost of little more than one comparison.
   func compared(to other: IndexValue) -> ComparisonResult {
+    // `==` first: to find equal texts by `<` takes two passes over them.
     if self == other { return .orderedSame }
     return self < other ? .orderedAscending : .orderedDescending
   }
 }
 
-/// Entries of an ordered index, sorted, to be merged with others; portions can be made in parallel.
+/// Sorted entries of a part of an ordered index, to be merged with other portions.
 ///
-/// The digests of entries are sorted and merged: they are small and compare as numbers. Two entries are compared only where their digests
-/// are equal.
+/// Portions can be made in parallel.
+///
+/// The digests of the entries are sorted and merged, because they are small and compare as numbers. Two entries are compared only where
+/// their digests are equal.
 struct OrderedPortion: Sendable {
   private struct Place: Sendable {
     let digest: IndexDigest
@@ -261,14 +273,14 @@ struct OrderedPortion: Sendable {
   private var entries: [IndexEntry]
   private var places: [Place]
 
-  /// Sorts entries, whose keys are all different.
+  /// Sorts entries, whose record keys are all different.
   init(_ entries: [IndexEntry]) {
     self.entries = entries
     places = entries.enumerated().map { Place(digest: IndexEntry.digest($0.element), position: $0.offset) }
     places.sort { Self.isBefore($0, $1, entries) }
   }
 
-  /// Returns the entries of all portions in order.
+  /// Returns the entries of all portions in the order of the index.
   static func joined(_ portions: [OrderedPortion]) -> [IndexEntry] {
     let entries = portions.count == 1 ? portions[0].entries : portions.flatMap(\.entries)
     var runs: [[Place]] = []
@@ -277,6 +289,7 @@ struct OrderedPortion: Sendable {
       runs.append(portion.places.map { Place(digest: $0.digest, position: $0.position + start) })
       start += portion.entries.count
     }
+    // Merged in pairs: each round halves the runs, so an entry moves log₂ of their number times, not once for each.
     while runs.count > 1 {
       runs = stride(from: 0, to: runs.count, by: 2).map { index in
         index + 1 < runs.count ? runs[index].merged(with: runs[index + 1]) { isBefore($0, $1, entries) } : runs[index]
@@ -285,6 +298,7 @@ struct OrderedPortion: Sendable {
     return runs.first?.map { entries[$0.position] } ?? []
   }
 
+  // Called n log n times in a build, to compare a few numbers.
   @inline(__always)
   private static func isBefore(_ left: Place, _ right: Place, _ entries: [IndexEntry]) -> Bool {
     if left.digest != right.digest { return left.digest < right.digest }

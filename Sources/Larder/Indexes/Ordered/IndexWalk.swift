@@ -1,37 +1,40 @@
 internal import Foundation
 
-/// A walk through a part of an ordered index in the order of a query.
+/// A traversal of a part of an ordered index in the order of a query.
 ///
-/// Entries whose first columns are equal form a group. Groups come in the order of the index or in reverse; within a group the id decides,
-/// as it does among the equals of the query.
+/// Entries whose first columns are equal form a group. Groups come in the order of the index or in reverse. Within a group the record id
+/// decides, as it does among equal results of the query.
 struct IndexWalk {
   let tree: PersistentTree<IndexEntry>
-  /// The number of columns of the index.
+  /// Number of columns of the index.
   let columns: Int
   let keys: KeyOrder
 
-  /// Visits the entries of the ranks, until the body returns `false`.
+  /// Visits the entries of a range of ranks in the order of a query, until the body returns `false`.
   ///
-  /// - Parameter start: Where to begin, when what comes before was visited earlier; what comes just before may be visited again.
-  /// - Returns: Whether the body wants more.
+  /// - Parameter start: Position from which to begin, for a page after the first. Entries of its group that were visited earlier may be
+  ///   visited again.
+  /// - Returns: False if the body ended the walk.
   func visit(_ ranks: Range<Int>, _ use: IndexOrderUse, from start: Start?, _ body: (RecordSlot) -> Bool) -> Bool {
     guard case .groups(let grouped, let isReversed) = use else { return forward(ranks, body) }
+    // With all columns given, the position has a rank of its own, and the walk skips the earlier part of its group.
     if grouped == columns, let start, start.values.count == columns { return entries(ranks, from: start, isReversed, body) }
     let ranks = start.map { self.ranks(ranks, from: $0.values, isReversed) } ?? ranks
     if grouped < columns { return wholeGroups(ranks, grouped, isReversed, body) }
     return isReversed ? groupsReversed(ranks, body) : forward(ranks, body)
   }
 
-  /// A position in the order of a query: the values of a group, and a key in it.
+  /// A position in the order of a query: the values of a group, and a record's key in it.
   struct Start {
     let values: [IndexValue]
     let key: RecordKey
   }
 
-  /// Visits the entries from the middle of a group on, which may be most of the index.
+  /// Visits the entries from a position inside a group, which may hold most of the index.
   private func entries(_ ranks: Range<Int>, from start: Start, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
     let position = tree.rank(of: start.values, start.key)
     guard isReversed else { return forward((position..<tree.count).clamped(to: ranks), body) }
+    // A group runs forwards by id even where groups come in reverse, so the rest of this one comes first.
     guard forward((position..<tree.end(of: start.values)).clamped(to: ranks), body) else { return false }
     return groupsReversed((0..<tree.start(of: start.values)).clamped(to: ranks), body)
   }
@@ -49,11 +52,12 @@ struct IndexWalk {
     return wantsMore
   }
 
-  /// Visits groups of fewer columns than the index has: each is gathered and sorted by id.
+  /// Visits groups of fewer columns than the index has, each gathered and sorted by id.
   private func wholeGroups(_ ranks: Range<Int>, _ grouped: Int, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
     var group: [RecordSlot] = []
     var first: IndexEntry?
     var wantsMore = true
+    // Within such a group the index sorts by its further columns, not by id.
     func flush() {
       for slot in keys.sorted(group) where wantsMore { wantsMore = body(slot) }
       group.removeAll(keepingCapacity: true)
@@ -70,14 +74,14 @@ struct IndexWalk {
     return wantsMore
   }
 
-  /// The number of entries from which a group is visited in place, and not gathered.
+  /// Number of entries from which a group is visited in place and not gathered.
   private static let large = 16
 
-  /// Visits the groups from the last to the first, each forwards.
+  /// Visits the groups from the last to the first, the entries of each forwards.
   private func groupsReversed(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
     var end = ranks.upperBound
     while end > ranks.lowerBound {
-      // A large group at the end is gone to at once: two looks tell.
+      // Two lookups detect a large group at the end, which is then visited in place: no array of its entries is made.
       let last = tree.entry(at: end - 1)
       if end - ranks.lowerBound >= Self.large, tree.entry(at: end - Self.large).hasValues(of: last) {
         let start = max(ranks.lowerBound, tree.start(of: last.values))
@@ -89,7 +93,7 @@ struct IndexWalk {
       var first: IndexEntry?
       var wantsMore = true
       var visited = 0
-      // Most groups are small, and one way through the tree serves many of them.
+      // Most groups are small, and one descent of the tree serves many of them.
       tree.forEach(in: ranks.lowerBound..<end, reversed: true) { entry in
         if let other = first, !entry.hasValues(of: other) {
           for slot in group.reversed() where wantsMore { wantsMore = body(slot) }
@@ -104,7 +108,7 @@ struct IndexWalk {
       guard wantsMore else { return false }
       guard let first else { return true }
       end -= visited
-      // The beginning of a large group, or of the range, was not seen yet: go to it, and forwards from there.
+      // The start of this group was not reached, because the group is large or the range ends. Descend to it and visit forwards.
       let start = max(ranks.lowerBound, tree.start(of: first.values))
       guard forward(start..<end, body) else { return false }
       end = start
@@ -114,7 +118,7 @@ struct IndexWalk {
 }
 
 extension IndexWalk {
-  /// A piece of a walk: some ranks, and the order in which their entries come.
+  /// A piece of a walk: a range of ranks, and the order in which its entries come.
   struct Stretch: Sendable {
     let ranks: Range<Int>
     let use: IndexOrderUse
@@ -122,29 +126,31 @@ extension IndexWalk {
     init(_ ranks: Range<Int>, _ use: IndexOrderUse) { (self.ranks, self.use) = (ranks, use) }
   }
 
-  /// Returns what is left of a part behind its first records in the order of a query, without a visit to them, and how many of the rest are
-  /// still to be left out.
+  /// Returns the part of a range behind its first `count` results, and the number of results of that part still to skip.
   ///
-  /// None are where the index has just the columns of the query's groups: then a group lies in the order of the ids, and what is left of
-  /// one is walked from its rank. Of wider indexes only the walk knows the order within a group. Cost: some searches.
+  /// It visits none of the skipped entries. Nothing is left to skip if the index has exactly the columns of the query's groups: each group
+  /// is then in the order of the ids, and the rest of a group is walked from its rank. In a wider index only the walk determines the order
+  /// within a group. Cost: some searches of the tree.
   func skipping(_ count: Int, of ranks: Range<Int>, _ use: IndexOrderUse) -> (rest: [Stretch], inside: Int) {
     guard case .groups(let grouped, let isReversed) = use, count > 0 else { return ([Stretch(ranks, use)], count) }
     guard count < ranks.count else { return ([], 0) }
     if !isReversed, grouped == columns { return ([Stretch(ranks.lowerBound + count..<ranks.upperBound, use)], 0) }
     let position = isReversed ? ranks.upperBound - 1 - count : ranks.lowerBound + count
+    // The skipped results end inside this group.
     let group = Array(tree.entry(at: position).values.prefix(grouped))
     let start = max(ranks.lowerBound, tree.start(of: group))
     guard isReversed else { return ([Stretch(start..<ranks.upperBound, use)], count - (start - ranks.lowerBound)) }
     let end = min(ranks.upperBound, tree.end(of: group))
     let inside = count - (ranks.upperBound - end)
     guard grouped == columns else { return ([Stretch(ranks.lowerBound..<end, use)], inside) }
+    // The group's own rest runs forwards, the groups before it in reverse.
     return ([Stretch(start + inside..<end, .none), Stretch(ranks.lowerBound..<start, use)], 0)
   }
 }
 
-/// The use of an ordered index for the order of the results.
+/// The way in which an ordered index yields the order of the results.
 enum IndexOrderUse: Equatable, Sendable {
   case none
-  /// Entries whose first so many columns are equal belong together; the groups come in the query's order, or in reverse.
+  /// Entries with equal values in the first `columns` form a group, and groups come in the query's order or in reverse.
   case groups(columns: Int, isReversed: Bool)
 }

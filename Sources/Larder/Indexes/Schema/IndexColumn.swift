@@ -1,22 +1,26 @@
-/// One property of an ordered index, and its direction.
+/// A property of an ordered index, and the direction in which the index sorts it.
+///
+/// Use columns in the `ordered` of a ``RepositoryIndex`` when a query sorts by several properties in different directions.
 public struct IndexColumn<Item>: Sendable {
   let keyPath: any PartialKeyPath<Item> & Sendable
   let isDescending: Bool
-  /// The knowledge of the index values of a type with a raw value; `nil` for other types.
+  /// Evidence about the index values of a type with a raw value, or `nil` for other types.
+  ///
+  /// See ``RawIndexValues``.
   let rawValues: RawIndexValues?
   let value: @Sendable (Item) -> IndexValue
 
-  /// Returns a column from the least value of the property to its greatest.
+  /// Returns a column that sorts from the least value of the property to the greatest.
   public static func ascending(_ keyPath: any KeyPath<Item, some IndexableValue> & Sendable) -> Self {
     Self(keyPath, isDescending: false)
   }
 
-  /// Returns a column from the greatest value of the property to its least.
+  /// Returns a column that sorts from the greatest value of the property to the least.
   public static func descending(_ keyPath: any KeyPath<Item, some IndexableValue> & Sendable) -> Self {
     Self(keyPath, isDescending: true)
   }
 
-  /// Makes a column of values that are read in some way.
+  /// Creates a column whose values `value` reads.
   init(
     keyPath: any PartialKeyPath<Item> & Sendable, isDescending: Bool, rawValues: RawIndexValues? = nil,
     value: @escaping @Sendable (Item) -> IndexValue
@@ -33,6 +37,7 @@ public struct IndexColumn<Item>: Sendable {
     self.init(keyPath: keyPath, isDescending: isDescending, rawValues: rawValues) { item in
       let property = read(item)
       let indexValue = property.indexValue
+      // Recorded before the value enters the index, so that a plan made later does not trust an inexact index.
       rawValues?.note(property, indexValue)
       return indexValue
     }
@@ -40,28 +45,31 @@ public struct IndexColumn<Item>: Sendable {
 }
 
 extension IndexColumn: CustomStringConvertible {
-  /// The name of the property, with `desc` behind it if it descends.
+  /// Name of the property, followed by `desc` if the column descends.
   public var description: String { keyPath.propertyName + (isDescending ? " desc" : "") }
 }
 
 extension AnyKeyPath {
-  /// The path without its type, as in `address.city`; a computed property has no name while running.
+  /// Path without its root type, such as `address.city`, or `(computed)` for a property that has no name at run time.
   var propertyName: String {
     let text = String(describing: self)
+    // A computed property prints as an address, which differs from process to process.
     guard !text.contains("<computed"), let dot = text.firstIndex(of: ".") else { return "(computed)" }
     return String(text[text.index(after: dot)...])
   }
 }
 
-/// A reader of one property of values: at its place in memory where the property is stored in the value itself, which costs a fraction of
-/// following the key path.
+/// A fast reader of one property.
+///
+/// It reads a stored property at its offset in memory, at a fraction of the cost of a key path.
 struct PropertyReader<Root, Value>: Sendable {
   private let keyPath: any KeyPath<Root, Value> & Sendable
-  /// The distance of the property from the beginning of the value; `nil` for one that is computed, observed, or behind a reference.
+  /// Offset of the property in the value, or `nil` for a property that is computed, observed, or behind a reference.
   private let offset: Int?
 
   init(_ keyPath: any KeyPath<Root, Value> & Sendable) {
     self.keyPath = keyPath
+    // Looked up once for each reader, not for each record.
     offset = MemoryLayout<Root>.offset(of: keyPath as KeyPath<Root, Value>)
   }
 
@@ -69,6 +77,7 @@ struct PropertyReader<Root, Value>: Sendable {
   func callAsFunction(_ root: Root) -> Value {
     guard let offset else { return root[keyPath: keyPath as KeyPath<Root, Value>] }
     return withUnsafeBytes(of: root) { bytes in
+      // `baseAddress` is optional, and the key path is right for every value.
       guard let base = bytes.baseAddress else { return root[keyPath: keyPath as KeyPath<Root, Value>] }
       return base.advanced(by: offset).assumingMemoryBound(to: Value.self).pointee
     }

@@ -1,6 +1,7 @@
-// A property that ascends is written as its key path alone, also beside columns with a direction: for two and three columns.
+// A property that ascends is written as its key path alone, also beside columns with a direction. These overloads cover two and three
+// columns.
 extension RepositoryIndex {
-  /// Returns an ordered index whose first column has a direction, and whose others ascend.
+  /// Returns an ordered index whose first column has a direction, and whose other columns ascend.
   public static func ordered<Second: IndexableValue, each Value: IndexableValue>(
     _ first: IndexColumn<Item>, _ second: any KeyPath<Item, Second> & Sendable, _ others: repeat any KeyPath<Item, each Value> & Sendable
   ) -> Self {
@@ -54,8 +55,8 @@ extension RepositoryIndex {
   private static func ordered(_ columns: [IndexColumn<Item>]) -> Self { Self(kind: .ordered(isUnique: false), columns: columns) }
 }
 
-// Overloads that no program can call: the compiler chooses them where no other one fits, and then shows their message. Without them it
-// says of an enumeration with a raw value only that it failed to produce a diagnostic (Swift 6.3.1).
+// Overloads that no program can call. The compiler chooses them where no other overload fits, and then shows their message. Without them it
+// only reports of an enumeration with a raw value that it failed to produce a diagnostic (Swift 6.3.1).
 extension RepositoryIndex {
   /// Refuses to compile an index of a property whose type cannot be indexed, and names the conformance that it needs.
   @available(
@@ -77,7 +78,7 @@ extension RepositoryIndex {
     Self(kind: .ordered(isUnique: true), columns: [])
   }
 
-  /// Refuses to compile an index of words of a property that holds none, and names the types that do.
+  /// Refuses to compile a full-text index of a property that holds no text, and names the types that do.
   @available(
     *, unavailable,
     message: "an index of words needs properties of the types String, [String] or optionals of these, or of a type that is SearchableText"
@@ -87,7 +88,7 @@ extension RepositoryIndex {
     Self(kind: .fullText { _ in [] }, columns: [])
   }
 
-  /// Refuses to compile an index of places whose properties are no numbers, and names the types that they need.
+  /// Refuses to compile a geographic index of properties that are not numbers, and names the types that it needs.
   @available(*, unavailable, message: "an index of places needs two properties of the type Double, or two of the type Double?, in degrees")
   @_disfavoredOverload
   public static func geo(

@@ -1,19 +1,20 @@
-/// An index that a schema declares: the same on every backend, kept in memory beside the records.
+/// An index that a schema declares, kept in memory beside the records and the same on every backend.
 ///
 /// ```swift
 /// indexes: [.ordered(\.country, \.name), .unique(\.slug), .geo(\.latitude, \.longitude), .fullText(\.name, \.notes)]
 /// ```
 ///
-/// An index is built when a query first needs it, or at open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``; a unique one
-/// always at open. From then on a query sees records and indexes of one commit: a write only notes what it changes, and the query applies
-/// what waits, or the background where many changes do. What is declared is not stored: indexes may be added and removed at any time.
+/// Declare one for a property that your queries often compare, sort by or search. An index is built when a query first needs it, or at open
+/// with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``. A unique index is always built at open. From then on a query reads records
+/// and indexes of one commit: a write only logs its changes, and the query applies the pending ones. Many pending changes are applied in
+/// the background. Declarations are not stored, so you may add and remove indexes at any time.
 ///
-/// A type whose indexed values are not the same each time a record is decoded, such as the time of day for a date that is missing, is
-/// ordered and found by those that the index has seen.
+/// If a type decodes to other values each time, for example to the current time for a missing date, its records are ordered and found by
+/// the values that the index has read.
 ///
-/// Cost: memory for the keys. For each write a note; where a unique index is declared, decoding the value and some microseconds. For each
-/// change, once, the decode of its value and some microseconds for each index, some ten for one of words: in the next query that uses the
-/// index, or in the background. A search takes some microseconds among 100,000 records.
+/// Cost: memory for the keys. Each write appends to a log. Where a unique index is declared, it also decodes the value, which adds some
+/// microseconds. Each change costs, once, the decoding of its value and some microseconds for each index, some ten for a full-text index.
+/// The next query that uses the index pays this, or a background thread. A search takes some microseconds among 100,000 records.
 ///
 /// ## Topics
 ///
@@ -35,27 +36,32 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
   }
 
   let kind: Kind
-  /// The properties that an ordered index compares, the first one first; of the others, the properties that they read.
+  /// Properties that an ordered index compares, the first one first, or that another kind of index reads.
   let columns: [IndexColumn<Item>]
 
-  /// Returns an index that finds equal values and ranges of the first column, of the second among equals of the first, and so on, and
-  /// that gives records in this order or the reverse.
+  /// Returns an index for equality, ranges and order of one or several properties.
+  ///
+  /// It finds equal values and ranges of the first column, then of the second column among equals of the first, and so on. It returns
+  /// records in this order or in reverse.
   public static func ordered<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
+    // The columns are a parameter pack, so that the compiler checks the type of each.
     var list: [IndexColumn<Item>] = []
     repeat list.append(.ascending(each columns))
     return Self(kind: .ordered(isUnique: false), columns: list)
   }
 
-  /// Returns an ordered index with a direction for each column, for queries that sort by several columns in different directions.
+  /// Returns an ordered index with a direction for each column.
+  ///
+  /// Use it for queries that sort by several properties in different directions.
   public static func ordered(_ columns: IndexColumn<Item>...) -> Self {
     Self(kind: .ordered(isUnique: false), columns: columns)
   }
 
   /// Returns an ordered index in which no two records may have the same values.
   ///
-  /// A write that would make two equal throws `.uniqueViolation` and changes nothing; a transaction is checked as a whole, at its end.
-  /// Values that are `nil` are not equal to each other. Records that are equal already when the index is declared are reported in
-  /// ``OpenReport/duplicates``; they stay, and only new violations are refused.
+  /// A write that would make two records equal throws `.uniqueViolation` and changes nothing. A transaction is checked as a whole, at its
+  /// end. Values that are `nil` are not equal to each other. Records that are already equal when the index is declared are reported in
+  /// ``OpenReport/duplicates``. They stay, and only new violations are refused.
   public static func unique<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
     var list: [IndexColumn<Item>] = []
     repeat list.append(.ascending(each columns))
@@ -64,16 +70,19 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// Returns an index of places on Earth, in degrees.
   ///
-  /// Needed by `near` and `within`. Saving a record whose latitude is not between -90 and 90, or whose coordinates are not finite, throws
-  /// `.unsupported`; one that is stored already is not in the index. Longitudes are taken around the globe.
+  /// Queries with `near` and `within` need it.
+  ///
+  /// Saving a record whose latitude is not between -90 and 90, or whose coordinates are not finite, throws `.unsupported`. Such a record
+  /// that is already stored is not in the index. Longitudes wrap around the globe.
   public static func geo(
     _ latitude: any KeyPath<Item, Double> & Sendable, _ longitude: any KeyPath<Item, Double> & Sendable
   ) -> Self {
+    // Readers are made once for the index, not once for each record.
     let (north, east) = (PropertyReader(latitude), PropertyReader(longitude))
     return Self(kind: .geo { (north($0), east($0)) }, columns: [.ascending(latitude), .ascending(longitude)])
   }
 
-  /// Returns an index of places on Earth, in degrees, in which records without a place are left out.
+  /// Returns an index of places on Earth, in degrees, that leaves out records without a place.
   public static func geo(
     _ latitude: any KeyPath<Item, Double?> & Sendable, _ longitude: any KeyPath<Item, Double?> & Sendable
   ) -> Self {
@@ -87,11 +96,14 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// Returns an index of the words of one or several texts.
   ///
-  /// Needed by `matching`. Words are found by the rules of Unicode, without regard to case and diacritics.
+  /// Queries with `matching` need it.
+  ///
+  /// Words are found by the rules of Unicode, without regard to case and diacritics.
   public static func fullText<each Text: SearchableText>(_ texts: repeat any KeyPath<Item, each Text> & Sendable) -> Self {
     var columns: [IndexColumn<Item>] = []
     var readers: [@Sendable (Item, inout [String]) -> Void] = []
     repeat add(each texts, to: &columns, &readers)
+    // A constant copy: a `@Sendable` closure cannot capture the variable.
     let all = readers
     let read: @Sendable (Item) -> [String] = { item in
       var texts: [String] = []
@@ -106,6 +118,7 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
     _ text: any KeyPath<Item, Text> & Sendable, to columns: inout [IndexColumn<Item>],
     _ readers: inout [@Sendable (Item, inout [String]) -> Void]
   ) {
+    // The column only names the property in plans. The reader below reads its texts.
     columns.append(IndexColumn(keyPath: text, isDescending: false) { _ in .null })
     let read = PropertyReader(text)
     readers.append { item, texts in texts += read(item).searchableTexts }
@@ -113,7 +126,7 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 }
 
 extension RepositoryIndex: CustomStringConvertible {
-  /// The kind of index and the names of its properties, as in `ordered(country, name)`.
+  /// Kind of index and the names of its properties, such as `ordered(country, name)`.
   public var description: String {
     let names = columns.map(\.description).joined(separator: ", ")
     return switch kind {

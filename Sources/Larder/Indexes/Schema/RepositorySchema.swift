@@ -1,6 +1,5 @@
-// Schema/ holds what an app declares of a collection: its name, its version, and the steps from older versions; and what is done with them.
-// Invariant: a schema is a plain value; whether it fits a store is decided when a repository is opened. Called by
-// LocalRepository and Store.
+// Schema/ holds the declarations of a collection: its name, its version, its indexes, and the steps from older versions. Invariant: a
+// schema is a plain value, and opening a repository decides whether it fits a store. Called by LocalRepository and Store.
 
 /// The declaration of a collection: its name in the store, the version of its records, its indexes and its migrations.
 ///
@@ -11,14 +10,14 @@
 /// let spots = try await LocalRepository(jsonFile: url, schema: schema)
 /// ```
 ///
-/// A schema is a plain value. Opening a repository checks it against the store; ``validate()`` checks it in a test. The name and the
+/// A schema is a plain value. Opening a repository checks it against the store. Call ``validate()`` to check it in a test. The name and the
 /// version are stored with every record, so change the version whenever the stored form of a record changes, and declare a step from the
-/// old one. Indexes are not stored: they can be added and removed at any time.
+/// old one. Indexes are not stored, so you can add and remove them at any time.
 ///
 /// ## Cost
 ///
-/// An index costs memory for each record and time for each write, and is made when a query first uses it. Without one, a query looks at
-/// every record. Older records are brought up when they are read, or in the background.
+/// An index costs memory for each record and time for each write, and is built when a query first uses it. Without an index, a query reads
+/// every record. Older records are migrated when they are read, or in the background.
 ///
 /// ## Topics
 ///
@@ -35,44 +34,47 @@
 /// ### Testing
 /// - ``validate()``
 public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendable {
-  /// The name of the collection in the store: "records" unless given.
+  /// Name of the collection in the store: "records" unless given.
   ///
-  /// It is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. It is stored. Renaming the Swift type changes
-  /// nothing. To rename the collection, name the old one in ``renamedFrom``. A name that breaks the rule is refused with `.unsupported`.
+  /// It is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. A name that breaks the rule is refused with
+  /// `.unsupported`. The name is stored, so renaming the Swift type changes nothing. To rename the collection, pass its old name as
+  /// ``renamedFrom``.
   public let name: String
-  /// The version of the records that this code writes, from 1 to 2147483647.
+  /// Version of the records that this code writes, from 1 to 2147483647.
   ///
   /// Records of a newer version are refused with `.newerSchema`.
   public let version: Int
 
-  /// The indexes that queries can use; see ``RepositoryIndex``.
+  /// Indexes that queries can use.
+  ///
+  /// See ``RepositoryIndex``.
   public let indexes: [RepositoryIndex<Item>]
-  /// The steps that bring older records up, in order: each from one version to the next, the last one to ``version``.
+  /// Steps that migrate older records, in order: each from one version to the next, the last one to ``version``.
   ///
-  /// Without any, older records are decoded as they are, which is right for changes that `Codable` bridges.
+  /// Without any step, older records are decoded as they are, which is right for changes that `Codable` bridges.
   public let migrations: [Migration]
-  /// The name that the collection had before, whose records move to ``name``; `nil` for a collection that kept its name.
+  /// Name that the collection had before, whose records move to ``name``, or `nil` for a collection that kept its name.
   ///
-  /// The first opening with ``StoreOptions/Access/exclusive`` moves them in one commit, as they are stored. Later openings find it done. An
-  /// older version of the app can no longer open the file: the old name is refused. Where ``version`` is newer than the records, the store
-  /// is copied before, as for every migration, and the older version can open the copy. Keep the parameter for as long as there are files
-  /// of the old name.
+  /// The first opening with ``StoreOptions/Access/exclusive`` moves the records in one commit, unchanged. Later openings have nothing to
+  /// move. An older version of the app can no longer open the file, because the old name is refused. If ``version`` is newer than the
+  /// records, the store is copied first, as for every migration, and the older version can open the copy. Keep the parameter for as long as
+  /// files with the old name exist.
   ///
-  /// Refused with `.unsupported`, and nothing is moved: records under both names, records of another type, a collection that was synced
-  /// under the old name, and a store that is opened `.readOnly` or `.shared`. On a full disk opening throws `.full`.
+  /// These are refused with `.unsupported`, and nothing is moved: records under both names, records of another type, a collection that was
+  /// synced under the old name, and a store that is opened `.readOnly` or `.shared`. On a full disk opening throws `.full`.
   ///
-  /// Limit: where more records moved than ``StoreOptions/Limits-swift.struct/tombstones`` allows, an older version that opens the file
-  /// under an old name other than "records" finds an empty collection.
+  /// Limit: if more records moved than ``StoreOptions/Limits-swift.struct/tombstones`` allows, an older version that opens the file under
+  /// an old name other than "records" finds an empty collection.
   public let renamedFrom: String?
-  /// Declaration that a higher floor attaches to the collection: `trigger` of the engine. `nil` for most collections.
+  /// The engine's `trigger` on the collection, as an opaque value, or `nil` for most collections.
   var attachment: (any Sendable)?
 
   /// Declares a collection.
   ///
-  /// Steps with a gap, a repeat or a wrong order are refused when a repository is opened, before any file is touched; ``validate()`` tells
-  /// a test.
+  /// Opening a repository refuses steps with a gap, a repeat or a wrong order before it touches any file. Call ``validate()`` to find such
+  /// a mistake in a test.
   ///
-  /// A store that was opened without a name holds its records under the name "records". To name the collection later, say so:
+  /// A store that was opened without a name holds its records under the name "records". To name the collection later, pass `renamedFrom`:
   ///
   /// ```swift
   /// RepositorySchema<Spot>("spots", indexes: [.ordered(\.name)], renamedFrom: "records")
@@ -88,15 +90,16 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
     self.migrations = migrations
   }
 
-  /// Checks what opening a repository checks: the names, the version, and the steps.
+  /// Checks the names, the version and the steps, as opening a repository does.
   ///
-  /// - Throws: `.unsupported`; for migrations the message names the step that is missing, doubled or misplaced.
+  /// - Throws: `.unsupported`. For migrations the message names the step that is missing, doubled or misplaced.
   public func validate() throws(RepositoryError) {
     guard CollectionName.isValid(name) else {
       throw RepositoryError(
         .unsupported, "expected a collection's name of 1 to 64 of A-Z a-z 0-9 _ . - that starts with a letter, digit or _, found another")
     }
     if let renamedFrom {
+      // Names with this prefix belong to Larder's own collections, such as those of sync.
       guard CollectionName.isValid(renamedFrom), renamedFrom != name, !renamedFrom.hasPrefix("larder.") else {
         throw RepositoryError(
           .unsupported,
@@ -112,9 +115,10 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   }
 }
 
-/// The rule for the names of collections.
+/// The rule for names of collections: 1 to 64 bytes of `A-Z a-z 0-9 _ . -`, the first one not a dot or a hyphen.
 enum CollectionName {
   static func isValid(_ name: String) -> Bool {
+    // Bytes and not characters: the limit of 64 counts bytes, and only ASCII is valid.
     let bytes = Array(name.utf8)
     guard (1...64).contains(bytes.count), let first = bytes.first else { return false }
     let isLetterDigitOrLowLine = { (byte: UInt8) in

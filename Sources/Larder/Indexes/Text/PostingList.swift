@@ -1,11 +1,13 @@
-/// The records that hold a word of a query, which may have several spellings; see note 0010 on its two forms.
+/// The posting list of a word of a query, in one of two forms that design note 0010 measures.
+///
+/// A prefix counts as one word with several spellings.
 enum PostingList {
-  /// One spelling, or few records.
+  /// For one spelling, or few records.
   case tree(PersistentTree<TextPosting>)
-  /// By number: how often and of how many words, or zeros. For many spellings or common ones, made for one search.
+  /// For many spellings or common ones: a table by record number, made for one search. Records without the word have zeros.
   case table([Tally], count: Int)
 
-  /// The frequency of a word in a record, beside the length of the record, which is needed with it.
+  /// The frequency of a word in a record, and the record's length, which ranking needs with it.
   struct Tally {
     var frequency: UInt32 = 0
     var length: UInt32 = 0
@@ -20,14 +22,15 @@ enum PostingList {
 
   var isEmpty: Bool { count == 0 }
 
-  /// Visits the records in blocks, by number.
+  /// Visits the records in blocks, by ascending number.
   func forEachBlock(_ visit: ([TextPosting]) -> Void) {
     switch self {
     case .tree(let tree): tree.forEachLeaf(visit)
     case .table(let tallies, _):
+      // 256 postings of 12 bytes stay in the processor's cache while they are scored.
       for start in stride(from: 0, to: tallies.count, by: 256) {
         let part = tallies[start..<min(start + 256, tallies.count)]
-        // Each is written, and stays if there is something: to jump over those without would be guessed wrong half of the time.
+        // Every posting is written and kept only if it has the word. A branch over the others would be mispredicted half of the time.
         let block = [TextPosting](unsafeUninitializedCapacity: part.count) { block, count in
           var filled = 0
           for number in part.indices {
@@ -43,13 +46,16 @@ enum PostingList {
     }
   }
 
-  /// Adds the frequencies of several words as if they were one; `numbers` is greater than any number in them.
+  /// Creates the union of several spellings with their frequencies added.
+  ///
+  /// `numbers` must be greater than any record number.
   init(union spellings: [Postings], numbers: Int) {
+    // One spelling is a list already, shared without a copy.
     guard spellings.count > 1 else {
       self = .tree(spellings.first?.tree ?? PersistentTree())
       return
     }
-    // A table costs a look at every number, which sorting many postings exceeds by far, and few do not.
+    // A table costs a read of every number. Sorting many postings costs far more than that, sorting few costs less.
     let isRare = spellings.reduce(0) { $0 + $1.count } < numbers / 16
     self = isRare ? .tree(PersistentTree(sorted: Self.union(spellings))) : Self.table(spellings, numbers: numbers)
   }
@@ -70,6 +76,7 @@ enum PostingList {
   private static func table(_ spellings: [Postings], numbers: Int) -> PostingList {
     var tallies = [Tally](repeating: Tally(), count: numbers)
     var count = 0
+    // Without the pointer, each access would check for a shared array and its bounds.
     tallies.withUnsafeMutableBufferPointer { tallies in
       for spelling in spellings {
         spelling.forEach { posting in
@@ -83,7 +90,7 @@ enum PostingList {
   }
 }
 
-/// A cursor through a list, which gives the frequency in one record after the other, by ascending number.
+/// A forward-only cursor through a posting list, which returns the word's frequency in records of ascending number.
 struct PostingCursor {
   private let table: [PostingList.Tally]?
   private var cursor: PersistentTreeCursor<TextPosting>
@@ -92,28 +99,34 @@ struct PostingCursor {
     (table, cursor) =
       switch list {
       case .tree(let tree): (nil, PersistentTreeCursor(tree))
+      // The cursor of an empty tree fills the field and is never moved.
       case .table(let tallies, _): (tallies, PersistentTreeCursor(PersistentTree()))
       }
   }
 
-  /// Returns how often the word is in a record; 0 if it is not.
+  /// Returns the frequency of the word in a record, or 0 if it does not occur.
+  ///
+  /// Record numbers must not descend from call to call.
   mutating func frequency(_ number: UInt32) -> UInt32 {
     if let table { return table[Int(number)].frequency }
     return cursor.move(to: number) ? cursor.current.frequency : 0
   }
 }
 
-/// Some records of the list that leads, with their scores so far; filled again for the next block, so that it stays in the cache.
+/// A block of records of the shortest posting list, with their scores so far.
 ///
-/// Records that cannot reach the score to beat, whatever the other words add, are left out early.
+/// It is reused for each block, so that it stays in the cache.
+///
+/// Records that cannot reach the score to beat, even with the most that the other words can add, are dropped early.
 struct PostingBlock {
   private(set) var postings: [TextPosting] = []
   private(set) var scores: [Double] = []
 
-  /// Takes the records of a block that have at least the score `least` by what they start at and their first word.
+  /// Loads the records of a block whose initial score and first word add up to at least `least`.
   mutating func load(
     _ block: [TextPosting], weight: Double, _ ranking: BM25, startingAt whole: inout WholeWords, atLeast least: Double
   ) {
+    // The capacity is kept, so that a search allocates its block once.
     postings.removeAll(keepingCapacity: true)
     scores.removeAll(keepingCapacity: true)
     for posting in block {
@@ -124,14 +137,16 @@ struct PostingBlock {
     }
   }
 
-  /// Keeps the records that another word is in, too, if they then have at least the score `least`.
+  /// Keeps the records that also hold another word, if their score then is at least `least`.
   mutating func keep(_ cursor: inout PostingCursor, weight: Double, _ ranking: BM25, atLeast least: Double) {
     var kept = 0
     for (index, posting) in postings.enumerated() {
       let frequency = cursor.frequency(posting.number)
+      // Every word must occur, so a record without this one is no result.
       guard frequency > 0 else { continue }
       let score = scores[index] + ranking.score(weight: weight, frequency: frequency, length: posting.length)
       guard score >= least else { continue }
+      // Compacted in place: a new array for each word of each block would cost more than the scores.
       (postings[kept], scores[kept]) = (posting, score)
       kept += 1
     }
@@ -140,20 +155,23 @@ struct PostingBlock {
   }
 }
 
-/// The scores that records begin with, one after the other by ascending number: a bonus where a prefix is a word of its own.
+/// The initial scores of records, read by ascending number: a bonus where the prefix of a query is a word of its own.
 ///
-/// A value that is handed on and no closure: what closures capture is guarded at every access, which would cost more than the scores.
+/// A value that is passed on, not a closure: Swift checks exclusive access to captured variables at every use, which would cost more than
+/// the scores.
 struct WholeWords {
   private var words: [Word] = []
   private let bonus: Double
 
-  /// Takes the records that hold each prefix as a word; `numbers` is greater than any number in them.
+  /// Creates the scores from the postings of each prefix as a word.
+  ///
+  /// `numbers` must be greater than any record number.
   init(_ words: [PersistentTree<TextPosting>], bonus: Double, numbers: Int) {
     self.bonus = bonus
     self.words = words.map { Word($0, numbers: numbers) }
   }
 
-  /// Returns the score that a record begins with.
+  /// Returns the initial score of a record.
   mutating func start(_ number: UInt32) -> Double {
     var sum = 0.0
     for index in words.indices where words[index].isIn(number) { sum += bonus }
@@ -161,12 +179,13 @@ struct WholeWords {
   }
 
   private struct Word {
-    /// By number, for a common word: quicker than to look for each; empty for others.
+    /// One flag for each record number if the word is common, which is quicker than a search for each record, or none otherwise.
     private var isHolder: [Bool] = []
     private var cursor: PersistentTreeCursor<TextPosting>
 
     init(_ postings: PersistentTree<TextPosting>, numbers: Int) {
       cursor = PersistentTreeCursor(postings)
+      // For a rarer word, filling the table costs more than the searches that it saves.
       guard postings.count > numbers / 32 else { return }
       isHolder = [Bool](repeating: false, count: numbers)
       postings.forEachLeaf { leaf in for posting in leaf { isHolder[Int(posting.number)] = true } }

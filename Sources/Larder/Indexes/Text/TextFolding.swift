@@ -1,9 +1,10 @@
 internal import Foundation
 
-/// A word as the index compares it: folded text, equal and ordered by its bytes.
+/// A word in the form that the index compares: folded text, with equality and order by its bytes.
 struct Term: Hashable, Comparable, Sendable {
   let text: String
 
+  // Bytes, not `String ==`: folded words need no canonical equivalence, which costs more.
   static func == (left: Term, right: Term) -> Bool {
     left.compare(right) { $0.elementsEqualBytes($1) }
   }
@@ -17,6 +18,7 @@ struct Term: Hashable, Comparable, Sendable {
   }
 
   private func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    // A string bridged from Foundation may have no contiguous storage.
     if let result = text.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
     return Array(text.utf8).withUnsafeBytes(body)
   }
@@ -25,7 +27,7 @@ struct Term: Hashable, Comparable, Sendable {
     withBytes { hasher.combine(bytes: $0) }
   }
 
-  /// The first eight bytes as a number: of terms in order, the numbers ascend or are equal.
+  /// First eight bytes as a number that never descends where terms ascend.
   var head: UInt64 {
     withBytes { bytes in
       var number: UInt64 = 0
@@ -37,34 +39,37 @@ struct Term: Hashable, Comparable, Sendable {
   func hasPrefix(_ prefix: Term) -> Bool { text.utf8.starts(with: prefix.text.utf8) }
 }
 
-/// The folding of a word's spellings to one: in capitals or not, with accents or without, wide or narrow.
+/// A folder of a word's spellings into one: capitals or not, with accents or without, wide or narrow.
 ///
-/// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"), its letters are set in capitals and then small,
-/// and marks are dropped that a search does without: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic, variation
-/// selectors, joiners, soft hyphens. Vowel and tone signs of other scripts are letters and stay, as does the voicing of kana. A few
-/// letters that do not decompose become those that people type instead, after CLDR's transform Latin-ASCII: "ß" is "ss", "ø" is "o",
-/// "æ" is "ae"; so do typographic apostrophes. "İ" and "ı" are "i". There are no rules of one language: "ä" is "a", never "ae".
+/// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"), its letters are mapped to upper and then to lower
+/// case, and marks that a search ignores are dropped: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic, variation
+/// selectors, joiners, soft hyphens. Vowel and tone signs of other scripts are letters and stay, as does the voicing of kana. A few letters
+/// that do not decompose are replaced by the letters that people type instead, after CLDR's transform Latin-ASCII: "ß" is "ss", "ø" is "o",
+/// "æ" is "ae". Typographic apostrophes are replaced, too. "İ" and "ı" are "i". There are no rules of one language: "ä" is "a", never "ae".
 struct TextFolding {
-  /// Words beyond ASCII that were folded before; texts repeat them.
+  /// Cache of folded words beyond Latin, because texts repeat their words.
   private var known: [Term: Term] = [:]
 
   /// Visits the words of a text that are not empty when folded, with their UTF-8 offsets.
   mutating func words(in text: String, _ visit: (Term, Range<Int>) -> Void) {
     WordSegmentation.words(in: text.utf8) { range, bytes in
+      // Cheapest first: most words are ASCII, most others Latin. The general folding allocates several strings.
       let word = Self.lowercased(bytes) ?? Self.foldedLatin(bytes) ?? folded(Term(text: String(decoding: bytes, as: UTF8.self)))
       if !word.text.isEmpty { visit(word, range) }
     }
   }
 
-  /// Returns the word in small letters if it is ASCII, which most are.
+  /// Returns the word in lower case if it is ASCII, or `nil` otherwise.
   private static func lowercased(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Term? {
     var isASCII = true
     let text = String(unsafeUninitializedCapacity: bytes.count) { buffer in
       for (offset, byte) in bytes.enumerated() {
+        // The empty string that is left by a return of 0 is discarded below.
         guard byte < 0x80 else {
           isASCII = false
           return 0
         }
+        // `&-` wraps below "A", so that one comparison tests both ends of the capitals.
         buffer[offset] = byte &- 0x41 < 26 ? byte | 0x20 : byte
       }
       return bytes.count
@@ -75,6 +80,7 @@ struct TextFolding {
   private mutating func folded(_ word: Term) -> Term {
     if let folded = known[word] { return folded }
     let folded = Term(text: Self.folded(word.text))
+    // Bounds the memory of a build over texts in which few words repeat.
     if known.count >= 10_000 { known.removeAll(keepingCapacity: true) }
     known[word] = folded
     return folded
@@ -86,6 +92,7 @@ struct TextFolding {
       if let letters = plain(scalar.value) {
         scalars.append(contentsOf: letters.unicodeScalars)
       } else {
+        // Upper case first: it joins letters that lower case keeps apart, such as "ς" and "σ".
         for capital in scalar.properties.uppercaseMapping.unicodeScalars {
           scalars.append(contentsOf: capital.properties.lowercaseMapping.unicodeScalars)
         }
@@ -94,14 +101,15 @@ struct TextFolding {
     return String(scalars)
   }
 
-  /// The folded forms of the scalars of Latin alphabets beyond ASCII.
+  /// Folded forms of the scalars of Latin alphabets beyond ASCII.
   ///
-  /// Those fold one by one: what they decompose to beside letters are marks that are dropped, in whatever order.
+  /// These scalars can be folded one by one: they decompose to letters and to marks that are dropped, so the order of marks does not
+  /// matter.
   private static let latin: [[UInt8]] = (UInt32(0x80)..<0x250).map { code in
     Unicode.Scalar(code).map { Array(folded(String($0)).utf8) } ?? []
   }
 
-  /// Returns the folded word if all its letters are Latin; `nil` if one is another.
+  /// Returns the folded word if all its letters are Latin, or `nil` if one is not.
   private static func foldedLatin(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Term? {
     var folded: [UInt8] = []
     folded.reserveCapacity(2 * bytes.count)
@@ -113,7 +121,7 @@ struct TextFolding {
         folded.append(byte &- 0x41 < 26 ? byte | 0x20 : byte)
         continue
       }
-      // The first byte of two that are a scalar below U+0250, mostly.
+      // Bytes below 0xCA begin the scalars below U+0280. The table ends at U+0250 and is checked below.
       guard byte < 0xCA, index < bytes.endIndex else { return nil }
       let place = (Int(byte & 0x1F) << 6 | Int(bytes[index] & 0x3F)) - 0x80
       guard latin.indices.contains(place) else { return nil }
@@ -125,6 +133,7 @@ struct TextFolding {
 
   private static func isDropped(_ code: UInt32) -> Bool {
     switch code {
+    // The first range holds most scalars, which need no further comparison.
     case 0..<0xAD: false
     case 0xAD, 0x0300...0x036F, 0x0483...0x0489: true
     case 0x0591...0x05BD, 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7: true
@@ -135,6 +144,7 @@ struct TextFolding {
     }
   }
 
+  // Unicode has no decomposition of these letters, so they are listed.
   private static func plain(_ code: UInt32) -> String? {
     switch code {
     case 0x00DF, 0x1E9E: "ss"

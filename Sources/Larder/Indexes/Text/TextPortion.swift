@@ -1,20 +1,22 @@
-/// Some records with their words counted, to be joined to an index with others; portions can be made in parallel.
+/// The counted words of some records.
+///
+/// A full-text index is built from portions that are made in parallel.
 struct TextPortion: Sendable {
   private(set) var slots: [RecordSlot] = []
   private(set) var lengths: [UInt32] = []
-  /// The words, in order.
+  /// Words, in order.
   private(set) var terms: [Term] = []
-  /// The beginnings of ``terms``, which compare faster.
+  /// First eight bytes of each of ``terms``, which compare faster.
   private(set) var heads: [UInt64] = []
-  /// The records of all words, those of one behind those of the other; numbers are places in ``slots``.
+  /// Postings of all words, one word's after the other's, with positions in ``slots`` as record numbers.
   private var allPostings: [TextPosting] = []
-  /// The part of ``allPostings`` that each of ``terms`` has.
+  /// Range in ``allPostings`` of each of ``terms``.
   private var parts: [Range<Int>] = []
 
-  /// The records of a word, by its place in ``terms``.
+  /// Returns the postings of a word, given its position in ``terms``.
   func postings(_ place: Int) -> ArraySlice<TextPosting> { allPostings[parts[place]] }
 
-  /// Counts the words of records with their texts; records without a word are left out.
+  /// Counts the words of records and leaves out records without a word.
   init(_ records: some Sequence<(RecordSlot, [String])>) {
     var draft = Draft()
     for (slot, texts) in records { draft.add(slot, texts) }
@@ -23,23 +25,23 @@ struct TextPortion: Sendable {
 
   private init() {}
 
-  /// A portion to which records are added.
+  /// A portion under construction, to which records are added.
   struct Draft {
     private var portion = TextPortion()
     private var folding = TextFolding()
     private var known: [Term: Int] = [:]
-    // One list of all occurrences in the order in which they come: a list for each word would be looked up and grown at every word.
+    // One list of all occurrences in their order: a list for each word would be looked up and grown at every word.
     private var occurrences: [(word: Int, posting: TextPosting)] = []
-    /// The last occurrence of each word, and how many it has.
+    /// For each word, its last position in `occurrences` and the number of its postings.
     private var last: [Int] = []
     private var counts: [Int] = []
 
-    /// Counts the words of a record; one without a word is left out.
+    /// Counts the words of a record and leaves out a record without a word.
     mutating func add(_ slot: RecordSlot, _ texts: [String]) {
       let number = UInt32(portion.slots.count)
       let start = occurrences.count
       var length: UInt32 = 0
-      // Taken out while it is used, so that it has one owner.
+      // Swapped out while it is used, so that its cache has one owner and is not copied.
       var folding = TextFolding()
       swap(&folding, &self.folding)
       for text in texts {
@@ -49,7 +51,9 @@ struct TextPortion: Sendable {
         }
       }
       swap(&folding, &self.folding)
+      // Nothing was noted for a record without words, so the next record takes its number.
       guard length > 0 else { return }
+      // The length is known only now, after all texts of the record.
       for position in start..<occurrences.count { occurrences[position].posting.length = length }
       portion.slots.append(slot)
       portion.lengths.append(length)
@@ -65,6 +69,7 @@ struct TextPortion: Sendable {
         last.append(-1)
         counts.append(0)
       }
+      // The word's last occurrence is in this record, so only its frequency grows.
       if last[word] >= start {
         occurrences[last[word]].posting.frequency += 1
       } else {
@@ -74,14 +79,15 @@ struct TextPortion: Sendable {
       }
     }
 
-    /// Returns the portion.
+    /// Sorts the words and returns the finished portion.
     consuming func finish() -> TextPortion {
       var portion = portion
-      // Here and not where portions are joined: here all cores sort.
+      // Sorted here and not while portions are joined, because here all cores sort.
       var order = known.map { (head: $0.key.head, term: $0.key, word: $0.value) }
       order.sort { $0.head == $1.head ? $0.term < $1.term : $0.head < $1.head }
       portion.terms = order.map(\.term)
       portion.heads = order.map(\.head)
+      // A counting sort by word: the number of postings of each word is known, so each posting is moved once.
       var next = counts
       var end = 0
       for (_, _, word) in order {
@@ -100,11 +106,12 @@ struct TextPortion: Sendable {
 }
 
 extension TextIndex {
-  /// Joins portions, whose records all have different keys.
+  /// Creates an index from portions, whose records must all have different keys.
   init(_ portions: [TextPortion], keys: KeyOrder = .bytes) {
     self.init(keys: keys)
     let slots = portions.flatMap(\.slots)
     let lengths = portions.flatMap(\.lengths)
+    // A build passes the records in the order of their keys, which saves the sort.
     let isOrdered = zip(slots, slots.dropFirst()).allSatisfy { keys.isBefore($0.key, $1.key) }
     let order = isOrdered ? Array(slots.indices) : slots.indices.sorted { keys.isBefore(slots[$0].key, slots[$1].key) }
     let step = Self.rankStep(count: slots.count)
@@ -118,11 +125,12 @@ extension TextIndex {
     nextNumber = UInt32(slots.count)
     wordCount = lengths.reduce(0) { $0 + Int($1) }
 
+    // Each portion numbers its records from 0, so its numbers are shifted by the records before it.
     let starts = portions.indices.map { index in UInt32(portions[..<index].reduce(0) { $0 + $1.slots.count }) }
     terms = PersistentTree(sorted: ConcurrentMap.blockingMap(Self.merged(portions)) { $0.entry(portions, starts) })
   }
 
-  /// Returns the words of all portions in order, each with the positions where it is.
+  /// Returns the words of all portions in order, each with its positions in the portions that have it.
   private static func merged(_ portions: [TextPortion]) -> [JoinedTerm] {
     var joined: [JoinedTerm] = []
     var next = portions.map { _ in 0 }
@@ -130,6 +138,7 @@ extension TextIndex {
       var least: (head: UInt64, term: Term)?
       for (portion, place) in zip(portions, next) where place < portion.terms.count {
         let head = portion.heads[place]
+        // Heads decide between most words without a read of their texts.
         if let least, least.head < head || least.head == head && !(portion.terms[place] < least.term) { continue }
         least = (head, portion.terms[place])
       }
@@ -146,12 +155,14 @@ extension TextIndex {
   }
 }
 
-/// A word with the places in some portions where its records are.
+/// A word, with its positions in the portions that have it.
 private struct JoinedTerm: Sendable {
   let term: Term
   let places: [(portion: Int, place: Int)]
 
-  /// Returns the word with its records; each portion's numbers begin at its start.
+  /// Returns the index entry of the word.
+  ///
+  /// `starts` holds the first record number of each portion.
   func entry(_ portions: [TextPortion], _ starts: [UInt32]) -> TermEntry {
     var postings: [TextPosting] = []
     postings.reserveCapacity(places.reduce(0) { $0 + portions[$1.portion].postings($1.place).count })

@@ -1,8 +1,8 @@
-/// The occurrence of a word in one record: its frequency, and the record's length, which ranking needs for each.
+/// A posting: the occurrence of a word in one record, with its frequency and the record's length, which ranking needs.
 struct TextPosting: TreeEntry {
   typealias Summary = NoSummary<TextPosting>
 
-  /// The number of the record in the index; small, and given again after a removal.
+  /// Number of the record in the index, which is small because numbers are reused after a removal.
   var number: UInt32
   var frequency: UInt32
   var length: UInt32
@@ -10,7 +10,7 @@ struct TextPosting: TreeEntry {
   var key: UInt32 { number }
 }
 
-/// A word with the records that hold it.
+/// A word with its posting list, as an entry of the tree of words.
 struct TermEntry: TreeEntry {
   typealias Summary = NoSummary<TermEntry>
 
@@ -18,11 +18,11 @@ struct TermEntry: TreeEntry {
   var postings: Postings
 
   var key: Term { term }
-  /// Few, as copying a leaf counts the references of all its lists.
+  /// Small leaves, because copying a leaf retains all its lists.
   static var leafCapacity: Int { 12 }
 }
 
-/// The records that hold a word: most words are in one, which needs no tree.
+/// The posting list of a word: a tree, or a single posting for a word that occurs in one record, as most do.
 enum Postings: Sendable {
   case one(TextPosting)
   case many(PersistentTree<TextPosting>)
@@ -34,7 +34,7 @@ enum Postings: Sendable {
   var count: Int { if case .many(let tree) = self { tree.count } else { 1 } }
   var isEmpty: Bool { count == 0 }
 
-  /// The records as a tree, made where there is one record.
+  /// List as a tree, which is created on the spot for a single record.
   var tree: PersistentTree<TextPosting> {
     switch self {
     case .one(let posting): PersistentTree(sorted: [posting])
@@ -42,7 +42,9 @@ enum Postings: Sendable {
     }
   }
 
-  /// Visits the records by number.
+  /// Visits the postings by ascending record number.
+  ///
+  /// Inlined, because it runs for each spelling of a prefix, and a call for each posting would dominate.
   @inline(__always) func forEach(_ visit: (TextPosting) -> Void) {
     switch self {
     case .one(let posting): visit(posting)
@@ -58,6 +60,7 @@ enum Postings: Sendable {
   }
 
   mutating func insert(_ posting: TextPosting) {
+    // A new posting of the same record replaces the old one and makes no tree.
     if case .one(let present) = self, present.number == posting.number {
       self = .one(posting)
     } else {
@@ -69,34 +72,36 @@ enum Postings: Sendable {
 
   @discardableResult private mutating func edit(_ body: (inout PersistentTree<TextPosting>) -> TextPosting?) -> TextPosting? {
     var tree = tree
-    // Taken out while it is changed, so that it has one owner.
+    // Emptied while the tree changes, so that the tree has one owner and changes in place.
     self = .many(PersistentTree())
     defer { self = .many(tree) }
     return body(&tree)
   }
 }
 
-/// A record by its number.
+/// A record of a full-text index, by its record number.
 struct TextDocument: TreeEntry {
   typealias Summary = NoSummary<TextDocument>
 
   let number: UInt32
   var length: UInt32
-  /// Ascends with the keys of the records, though records may share one; compares faster than keys.
+  /// Number that never descends where record keys ascend, and compares faster than they do.
+  ///
+  /// Several records may share a rank.
   var rank: UInt64
   var slot: RecordSlot
 
   var key: UInt32 { number }
-  /// Few, as copying a leaf counts the references to the records.
+  /// Small leaves, because copying a leaf retains each record in it.
   static var leafCapacity: Int { 12 }
 
-  /// Whether its key comes first.
+  /// Returns true if the record's key comes before the other's.
   func precedes(_ other: TextDocument, _ keys: KeyOrder) -> Bool {
     rank == other.rank ? keys.isBefore(slot.key, other.slot.key) : rank < other.rank
   }
 }
 
-/// The number of a record by its key.
+/// The record number of a key in a full-text index.
 struct TextNumber: TreeEntry {
   typealias Summary = NoSummary<TextNumber>
 
@@ -106,11 +111,11 @@ struct TextNumber: TreeEntry {
 
   static func digest(_ key: OrderedKey) -> UInt64 { key.order.head(of: key.key) }
   static var isDigestExact: Bool { false }
-  /// Few, as copying a leaf counts the references to the keys.
+  /// Small leaves, because copying a leaf retains each key in it.
   static var leafCapacity: Int { 12 }
 }
 
-/// A number that no record has any more.
+/// A record number that was given back and can be reused.
 struct FreeNumber: TreeEntry {
   typealias Summary = NoSummary<FreeNumber>
 

@@ -1,17 +1,17 @@
 internal import Foundation
 
-/// The words that a record must hold: each of them, and for each prefix one that begins with it.
+/// The words of a text search: a record must hold each word, and for each prefix a word that begins with it.
 struct TextQuery: Hashable, Sendable {
-  /// The words that are asked for as they are, in order, without repetition.
+  /// Words to find as they are, in order, without repetition.
   private(set) var words: [Term] = []
-  /// The beginnings of words, in order, without repetition.
+  /// Prefixes of words to find, in order, without repetition.
   private(set) var prefixes: [Term] = []
-  /// Whether nothing matches, because a text has no words.
+  /// True if no record can match, because a text of the query has no words.
   private(set) var isImpossible = false
 
-  /// Takes the words of a text.
+  /// Creates a query from the words of a text.
   ///
-  /// The last word may be the beginning of one, unless white space follows it: then it is finished.
+  /// The last word counts as a prefix unless white space follows it.
   init(_ text: String) {
     var folding = TextFolding()
     var all: [Term] = []
@@ -19,11 +19,12 @@ struct TextQuery: Hashable, Sendable {
     isImpossible = all.isEmpty
     let isFinished = text.unicodeScalars.last?.properties.isWhitespace ?? true
     if !isFinished, let last = all.popLast() { prefixes = [last] }
+    // A repeated word would add its score twice.
     var seen: Set<Term> = []
     words = all.filter { seen.insert($0).inserted }
   }
 
-  /// Returns a query for what both ask for.
+  /// Returns a query for the words and prefixes of two queries.
   func intersection(_ other: TextQuery) -> TextQuery {
     var both = self
     both.isImpossible = isImpossible || other.isImpossible
@@ -32,7 +33,7 @@ struct TextQuery: Hashable, Sendable {
     return both
   }
 
-  /// Whether a record with these texts is found.
+  /// Returns true if a record with these texts matches.
   func matches(_ texts: [String]) -> Bool {
     if isImpossible { return false }
     var folding = TextFolding()
@@ -47,35 +48,40 @@ struct TextQuery: Hashable, Sendable {
     return open.isEmpty && missing.isEmpty
   }
 
-  /// Returns the position of what a word of a text matches, among the words and behind them the prefixes; `nil` when it matches nothing.
+  /// Returns the position of the query's word or prefix that a word of a text matches, or `nil` if it matches none.
+  ///
+  /// Positions count the words, then the prefixes.
   func place(of term: Term) -> Int? {
+    // Whole words first: a word of the query may also begin with one of its prefixes.
     words.firstIndex(of: term) ?? prefixes.firstIndex { term.hasPrefix($0) }.map { words.count + $0 }
   }
 }
 
 /// Ranking by Okapi BM25, with k₁ = 1.2 and b = 0.75.
 ///
-/// After S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. The weight of a word is
-/// `ln(1 + (N - n + 0.5) / (n + 0.5))` for n of N records, which is never negative (as Apache Lucene has it).
+/// After S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. The weight of a word is `ln(1 + (N -
+/// n + 0.5) / (n + 0.5))` for n of N records, which is never negative (as in Apache Lucene).
 struct BM25: Sendable {
   private static let k1 = 1.2
   private static let b = 0.75
   private let records: Double
   private let averageLength: Double
-  /// Those of short texts, which are most; a look is faster than a division.
+  /// Norms of texts shorter than 256 words, which are most, because a table look-up is faster than a division.
   private var norms: [Double] = []
 
   init(records: Int, words: Int) {
     self.records = Double(records)
+    // An empty index has no average, and a division by 0 would make every score NaN.
     averageLength = records == 0 ? 1 : Double(words) / Double(records)
     norms = (0..<256).map { Self.norm(length: $0, average: averageLength) }
   }
 
+  /// Returns the weight of a word that `matches` records hold.
   func weight(matches: Int) -> Double {
     log1p((records - Double(matches) + 0.5) / (Double(matches) + 0.5))
   }
 
-  /// Returns what a length adds to the denominator of each word.
+  /// Returns the part of the denominator that depends on a text's length in words.
   private func norm(length: UInt32) -> Double {
     length < 256 ? norms[Int(length)] : Self.norm(length: length, average: averageLength)
   }
@@ -84,10 +90,10 @@ struct BM25: Sendable {
     k1 * (1 - b + b * Double(length) / average)
   }
 
-  /// Returns what a word never adds more than.
+  /// Returns the upper bound of the score that a word of this weight adds.
   static func limit(weight: Double) -> Double { weight * (k1 + 1) }
 
-  /// Returns what a word adds to the score of a record.
+  /// Returns the score that a word adds to a record.
   func score(weight: Double, frequency: UInt32, length: UInt32) -> Double {
     weight * (Double(frequency) * (Self.k1 + 1)) / (Double(frequency) + norm(length: length))
   }

@@ -1,10 +1,10 @@
-// Text/ holds full-text search: where words begin and end, what counts as the same word, the index with its ranking, and extracts.
-// Invariant: texts and queries go through the same segmentation and folding, and nothing else decides what matches. Called by the planner.
+// Text/ holds full-text search: segmentation into words, folding of spellings, the index with its ranking, and queries. Invariant: texts
+// and queries go through the same segmentation and folding, and nothing else decides which records match. Called by the planner.
 
-/// The words of a text, by the word boundary rules of Unicode (UAX #29, "Unicode Text Segmentation", section 4).
+/// The segmentation of a text into words, by Unicode's word boundary rules (UAX #29, "Unicode Text Segmentation", section 4).
 ///
-/// Its boundaries delimit the words; what holds no letter, digit or emoji is no word. "can't", "3.14", "1,000" and "snake_case" are one
-/// word each, "well-known" is two. It differs from the standard's default rules where search is better served:
+/// A segment between two boundaries is a word if it holds a letter, a digit or an emoji. "can't", "3.14", "1,000" and "snake_case" are one
+/// word each, "well-known" is two. The rules differ from the standard's defaults where search is better served:
 /// - Each Han ideograph, hiragana and katakana is a word by itself (the standard keeps a run of katakana together), with the marks and the
 ///   prolonged sound mark that follow it. So a query finds compounds that are written without spaces.
 /// - A run of Thai, Lao, Khmer or Burmese is one word: to divide it takes a dictionary.
@@ -26,9 +26,12 @@ enum WordSegmentation {
   }
 }
 
-/// A scanner that applies the rules to bytes, each of which has a class, so that places are offsets in the text.
+/// A scanner that applies the word boundary rules to UTF-8 bytes.
+///
+/// Each byte has a class, so positions are offsets in the text.
 private struct WordScanner {
   let bytes: UnsafeBufferPointer<UInt8>
+  // A copy of the static table: access to a static property checks each time that it was initialized.
   let ascii: [WordClass]
 
   private func wordClass(_ index: Int) -> WordClass {
@@ -36,7 +39,7 @@ private struct WordScanner {
     return byte < 0x80 ? ascii[Int(byte)] : byte < 0xC0 ? .continuation : WordClass(scalar(at: index))
   }
 
-  /// Returns the scalar whose bytes begin at an offset; a string's bytes are always valid.
+  /// Returns the scalar whose bytes begin at an offset, without a check, because a Swift string is always valid UTF-8.
   private func scalar(at index: Int) -> Unicode.Scalar {
     let lead = bytes[index]
     let length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4
@@ -45,13 +48,13 @@ private struct WordScanner {
     return Unicode.Scalar(value) ?? "\u{FFFD}"
   }
 
-  /// Moves from the start of a segment to its end, and says whether it is a word.
+  /// Moves from the start of a segment to its end, and returns true if the segment is a word.
   func segment(_ index: inout Int) -> Bool {
     var base = wordClass(index)
     var isWord = base.isWord
     index += 1
     if base == .newline {
-      // The line ends of Unicode have two or three bytes: the next segment begins behind all of them.
+      // NEL, LINE SEPARATOR and PARAGRAPH SEPARATOR have two or three bytes, and the next segment begins behind all of them.
       while index < bytes.count, wordClass(index) == .continuation { index += 1 }
       return false
     }
@@ -94,7 +97,7 @@ private struct WordScanner {
     }
   }
 
-  /// Returns the next class that does not extend the one before, and the offset after it.
+  /// Returns the next class that does not extend the one before, and moves behind it.
   private func nextBase(_ index: inout Int) -> WordClass? {
     while index < bytes.count {
       let found = wordClass(index)
@@ -105,24 +108,24 @@ private struct WordScanner {
   }
 }
 
-/// The class of a scalar in the rules of word boundaries, after the property Word_Break of Unicode (UAX #29).
+/// The class of a scalar in the word boundary rules, after Unicode's property Word_Break (UAX #29).
 ///
-/// Swift has no public access to that property, so the classes follow from the general category and others; ``WordSegmentation`` lists
-/// what differs.
+/// Swift has no public access to that property, so the classes are derived from the general category and other properties.
+/// ``WordSegmentation`` lists the differences.
 enum WordClass: UInt8 {
-  /// White space and whatever else no rule joins.
+  /// White space, and any other scalar that no rule joins.
   case other
   case letter
   case hebrewLetter
   case numeric
   /// A word by itself: an ideograph, a kana, a number sign such as ½.
   case single
-  /// A picture that a joiner may connect with the next.
+  /// A pictograph that a zero-width joiner may connect with the next.
   case emoji
   case regionalIndicator
-  /// Belongs to what stands before it: combining marks, format characters.
+  /// A scalar that belongs to the one before it: a combining mark or a format character.
   case extend
-  /// A later byte of a scalar.
+  /// A byte of a scalar after its first one.
   case continuation
   case joiner
   case midLetter
@@ -130,7 +133,7 @@ enum WordClass: UInt8 {
   case midNumberLetter
   case singleQuote
   case doubleQuote
-  /// Joins letters and digits: the low line.
+  /// A scalar that joins letters and digits: the low line.
   case connector
   case newline
 
@@ -138,7 +141,7 @@ enum WordClass: UInt8 {
   var isLetter: Bool { self == .letter || self == .hebrewLetter }
   var isExtending: Bool { self == .extend || self == .continuation || self == .joiner }
 
-  /// The classes of ASCII, by code.
+  /// Classes of ASCII scalars, by code.
   static let ascii: [WordClass] = (0..<128).map { (code: UInt8) -> WordClass in
     switch code {
     case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"): .letter
@@ -154,7 +157,7 @@ enum WordClass: UInt8 {
     }
   }
 
-  /// Finds the class of a scalar beyond ASCII.
+  /// Creates the class of a scalar beyond ASCII.
   init(_ scalar: Unicode.Scalar) {
     let code = scalar.value
     if let known = Self.listed(code) {
@@ -171,12 +174,12 @@ enum WordClass: UInt8 {
     case .connectorPunctuation: self = .connector
     case .lineSeparator, .paragraphSeparator: self = .newline
     default:
-      // Below U+0100 emoji are © and ®.
+      // The emoji below U+0100, © and ®, are no words.
       self = properties.isEmojiModifier ? .extend : properties.isEmoji && code > 0xFF ? .emoji : properties.isAlphabetic ? .letter : .other
     }
   }
 
-  /// Returns the class of scalars that their category does not tell.
+  /// Returns the class of scalars whose general category does not determine it, or `nil` for others.
   private static func listed(_ code: UInt32) -> WordClass? {
     switch code {
     case 0x85: .newline

@@ -1,25 +1,23 @@
-// Tree/ holds the one persistent sorted tree, under the ordered, the geographic and the text index, and the queues of eviction: a B+tree
-// of arrays, whose nodes count the entries below them and carry a summary of them.
-// Invariant: a copy costs O(1) and never changes; an edit copies only the nodes on its path that another copy still shares, and none if
-// there is no other. Called by IndexSet, GeoIndex, TextIndex and the cache's KeyQueue.
+// Tree/ holds the persistent sorted tree under the ordered, geographic and text indexes and the cache's eviction queues: a B+tree of
+// arrays, whose nodes count the entries below them and carry a summary of them. Invariant: a copy costs O(1) and never changes. An edit
+// copies only the nodes on its path that another copy still shares, and none if there is no other. Called by IndexSet, GeoIndex, TextIndex
+// and the cache's KeyQueue.
 
-/// An element that a tree stores, with the key that orders it, which is unique in its tree.
+/// An element of a ``PersistentTree``, with a key that orders it and occurs once in its tree.
 protocol TreeEntry: Sendable {
   associatedtype Key: Comparable & Sendable
   associatedtype Summary: TreeSummary where Summary.Entry == Self
-  /// The part of a key that inner nodes keep: of a key that refers to memory a few numbers.
-  ///
-  /// So an edit that copies a node counts no references.
+  /// The form of a key that inner nodes store: for most keys a few numbers, so that an edit that copies a node retains no memory.
   associatedtype Digest: Comparable & Sendable = Key
 
   var key: Key { get }
-  /// Returns the digest of a key: a key that comes before another has a digest that comes before the other's or equals it.
+  /// Returns the digest of a key. Digests never descend where keys ascend, but different keys may have equal digests.
   static func digest(_ key: Key) -> Digest
-  /// Whether keys are ordered as their digests, so that of equal digests the keys are equal.
+  /// True if keys with equal digests are equal.
   static var isDigestExact: Bool { get }
-  /// The greatest number of entries in a leaf, at least 3.
+  /// Greatest number of entries in a leaf, at least 3.
   static var leafCapacity: Int { get }
-  /// The greatest number of children of an inner node, at least 3.
+  /// Greatest number of children of an inner node, at least 3.
   static var fanOut: Int { get }
 }
 
@@ -29,15 +27,15 @@ extension TreeEntry where Digest == Key {
 }
 
 extension TreeEntry {
-  /// About a kilobyte, which one edit may have to copy.
+  /// About a kilobyte, which an edit may have to copy.
   static var leafCapacity: Int { Swift.max(16, Swift.min(256, 1_024 / Swift.max(1, MemoryLayout<Self>.stride))) }
-  /// Few, as an edit beside a copy counts the references of all children on its path.
+  /// Few children, because an edit beside a copy retains all children of each node on its path.
   ///
-  /// The same holds for the entries of a leaf: what refers to memory, most of which is in no cache, has small leaves of its own.
+  /// For the same reason, entries that refer to memory, which is rarely in the processor's cache, define small leaves of their own.
   static var fanOut: Int { 8 }
 }
 
-/// A digest of all entries below a node, such as the box around them, by which a search rules the node out.
+/// A summary of all entries below a tree node, such as the box around them, by which a search skips the node.
 protocol TreeSummary: Sendable {
   associatedtype Entry: TreeEntry
 
@@ -45,32 +43,33 @@ protocol TreeSummary: Sendable {
   mutating func formUnion(_ other: Self)
 }
 
-/// The summary of a tree that is searched by key and rank alone.
+/// The empty summary of a tree that is searched by key and rank only.
 struct NoSummary<Entry: TreeEntry>: TreeSummary {
   init(_ entry: Entry) {}
   mutating func formUnion(_ other: Self) {}
 }
 
-/// Entries in the order of their keys, which know their ranks; a copy costs O(1), every edit O(log n).
+/// A persistent B+tree, which finds entries by key and by rank, with copies in O(1) and edits in O(log n).
 struct PersistentTree<Entry: TreeEntry>: Sendable {
   private(set) var root: PersistentTreeNode<Entry>
-  /// The number of entries.
+  /// Number of entries.
   private(set) var count: Int
 
-  /// Makes an empty tree.
+  /// Creates an empty tree.
   init() {
     root = .leaf([])
     count = 0
   }
 
-  /// Makes a tree of entries whose keys ascend strictly, in O(n); the caller answers for the order.
+  /// Creates a tree of entries whose keys ascend strictly, in O(n), without a check of their order.
   init(sorted entries: [Entry]) {
     count = entries.count
-    // Not filled, so that the first insertions do not split every leaf.
+    // Leaves are filled to seven eighths, so that the first insertions do not split every leaf.
     let part = Swift.max(1, Entry.leafCapacity * 7 / 8)
     var nodes = stride(from: 0, to: entries.count, by: part).map { start in
       PersistentTreeNode.leaf(Array(entries[start..<Swift.min(start + part, entries.count)]))
     }
+    // Room for the first splits, as in the leaves.
     let fan = Entry.fanOut * 3 / 4
     while nodes.count > 1 {
       nodes = stride(from: 0, to: nodes.count, by: fan).map { start in
@@ -82,7 +81,7 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
 
   var isEmpty: Bool { count == 0 }
 
-  /// Inserts an entry, or replaces the one with its key, which is returned.
+  /// Inserts an entry or replaces the one with its key, and returns the replaced entry.
   @discardableResult mutating func insert(_ entry: Entry) -> Entry? {
     var old: Entry?
     if let right = root.insert(entry, Entry.digest(entry.key), isLast: true, replacing: &old) {
@@ -94,15 +93,16 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
     return old
   }
 
-  /// Changes the entry of a key in place, if there is one; the key must stay.
+  /// Changes the entry of a key in place, except for its key, and returns true, or returns false if there is none.
   @discardableResult mutating func update(_ key: Entry.Key, _ body: (inout Entry) -> Void) -> Bool {
     root.update(key, Entry.digest(key), body)
   }
 
-  /// Removes the entry of a key, which is returned; `nil` when there is none.
+  /// Removes the entry of a key and returns it, or `nil` if there is none.
   @discardableResult mutating func remove(_ key: Entry.Key) -> Entry? {
     guard let old = root.remove(key, Entry.digest(key)) else { return nil }
     count -= 1
+    // A root with one child would add a level to every search.
     while case .inner(let children) = root, children.count < 2 { root = children.first?.node ?? .leaf([]) }
     return old
   }
@@ -111,17 +111,18 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
 // MARK: - Reading
 
 extension PersistentTree {
-  /// The entry with the least key.
+  /// Entry with the least key.
   var first: Entry? { root.first }
 
-  /// Returns the entry of a key.
+  /// Returns the entry of a key, or `nil` if there is none.
   func find(_ key: Entry.Key) -> Entry? { root.find(key, Entry.digest(key)) }
 
-  /// Returns the last entry before a key, and the first one after it.
+  /// Returns the last entry before a key and the first entry after it.
   func neighbours(of key: Entry.Key) -> (before: Entry?, after: Entry?) {
     let position = rank(of: key)
     var before: Entry?
     var after: Entry?
+    // Up to three entries: the key itself may be in the tree between its neighbours.
     forEach(in: position - 1..<position + 2) { entry in
       if entry.key < key { before = entry } else if entry.key != key, after == nil { after = entry }
       return true
@@ -129,10 +130,11 @@ extension PersistentTree {
     return (before, after)
   }
 
-  /// Returns the number of entries before the first whose key meets the predicate: the rank of that entry, or `count` if there is none.
+  /// Returns the rank of the first entry whose key meets a predicate, or `count` if there is none.
   ///
-  /// The predicate is monotone: once a key meets it, all that follow do. It is asked O(log n) times.
-  /// - Parameter answer: Whether the keys of a digest meet the predicate, where the digest tells; otherwise a key is looked up.
+  /// The predicate must be monotone: once a key meets it, all later keys do. It is called O(log n) times.
+  ///
+  /// - Parameter answer: Returns whether keys with a digest meet the predicate, or `nil` if the digest does not decide. Then a key is read.
   func rank(
     whereFirst isAtOrAfter: (Entry.Key) -> Bool, byDigest answer: (Entry.Digest) -> Bool? = { _ in nil }
   ) -> Int {
@@ -145,23 +147,24 @@ extension PersistentTree {
     return rank(whereFirst: { !($0 < key) }, byDigest: { $0 < digest ? false : Entry.isDigestExact || digest < $0 ? true : nil })
   }
 
-  /// Returns the entry of a rank, which the caller knows to be in `0..<count`.
+  /// Returns the entry of a rank, which must be in `0..<count`.
   ///
   /// Cost: O(log n).
   func entry(at rank: Int) -> Entry { root.entry(at: rank) }
 
-  /// Visits the entries of a range of ranks in order, or from the last to the first, until the body returns `false`.
+  /// Visits the entries of a range of ranks in order or in reverse, until the body returns `false`.
   ///
-  /// Ranks that do not exist are left out. Cost: O(log n + visited).
+  /// Ranks outside the tree are ignored. Cost: O(log n + visited).
   func forEach<Failure: Error>(
     in ranks: Range<Int>, reversed: Bool = false, _ body: (Entry) throws(Failure) -> Bool
   ) throws(Failure) {
+    // Callers pass ranks outside the tree, as `neighbours` does at both ends.
     let ranks = ranks.clamped(to: 0..<count)
     if ranks.isEmpty { return }
     _ = reversed ? try root.visitReversed(ranks, body) : try root.visit(ranks, body)
   }
 
-  /// Visits the entries from a key on, in order, until `visit` returns `false`.
+  /// Visits the entries from a key on in order, until `visit` returns `false`.
   func forEach(from key: Entry.Key, _ visit: (Entry) -> Bool) {
     forEach(in: rank(of: key)..<count, visit)
   }
@@ -169,29 +172,30 @@ extension PersistentTree {
   /// Visits the leaves in order.
   func forEachLeaf(_ visit: ([Entry]) -> Void) { root.forEachLeaf(visit) }
 
-  /// Returns the leaf that holds the first entry at or after a key.
+  /// Returns the leaf that holds the first entry at or after a key, or `nil` if there is none.
   func leaf(atOrAfter key: Entry.Key) -> [Entry]? { root.leaf(atOrAfter: key, Entry.digest(key)) }
 }
 
-/// A position in a tree that moves forward: cheap for a sequence of ascending keys.
+/// A forward-only position in a tree, for a lookup of many ascending keys without a descent for each.
 struct PersistentTreeCursor<Entry: TreeEntry> {
   private let tree: PersistentTree<Entry>
   private var leaf: [Entry] = []
   private var index = 0
 
-  /// The entry at the position, once ``move(to:)`` has returned `true`.
+  /// Entry at the cursor's position, which is valid once ``move(to:)`` has returned `true`.
   var current: Entry { leaf[index] }
 
   init(_ tree: PersistentTree<Entry>) { self.tree = tree }
 
-  /// Moves to the first entry at or after a key, and returns whether it has that key; no key may be before the one of the last call.
+  /// Moves to the first entry at or after a key, which must not descend from call to call, and returns whether the entry has that key.
   mutating func move(to key: Entry.Key) -> Bool {
     if leaf.isEmpty || leaf[leaf.count - 1].key < key {
+      // Past the leaf: one descent finds the next one, however far away it is.
       guard let next = tree.leaf(atOrAfter: key) else { return false }
       leaf = next
       index = PersistentTreeNode.position(of: key, in: leaf)
     } else {
-      // Some single steps, as lists of common words go, then steps that double, and halves between the last two.
+      // The lists of common words advance by few entries: six single steps, then a galloping search with doubling steps.
       let near = min(index + 6, leaf.count)
       while index < near, leaf[index].key < key { index += 1 }
       if index < near { return leaf[index].key == key }

@@ -1,9 +1,9 @@
-// Each edit takes the array out of the node before it changes it, and puts it back: otherwise the node would hold a second reference, and
+// Each edit takes the array out of the node before it changes it, and puts it back. Otherwise the node would hold a second reference, and
 // the array would be copied each time.
 extension PersistentTreeNode {
-  /// Inserts an entry, and returns the right half if the node became too wide.
+  /// Inserts an entry, and returns the right half of the node if it became too wide.
   ///
-  /// - Parameter isLast: Whether the node ends the tree.
+  /// - Parameter isLast: True if no node of the tree comes after this one.
   mutating func insert(
     _ entry: Entry, _ digest: Entry.Digest, isLast: Bool, replacing old: inout Entry?
   ) -> PersistentTreeNode? {
@@ -25,6 +25,7 @@ extension PersistentTreeNode {
       let position = Self.position(of: entry.key, digest, in: children)
       let isLast = isLast && position == children.count - 1
       let right = children[position].node.insert(entry, digest, isLast: isLast, replacing: &old)
+      // After a split all fields of the child have changed. The other cases update single fields and save a read of the node.
       if right != nil {
         children[position].refresh()
       } else if old != nil {
@@ -32,7 +33,7 @@ extension PersistentTreeNode {
       } else {
         children[position].count += 1
         children[position].summary.formUnion(Entry.Summary(entry))
-        // Entries before the first one of a node come into its first child only.
+        // Only the first child of a node receives entries before the node's first one.
         if position == 0, digest < children[0].first { children[0].first = digest }
       }
       guard let right, let child = Child(right) else { return nil }
@@ -41,9 +42,9 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Takes the right half off a node that has become too wide.
+  /// Splits a node that has become too wide, and returns its right half.
   ///
-  /// Entries that come in order leave full nodes: of the last node of the tree only the last element is taken off.
+  /// Keys that arrive in order leave full nodes behind: the last node of the tree gives off its last element only.
   private static func splitOff<Element>(_ elements: inout [Element], capacity: Int, isAppended: Bool) -> [Element]? {
     guard elements.count > capacity else { return nil }
     let middle = isAppended ? elements.count - 1 : elements.count / 2
@@ -52,7 +53,7 @@ extension PersistentTreeNode {
     return right
   }
 
-  /// Changes the entry of a key in place; `false` when there is none.
+  /// Changes the entry of a key in place, or returns false if there is none.
   mutating func update(_ key: Entry.Key, _ digest: Entry.Digest, _ body: (inout Entry) -> Void) -> Bool {
     switch self {
     case .leaf(var entries):
@@ -72,7 +73,7 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Removes the entry of a key, and returns it.
+  /// Removes the entry of a key and returns it, or `nil` if there is none.
   mutating func remove(_ key: Entry.Key, _ digest: Entry.Digest) -> Entry? {
     switch self {
     case .leaf(var entries):
@@ -86,6 +87,7 @@ extension PersistentTreeNode {
       defer { self = .inner(children) }
       let position = Self.position(of: key, digest, in: children)
       guard let old = children[position].node.remove(key, digest) else { return nil }
+      // A child must not be empty: its digest and summary come from its first entry.
       if children[position].node.width == 0 {
         children.remove(at: position)
       } else {
@@ -96,16 +98,17 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Joins a child that has become narrow with the one beside it, and splits both evenly if that is too wide.
+  /// Joins a narrow child with its sibling, and splits the result evenly if it is too wide.
   private static func mend(_ children: inout [Child], at position: Int) {
     let capacity = children[position].node.isLeaf ? Entry.leafCapacity : Entry.fanOut
-    // Less than half, so that joining and splitting do not alternate.
+    // A quarter of the capacity and not half: otherwise joining and splitting could alternate at one boundary.
     guard children[position].node.width < fewest(of: capacity), children.count > 1 else { return }
     let left = position > 0 ? position - 1 : position
     let joined: [PersistentTreeNode]
     switch (children[left].node, children[left + 1].node) {
     case (.leaf(let first), .leaf(let second)): joined = parts(of: first + second, capacity: capacity).map { .leaf($0) }
     case (.inner(let first), .inner(let second)): joined = parts(of: first + second, capacity: capacity).map { .inner($0) }
+    // All children are equally deep, so a leaf never stands beside an inner node.
     default: return
     }
     children.replaceSubrange(left...left + 1, with: joined.compactMap { Child($0) })
@@ -117,36 +120,39 @@ extension PersistentTreeNode {
     return [Array(elements[..<middle]), Array(elements[middle...])]
   }
 
-  /// Returns the least width of a node below the root; the last node of each level may be narrower.
+  /// Returns the least width of a node below the root.
   ///
-  /// At least two, so that every child but the last has a sibling to be joined with.
+  /// The last node of each level may be narrower.
+  ///
+  /// It is at least two, so that every child but the last has a sibling to be joined with.
   static func fewest(of capacity: Int) -> Int { max(2, capacity / 4) }
 }
 
 extension PersistentTreeNode.Child {
-  /// Reads the first key, the count and the summary of the node again.
+  /// Recomputes the first digest, the count and the summary from the node.
   fileprivate mutating func refresh() {
     guard let fresh = Self(node) else { return }  // an empty child is removed instead
     (first, count, summary) = (fresh.first, fresh.count, fresh.summary)
   }
 
-  /// Reads the summary of the node again, after a change of an entry whose key stayed.
+  /// Recomputes the summary after a change of an entry that kept its key.
   fileprivate mutating func refreshSummary() {
+    // Without a summary there is nothing to recompute, and a read of all entries is saved.
     if Entry.Summary.self != NoSummary<Entry>.self { refresh() }
   }
 
-  /// Follows the replacement of an entry by another with its key, which has this digest.
+  /// Updates the fields after an entry was replaced by one with its key, which has this digest.
   fileprivate mutating func refresh(replacing digest: Entry.Digest) {
-    // A digest may refer to what its entry holds: that of the old one is let go.
+    // A digest may refer to the memory of its entry. The new digest lets the replaced entry go.
     if digest == first { first = digest }
     refreshSummary()
   }
 
-  /// Follows the removal of an entry with a digest from the node.
+  /// Updates the fields after the removal of an entry with this digest.
   fileprivate mutating func refresh(without digest: Entry.Digest) {
     guard Entry.Summary.self == NoSummary<Entry>.self else { return refresh() }
     count -= 1
-    // The first entry lies far off, and is another one only if the removed one had its digest.
+    // Reading the first entry descends to its leaf, and it changes only if the removed one had its digest.
     if digest == first, let entry = node.first { first = Entry.digest(entry.key) }
   }
 }

@@ -1,9 +1,9 @@
-/// A node of a ``PersistentTree``: entries, or children that are as deep as each other.
+/// A node of a ``PersistentTree``: a leaf of entries, or an inner node whose children are equally deep.
 enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
   case leaf([Entry])
   case inner([Child])
 
-  /// A node below another, never empty, with the digest of its first key, which finds the way to it.
+  /// A child of an inner node: a node that is never empty, with its count, its summary and the digest of its first key.
   struct Child: Sendable {
     var first: Entry.Digest
     var count: Int
@@ -13,6 +13,7 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
     init?(_ node: PersistentTreeNode) {
       switch node {
       case .leaf(let entries):
+        // An empty node has no first key to find it by.
         guard let first = entries.first else { return nil }
         self.first = Entry.digest(first.key)
         summary = Entry.Summary(first)
@@ -32,7 +33,7 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
     }
   }
 
-  /// The number of its entries or children.
+  /// Number of entries or children of the node.
   var width: Int {
     switch self {
     case .leaf(let entries): entries.count
@@ -42,18 +43,19 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
 
   var isLeaf: Bool { if case .leaf = self { true } else { false } }
 
-  /// Returns the position of the first entry whose key is not before `key`.
+  /// Returns the position of the first entry at or after a key.
   @inline(__always)
   static func position(of key: Entry.Key, in entries: [Entry]) -> Int {
     (0..<entries.count).partitionPoint { !(entries[$0].key < key) }
   }
 
-  /// Returns the position of the child that holds `key`, if any does.
+  /// Returns the position of the only child that can hold a key.
   @inline(__always)
   static func position(of key: Entry.Key, _ digest: Entry.Digest, in children: [Child]) -> Int {
+    // From 1 on: a key before the first child's first key belongs to the first child.
     (1..<children.count).partitionPoint { position in
       if digest < children[position].first { return true }
-      // Only of keys with one digest is the first one of a child looked up.
+      // Equal digests do not decide, so only here is the child's first key read from its leaf.
       if Entry.isDigestExact || children[position].first < digest { return false }
       return children[position].node.first.map { key < $0.key } ?? false
     } - 1
@@ -61,7 +63,7 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
 }
 
 extension Range<Int> {
-  /// Returns the first position at which a condition holds that holds at all later ones, too; the end if there is none.
+  /// Returns the first position at which a monotone condition holds, or the end of the range if there is none.
   @inline(__always)
   func partitionPoint(where isMet: (Int) -> Bool) -> Int {
     var (low, high) = (lowerBound, upperBound)
@@ -74,6 +76,7 @@ extension Range<Int> {
 }
 
 extension PersistentTreeNode {
+  /// Returns the entry of a key, or `nil` if the node does not hold it.
   func find(_ key: Entry.Key, _ digest: Entry.Digest) -> Entry? {
     switch self {
     case .leaf(let entries):
@@ -84,6 +87,7 @@ extension PersistentTreeNode {
     }
   }
 
+  /// Visits the leaves below this node in order.
   func forEachLeaf(_ visit: ([Entry]) -> Void) {
     switch self {
     case .leaf(let entries): visit(entries)
@@ -91,6 +95,7 @@ extension PersistentTreeNode {
     }
   }
 
+  /// Returns the leaf that holds the first entry at or after a key, or `nil` if every entry of this node is before it.
   func leaf(atOrAfter key: Entry.Key, _ digest: Entry.Digest) -> [Entry]? {
     switch self {
     case .leaf(let entries):
@@ -99,16 +104,18 @@ extension PersistentTreeNode {
     case .inner(let children):
       let position = Self.position(of: key, digest, in: children)
       if let leaf = children[position].node.leaf(atOrAfter: key, digest) { return leaf }
+      // The key may lie between two children: then the first entry after it begins the next child.
       return position + 1 < children.count ? children[position + 1].node.leaf(atOrAfter: key, digest) : nil
     }
   }
 
+  /// Returns the rank within this node of the first entry whose key meets a monotone predicate.
   func rank(whereFirst isAtOrAfter: (Entry.Key) -> Bool, byDigest answer: (Entry.Digest) -> Bool?) -> Int {
     switch self {
     case .leaf(let entries):
       return (0..<entries.count).partitionPoint { isAtOrAfter(entries[$0].key) }
     case .inner(let children):
-      // The last child that begins before: the entry is in it, or is the first of the next one.
+      // The last child whose first key does not meet the predicate holds the entry, or ends directly before it.
       let position =
         (1..<children.count).partitionPoint { position in
           answer(children[position].first) ?? children[position].node.first.map { isAtOrAfter($0.key) } ?? true
@@ -119,11 +126,13 @@ extension PersistentTreeNode {
     }
   }
 
+  /// Returns the entry of a rank within this node.
   func entry(at rank: Int) -> Entry {
     switch self {
     case .leaf(let entries):
       return entries[rank]
     case .inner(let children):
+      // Nodes have few children, so their counts are summed one by one.
       var (index, rank) = (0, rank)
       while rank >= children[index].count {
         rank -= children[index].count
@@ -133,8 +142,9 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Visits a range of ranks of this node that is not empty.
-  /// - Returns: Whether to go on.
+  /// Visits the entries of a range of ranks of this node, which must not be empty.
+  ///
+  /// - Returns: False if the body ended the visit.
   func visit<Failure: Error>(_ ranks: Range<Int>, _ body: (Entry) throws(Failure) -> Bool) throws(Failure) -> Bool {
     switch self {
     case .leaf(let entries):
@@ -154,8 +164,9 @@ extension PersistentTreeNode {
     return true
   }
 
-  /// Visits a range of ranks of this node that is not empty, from its end to its start.
-  /// - Returns: Whether to go on.
+  /// Visits the entries of a range of ranks of this node, which must not be empty, from the last to the first.
+  ///
+  /// - Returns: False if the body ended the visit.
   func visitReversed<Failure: Error>(_ ranks: Range<Int>, _ body: (Entry) throws(Failure) -> Bool) throws(Failure) -> Bool {
     switch self {
     case .leaf(let entries):
@@ -175,6 +186,7 @@ extension PersistentTreeNode {
     return true
   }
 
+  /// Entry with the least key below this node.
   var first: Entry? {
     switch self {
     case .leaf(let entries): entries.first

@@ -1,31 +1,36 @@
 internal import Foundation
 
-/// A planner of how a query is answered: it chooses the way that looks at the fewest records, by the counts that the indexes know exactly.
+// Planning/ chooses the index that answers a query. Invariant: a plan is right for every state of the collection, and the counts of the
+// indexes decide only its cost. Called by QueryRun.
+
+/// A planner of queries: it chooses the access path that reads the fewest records, by the exact counts of the indexes.
 struct QueryPlanner {
   let query: QueryShape
   let indexes: IndexSet
   let recordCount: Int
 
-  /// A way to answer, and what it is expected to cost.
+  /// An access path with its expected cost.
   struct Choice {
     var access: AccessPath
-    /// The conjuncts that the access path answers by itself.
+    /// Positions of the conditions that the access path answers by itself.
     var covered: [Int] = []
-    /// The parts of an ordered index that its spans are.
+    /// Ranks in an ordered index that its spans cover.
     var ranks: [Range<Int>] = []
-    /// The number of records that the access path leads to, at most.
+    /// Number of records that the access path yields, at most.
+    ///
+    /// For places and words it is an estimate.
     var reach: Int
-    /// The number of records that will be looked at, as far as can be told.
+    /// Number of records that are expected to be read.
     var estimate: Int
     var givesOrder = false
-    /// Whether no more than ``estimate`` will be looked at, rather than probably not.
+    /// True if ``estimate`` is an upper bound and not only likely.
     var isCertain = false
 
-    /// The number of records that may be looked at.
+    /// Upper bound of the number of records that are read.
     var bound: Int { isCertain ? estimate : reach }
   }
 
-  /// Whether an index could help with a query, so that it is built before a plan is made.
+  /// True if an index could help with a query, so that it is built before the query is planned.
   static func canUse(_ index: IndexDefinition, for query: QueryShape) -> Bool {
     switch index.kind {
     case .ordered:
@@ -37,7 +42,8 @@ struct QueryPlanner {
     }
   }
 
-  /// Returns the way that looks at the fewest records.
+  /// Returns the access path that reads the fewest records.
+  ///
   /// - Throws: `.unsupported` when a needed index is not declared.
   func plan() throws(RepositoryError) -> Choice {
     if query.isImpossible {
@@ -46,7 +52,7 @@ struct QueryPlanner {
     }
     var choices = orderedChoices()
     if let words = query.words {
-      // Words are found by their index only; what else is asked is checked.
+      // Words are found by their index only, and the other conditions are tested for each record.
       let index = try declared(.fullText, "fullText", for: "matching")
       guard case .text(let text) = indexes.body(index) else { return scan(selectivity: 1) }
       let reach = text.estimate(words)
@@ -57,6 +63,7 @@ struct QueryPlanner {
       if case .geo(let geo) = indexes.body(index) { choices += geoChoices(index, geo) }
       return best(of: choices) ?? scan(selectivity: 1)
     }
+    // The best index shows how many records match, and so how far a scan with a limit must read.
     let least = choices.map { $0.reach }.min() ?? recordCount
     choices.append(scan(selectivity: recordCount == 0 ? 1 : Double(least) / Double(recordCount)))
     return best(of: choices) ?? scan(selectivity: 1)
@@ -64,6 +71,7 @@ struct QueryPlanner {
 
   private func best(of choices: [Choice]) -> Choice? {
     choices.min { left, right in
+      // Ties: an order saves the sort, then each covered condition saves a test.
       if left.estimate != right.estimate { return left.estimate < right.estimate }
       if left.givesOrder != right.givesOrder { return left.givesOrder }
       return left.covered.count > right.covered.count
@@ -82,10 +90,10 @@ struct QueryPlanner {
   private var hasResidual: Bool { query.filterCount > 0 || query.isPlaced || query.words != nil }
 
   private func scan(selectivity: Double) -> Choice {
-    // The records lie in the order of their keys' bytes; in that of other ids a few of them can be found without sorting all.
+    // Records are stored in the order of their keys' bytes. With a limit, a few in another order of ids are found without sorting all.
     let givesOrder = query.order.isEmpty && (indexes.keys.isOfBytes || query.maximum != nil) && query.near == nil && query.words == nil
     var estimate = recordCount
-    // In the order of other ids every key is looked at before the first record is found.
+    // In any other order, every key is read before the first record is found.
     if givesOrder, indexes.keys.isOfBytes, let needed = query.needed, selectivity > 0 {
       estimate = min(estimate, Self.clamped(Double(needed) / selectivity))
     }
@@ -99,6 +107,7 @@ struct QueryPlanner {
       let reach =
         near.radius.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
       let givesOrder = query.order.isEmpty
+      // Only a query without other conditions ends after the needed records: any test may reject some.
       let estimate = givesOrder && isPlain && query.boxes.isEmpty && query.areas.count == 1 ? min(reach, query.needed ?? reach) : reach
       choices.append(
         Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder, isCertain: estimate < reach))
@@ -115,7 +124,7 @@ struct QueryPlanner {
   private func orderedChoices() -> [Choice] {
     indexes.definitions.indices.compactMap { index in
       let definition = indexes.definitions[index]
-      // Asked first, so that changes are not applied for nothing to an index that cannot help.
+      // `canUse` first: `tree` applies pending changes, which is wasted on an index that cannot help.
       guard definition.kind == .ordered, Self.canUse(definition, for: query), let tree = indexes.tree(index) else { return nil }
       return choice(index, tree, definition.columns)
     }
@@ -126,6 +135,7 @@ struct QueryPlanner {
     var spans = [IndexSpan(prefix: [])]
     var next = 0
     var isOneSpan = true
+    // Equalities extend the prefix column by column. The first column with only a range, or without a condition, ends it.
     prefix: while next < columns.count {
       let asked = constraints(on: columns[next].keyPath)
       if let (conjunct, value) = asked.equal {
@@ -133,11 +143,12 @@ struct QueryPlanner {
         for span in spans.indices { spans[span].prefix.append(value) }
       } else if let (conjunct, values) = asked.oneOf, isOneSpan {
         note(conjunct, on: columns[next], in: &covered)
+        // One list of values only: a second one would multiply the spans.
         spans = values.map { IndexSpan(prefix: spans[0].prefix + [$0]) }
         isOneSpan = spans.count == 1
       } else {
         for range in asked.ranges {
-          // What is not a number lies apart from the range. There is hardly ever any, and then the range is all.
+          // NaN sorts outside every range. If the prefix has none, as is usual, the range is exact.
           guard !range.orNotANumber || spans.allSatisfy({ !$0.hasNotANumber(in: tree) }) else { continue }
           note(range.conjunct, on: columns[next], in: &covered)
           for span in spans.indices { spans[span].narrow(range.lower, range.upper) }
@@ -148,6 +159,7 @@ struct QueryPlanner {
     }
     let bound = next < columns.count && (spans[0].lower != nil || spans[0].upper != nil)
     let order = isOneSpan ? orderUse(columns, equal: next) : .none
+    // The index would yield every record, in no useful order.
     guard next > 0 || bound || order != .none else { return nil }
 
     let isDescending = next < columns.count && columns[next].isDescending
@@ -158,10 +170,10 @@ struct QueryPlanner {
     if order != .none, let needed = query.needed, reach > 0 {
       let isExact = covered.count == query.conditions.count && !hasResidual
       if case .groups(let grouped, _) = order, grouped < columns.count {
-        // Whole groups are gathered; of one group that is all.
+        // Groups are gathered whole, so a query with one group reads all of it.
         if grouped > next { estimate = min(reach, Self.clamped(Double(needed) * 10)) }
       } else {
-        // Nothing is known of what the rest lets through: as if every tenth did.
+        // The selectivity of the other conditions is unknown. The estimate assumes that one record in ten meets them.
         estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
         isCertain = isExact
       }
@@ -172,6 +184,7 @@ struct QueryPlanner {
   }
 
   private func note(_ conjunct: Int, on column: IndexDefinition.Column, in covered: inout [Int]) {
+    // An inexact condition stays with the tests: its span also holds records that do not meet it.
     guard query.conditions[conjunct].isExact, column.rawValues?.areExact ?? true, !covered.contains(conjunct) else { return }
     covered.append(conjunct)
   }
@@ -182,11 +195,12 @@ struct QueryPlanner {
     var ranges: [(conjunct: Int, lower: Bound?, upper: Bound?, orNotANumber: Bool)] = []
   }
 
-  /// Returns what the conjuncts ask of one property.
+  /// Returns the constraints of all conditions on one property.
   private func constraints(on keyPath: AnyKeyPath) -> Asked {
     var asked = Asked()
     for (position, conjunct) in query.conditions.enumerated() where conjunct.constraint.path?.isSame(as: keyPath) ?? false {
       switch conjunct.constraint {
+      // The first one narrows the index. A second equality on the same property is tested.
       case .equal(_, let value): asked.equal = asked.equal ?? (position, value)
       case .oneOf(_, let values): asked.oneOf = asked.oneOf ?? (position, values)
       case .range(_, let lower, let upper, let orNotANumber): asked.ranges.append((position, lower, upper, orNotANumber))
@@ -196,14 +210,15 @@ struct QueryPlanner {
     return asked
   }
 
-  /// Whether the columns after the equal ones are in the query's order, or the reverse of it.
+  /// Returns how the columns after the equal ones yield the query's order, forwards or in reverse.
   private func orderUse(_ columns: [IndexDefinition.Column], equal: Int) -> IndexOrderUse {
     if query.order.isEmpty {
-      // By id, then: an index orders equal values by it.
+      // An index orders equal values by id, which is the order of a query without one.
       let isFree = query.near == nil && query.words == nil
       return isFree && equal == columns.count ? .groups(columns: equal, isReversed: false) : .none
     }
     let fixed = columns[..<equal]
+    // A column with one value does not affect the order, so the query may sort by it in any place.
     let wanted = query.order.filter { column in !fixed.contains { $0.keyPath.isSame(as: column.keyPath) } }
     let rest = columns[equal...]
     guard wanted.count <= rest.count, zip(wanted, rest).allSatisfy({ $0.keyPath.isSame(as: $1.keyPath) }) else { return .none }
@@ -220,13 +235,14 @@ struct QueryPlanner {
 }
 
 extension IndexSpan {
-  /// Whether the column behind the prefix has values that are not numbers.
+  /// True if the column behind the prefix has NaN in any entry.
   func hasNotANumber(in tree: PersistentTree<IndexEntry>) -> Bool {
     !IndexSpan(prefix: prefix + [.notANumber]).ranks(in: tree, isDescending: false).isEmpty
   }
 
-  /// Narrows the span to what is also between these bounds.
+  /// Narrows the span to the intersection with these bounds.
   mutating func narrow(_ lower: Bound?, _ upper: Bound?) {
+    // Of two bounds with one value, the exclusive one is narrower.
     if let lower, self.lower.map({ ($0.value, $0.isInclusive ? 0 : 1) < (lower.value, lower.isInclusive ? 0 : 1) }) ?? true {
       self.lower = lower
     }
@@ -237,7 +253,7 @@ extension IndexSpan {
 }
 
 extension Constraint {
-  /// The property that is asked about, if there is one.
+  /// Property that the constraint is on, or `nil` for a constraint on none.
   var path: AnyKeyPath? {
     switch self {
     case .equal(let path, _), .range(let path, _, _, _), .oneOf(let path, _): path
@@ -246,37 +262,37 @@ extension Constraint {
   }
 }
 
-// Planning/ chooses the index that answers a query. Invariant: a plan is right for every state of the collection; the counts of the
-// indexes decide only its cost. Called by QueryRun.
-
-/// The way by which a plan comes by its candidates.
+/// The way in which a plan finds its candidates.
 enum AccessPath: Sendable {
   /// No record can meet the query.
   case nothing
   /// All records, in the order of their keys' bytes.
   case scan
-  /// Parts of an ordered index.
+  /// Ranges of an ordered index.
   case ordered(index: Int, spans: [IndexSpan], IndexOrderUse)
-  /// Nearest first.
+  /// Records by distance from the query's last place, nearest first.
   case near(index: Int)
-  /// In one of the query's boxes.
+  /// Records in one of the query's boxes.
   case box(index: Int, BoundingBox)
-  /// Best match first.
+  /// Records with the query's words, best match first.
   case words(index: Int)
 }
 
-/// A part of an ordered index: entries that begin with some values, and whose next column lies between bounds.
+/// A range of an ordered index: entries that begin with some values, and whose next column lies between bounds.
 struct IndexSpan: Sendable {
   var prefix: [IndexValue]
   var lower: Bound?
   var upper: Bound?
 
-  /// Returns the ranks of the entries in an index, whose columns descend or not.
+  /// Returns the ranks of the span's entries in an index.
+  ///
+  /// `isDescending` is the direction of the column behind the prefix.
   func ranks(in tree: PersistentTree<IndexEntry>, isDescending: Bool) -> Range<Int> {
     let (first, last) = isDescending ? (upper, lower) : (lower, upper)
     let (low, high) = (prefix + (first.map { [$0.value] } ?? []), prefix + (last.map { [$0.value] } ?? []))
     let start = first?.isInclusive ?? true ? tree.start(of: low) : tree.end(of: low)
     let end = last?.isInclusive ?? true ? tree.end(of: high) : tree.start(of: high)
+    // Contradictory bounds, such as `> 5` and `< 3`, would otherwise make a range that traps.
     return start..<max(start, end)
   }
 }

@@ -1,16 +1,18 @@
 internal import Foundation
 
-/// One property that a query sorts by.
+/// A property that a query sorts by, with its direction and the functions that compare it.
 struct SortColumn<Item: Sendable>: Sendable {
   let keyPath: any PartialKeyPath<Item> & Sendable
   let isReversed: Bool
-  /// The value that decides, where the type can be indexed; cursors and indexes need it.
+  /// Reads the index value that cursors and indexes need, or `nil` if the type cannot be indexed.
   let value: (@Sendable (Item) -> IndexValue)?
-  /// The same value read from a decoded record where it lies, without a copy of the record; `nil` for one of another type.
+  /// Reads the same value from a decoded record in place, without a copy of the record.
   ///
-  /// Its type does not depend on that of the records: to hand it on costs no look-up of types.
+  /// `nil` for a column that has no such reader.
+  ///
+  /// The closure's type does not depend on the type of the records, so passing it on costs no look-up of types.
   let valueInPlace: (@Sendable (any DecodedRecord) -> IndexValue?)?
-  /// The order of values that have no index values.
+  /// Compares values that have no index values.
   private let order: @Sendable (Item, Item) -> Int
 
   init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
@@ -22,22 +24,25 @@ struct SortColumn<Item: Sendable>: Sendable {
 
   init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder) {
     self.init(keyPath, order, isIndexable: Value.self is any IndexableValue.Type) { left, right in
+      // `nil` comes before every value, as in an index.
       guard let right = right[keyPath: keyPath] else { return left[keyPath: keyPath] == nil ? 0 : 1 }
       guard let left = left[keyPath: keyPath] else { return -1 }
       return left < right ? -1 : right < left ? 1 : 0
     }
   }
 
-  /// Sorts as an index does.
+  /// Creates a column that sorts by index values, as an index does.
   init<Value: IndexableValue>(indexed keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
     self.keyPath = keyPath
     isReversed = order == .reverse
     let read = PropertyReader(keyPath)
     value = { read($0).indexValue }
+    // Compared before the unchecked downcast: a repository of another type may have decoded the record.
     let type = ObjectIdentifier(DecodedValue<Item>.self)
     valueInPlace = { record in
       ObjectIdentifier(Swift.type(of: record)) == type ? unsafeDowncast(record, to: DecodedValue<Item>.self).indexValue(read) : nil
     }
+    // Never called, because `value` decides.
     self.order = { _, _ in 0 }
   }
 
@@ -47,12 +52,13 @@ struct SortColumn<Item: Sendable>: Sendable {
   ) {
     self.keyPath = keyPath
     isReversed = order == .reverse
+    // Index values are compared where there are any, so that a sort agrees with an index.
     if isIndexable { value = { IndexValue(of: $0[keyPath: keyPath]) } } else { value = nil }
     valueInPlace = nil
     self.order = compare
   }
 
-  /// Returns the order of two items by the column: negative when `left` comes first, 0 when they are equal.
+  /// Compares two items by the column: negative if `left` comes first, 0 if they are equal.
   func compare(_ left: Item, _ right: Item) -> Int {
     let ascending = value.map { $0(left).compared(to: $0(right)).rawValue } ?? order(left, right)
     return isReversed ? -ascending : ascending
@@ -60,9 +66,9 @@ struct SortColumn<Item: Sendable>: Sendable {
 }
 
 extension DecodedValue {
-  /// Returns the index value of a property.
+  /// Returns the index value of a property of the decoded record.
   ///
-  /// Not inlined, as ``copy()``.
+  /// Not inlined, for the reason that ``copy()`` gives: the look-up of the type would take longer than the read.
   @inline(never) fileprivate func indexValue<Value: IndexableValue>(_ read: PropertyReader<Item, Value>) -> IndexValue {
     read(item).indexValue
   }

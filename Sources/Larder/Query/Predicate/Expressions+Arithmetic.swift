@@ -7,8 +7,10 @@ extension PredicateExpressions.Arithmetic: CompilableExpression where LHS: Stand
       case .add: .add
       case .subtract: .subtract
       case .multiply: .multiply
+      // A later Foundation may add an operator, which must not be taken for another one.
       @unknown default: throw RepositoryError(.unsupported, "a predicate has arithmetic of a kind that is not known")
       }
+    // Integers first: `+` on them traps on overflow, for floating-point numbers it does not.
     if let checked = try CheckedInteger.operation(Output.self, operation) { return try scope.map(lhs, rhs, checked) }
     switch operation {
     case .add: return try scope.map(lhs, rhs) { $0 + $1 }
@@ -22,6 +24,7 @@ extension PredicateExpressions.IntDivision: CompilableExpression where LHS: Stan
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     if let checked = try CheckedInteger.operation(Output.self, .divide) { return try scope.map(lhs, rhs, checked) }
     return try scope.map(lhs, rhs) { dividend, divisor in
+      // Only types that are not of fixed width get here, and they trap on 0 as well.
       if divisor == 0 { throw CheckedInteger.divisionByZero }
       return dividend / divisor
     }
@@ -41,31 +44,35 @@ extension PredicateExpressions.IntRemainder: CompilableExpression where LHS: Sta
 extension PredicateExpressions.FloatDivision: CompilableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    // Division of floating-point numbers never traps: by 0 it is infinite or NaN.
     try scope.map(lhs, rhs) { $0 / $1 }
   }
 }
 
 extension PredicateExpressions.UnaryMinus: CompilableExpression where Wrapped: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    // As `0 - x`, because the negation of the least integer overflows.
     if let checked = try CheckedInteger.operation(Output.self, .subtract) { return try scope.map(wrapped) { try checked(.zero, $0) } }
     return try scope.map(wrapped) { -$0 }
   }
 }
 
-/// The operations of integers of fixed width, which trap where these throw.
+/// Integer operations that throw where the standard library's operators trap.
 enum CheckedInteger {
   enum Operation { case add, subtract, multiply, divide, remainder }
 
   static let overflow = RepositoryError(.unsupported, "integer arithmetic in a predicate overflows for a record")
   static let divisionByZero = RepositoryError(.unsupported, "a predicate divides an integer by zero for a record")
 
-  /// Returns the operation for a type, if it is an integer of fixed width.
+  /// Returns the operation for a fixed-width integer type of the standard library, or `nil` for other types.
   ///
-  /// - Throws: `.unsupported` for such integers of other libraries.
+  /// - Throws: `.unsupported` for fixed-width integers of other libraries.
   static func operation<T>(_ type: T.Type, _ operation: Operation) throws(RepositoryError) -> (@Sendable (T, T) throws -> T)? {
+    // The opened type is `T` itself, which only a cast can show to the compiler.
     if let integer = T.self as? any CheckableInteger.Type, let checked = closure(integer, operation) as? @Sendable (T, T) throws -> T {
       return checked
     }
+    // An integer of another library would trap, and it has no conformance to check it by.
     if T.self is any FixedWidthInteger.Type {
       throw RepositoryError(.unsupported, "a predicate has arithmetic on integers that are not the standard library's")
     }
@@ -78,6 +85,7 @@ enum CheckedInteger {
       case .add: { try checked($0.addingReportingOverflow($1)) }
       case .subtract: { try checked($0.subtractingReportingOverflow($1)) }
       case .multiply: { try checked($0.multipliedReportingOverflow(by: $1)) }
+      // Apart from division by 0, only the least integer divided by -1 overflows.
       case .divide: { try checked($0.dividedReportingOverflow(by: divisor($1))) }
       case .remainder: { try checked($0.remainderReportingOverflow(dividingBy: divisor($1))) }
       }
@@ -95,7 +103,7 @@ enum CheckedInteger {
   }
 }
 
-/// The integers of the standard library.
+/// The fixed-width integers of the standard library.
 private protocol CheckableInteger: FixedWidthInteger, Sendable {}
 extension Int: CheckableInteger {}
 extension Int8: CheckableInteger {}

@@ -3,8 +3,10 @@ import Foundation
 extension PredicateExpressions.CollectionIndexSubscript: CompilableExpression
 where Wrapped: StandardPredicateExpression, Index: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    // Only `Int` indexes can be checked below.
     try refuseTrap()
     return try scope.map(wrapped, index) { all, index in
+      // The subscript itself would trap, and a trap cannot be caught.
       guard index >= all.startIndex, index < all.endIndex else { throw indexOutOfRange }
       return all[index]
     }
@@ -14,8 +16,10 @@ where Wrapped: StandardPredicateExpression, Index: StandardPredicateExpression {
 extension PredicateExpressions.CollectionRangeSubscript: CompilableExpression
 where Wrapped: StandardPredicateExpression, Range: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    // Only ranges of `Int` indexes can be checked below.
     try refuseTrap()
     return try scope.map(wrapped, range) { all, range in
+      // Slices do not start at 0, so both ends are compared with the collection's own.
       guard range.lowerBound >= all.startIndex, range.upperBound <= all.endIndex else { throw indexOutOfRange }
       return all[range]
     }
@@ -41,6 +45,7 @@ where Wrapped: StandardPredicateExpression, Key: StandardPredicateExpression, De
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (all, key, other) = (try scope.compile(wrapped).run, try scope.compile(self.key).run, try scope.compile(self.default).run)
     return Compiled { environment in
+      // The default is evaluated only where the key is missing, as by Foundation.
       if let value = try all(environment)[key(environment)] { return value }
       return try other(environment)
     }
@@ -50,6 +55,7 @@ where Wrapped: StandardPredicateExpression, Key: StandardPredicateExpression, De
 extension PredicateExpressions.Range: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     try scope.map(lower, upper) { lower, upper in
+      // `..<` traps on reversed bounds, and on NaN, which fails this comparison.
       guard lower <= upper else { throw reversedRange }
       return lower..<upper
     }
@@ -79,6 +85,7 @@ private let reversedRange = RepositoryError(
 extension PredicateExpressions.SequenceContains: CompilableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
+    // A range without an end is walked up to the last integer, and then traps.
     try refuseTrap()
     return try scope.map(sequence, element) { $0.contains($1) }
   }
@@ -90,6 +97,7 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
     try refuseTrap()
     let all = try scope.compile(sequence).run
     let test = try scope.nested(variable).compile(self.test).run
+    // The element joins the environment, so that the closure can name it beside the outer variables.
     return Compiled { environment in try all(environment).contains { try test(Nested(outer: environment, element: $0)) } }
   }
 }

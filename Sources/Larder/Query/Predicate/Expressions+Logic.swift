@@ -8,6 +8,7 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
 
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
+    // Short-circuits as Foundation does: a right side that would throw is not run after a false left side.
     return Compiled { try left($0) && right($0) }
   }
 }
@@ -16,6 +17,7 @@ extension PredicateExpressions.Disjunction: CompilableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
+    // Short-circuits as Foundation does: a right side that would throw is not run after a true left side.
     return Compiled { try left($0) || right($0) }
   }
 }
@@ -30,6 +32,7 @@ extension PredicateExpressions.Conditional: CompilableExpression
 where Test: StandardPredicateExpression, If: StandardPredicateExpression, Else: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (test, yes, no) = (try scope.compile(self.test).run, try scope.compile(trueBranch).run, try scope.compile(falseBranch).run)
+    // Only the chosen branch runs: the other one may throw for this record.
     return Compiled { try test($0) ? yes($0) : no($0) }
   }
 }
@@ -37,6 +40,7 @@ where Test: StandardPredicateExpression, If: StandardPredicateExpression, Else: 
 extension PredicateExpressions.Equal: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs), try scope.compile(rhs))
+    // The constant may be on either side.
     if let fast = FastComparison.equal(left, scope.constant(rhs)) ?? FastComparison.equal(right, scope.constant(lhs)) { return fast }
     return Compiled { try left.run($0) == right.run($0) }
   }
@@ -55,6 +59,7 @@ extension PredicateExpressions.NotEqual: CompilableExpression where LHS: Standar
 extension PredicateExpressions.Comparison: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs), try scope.compile(rhs))
+    // With the constant on the left, the operator is mirrored.
     if let fast = FastComparison.ordered(left, op, scope.constant(rhs))
       ?? FastComparison.ordered(right, op.mirrored, scope.constant(lhs))
     {
@@ -65,13 +70,14 @@ extension PredicateExpressions.Comparison: CompilableExpression where LHS: Stand
     case .lessThanOrEqual: return Compiled { try left.run($0) <= right.run($0) }
     case .greaterThan: return Compiled { try left.run($0) > right.run($0) }
     case .greaterThanOrEqual: return Compiled { try left.run($0) >= right.run($0) }
+    // A later Foundation may add an operator, which must not be taken for another one.
     @unknown default: throw RepositoryError(.unsupported, "a predicate has a comparison of a kind that is not known")
     }
   }
 }
 
 extension PredicateExpressions.ComparisonOperator {
-  /// The operator that says the same with its operands exchanged.
+  /// Operator with the same meaning when its operands are exchanged.
   var mirrored: Self {
     switch self {
     case .lessThan: .greaterThan
@@ -83,10 +89,11 @@ extension PredicateExpressions.ComparisonOperator {
   }
 }
 
-/// Comparisons of a key path with a constant, for the types that are met most: as one closure, specialized for the type.
+/// Comparisons of a key path with a constant, as one specialized closure each for the most frequent types.
 enum FastComparison {
   typealias Operator = PredicateExpressions.ComparisonOperator
 
+  /// Returns a comparison for equality, or `nil` unless one side is a key path and the other a constant of one of these types.
   static func equal<Environment, Value>(_ read: Compiled<Environment, Value>, _ constant: Value?) -> Compiled<Environment, Bool>? {
     guard let path = read.path, let constant else { return nil }
     return switch constant {
@@ -100,6 +107,7 @@ enum FastComparison {
     }
   }
 
+  /// Returns a comparison by order, or `nil` unless one side is a key path and the other a constant of one of these types.
   static func ordered<Environment, Value>(
     _ read: Compiled<Environment, Value>, _ comparison: Operator, _ constant: Value?
   ) -> Compiled<Environment, Bool>? {
@@ -113,12 +121,13 @@ enum FastComparison {
     }
   }
 
-  /// Returns the comparison; `nil` where the path has another type than the constant, such as an optional one.
+  /// Returns a comparison for equality, or `nil` where the path has another type than the constant, such as an optional one.
   @inline(__always)
   private static func equal<Environment, Value, T: Equatable & Sendable>(
     _ path: ValuePath<Environment, Value>, _ constant: T
   ) -> Compiled<Environment, Bool>? {
     guard let keyPath = recast(path.keyPath, to: (any KeyPath<Environment, T> & Sendable).self) else { return nil }
+    // A stored property is read at its offset, at a fraction of the cost of its key path.
     let read = PropertyReader(keyPath)
     return Compiled { read($0) == constant }
   }
@@ -144,7 +153,7 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let run = try scope.compile(wrapped).run
     let inner = try scope.nested(variable).compile(transform).run
-    // The transform gives a result or an optional one: which, the type does not tell.
+    // The type does not show whether the transform returns a result or an optional one, so a cast at run time decides.
     return Compiled { environment in
       guard let element = try run(environment) else { return nil }
       let result = try inner(Nested(outer: environment, element: element))
@@ -158,6 +167,7 @@ extension PredicateExpressions.NilCoalesce: CompilableExpression where LHS: Stan
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
     return Compiled { environment in
+      // The right side is evaluated only where the left one is `nil`, as by Swift's `??`.
       if let value = try left(environment) { return value }
       return try right(environment)
     }
@@ -167,6 +177,7 @@ extension PredicateExpressions.NilCoalesce: CompilableExpression where LHS: Stan
 extension PredicateExpressions.ForcedUnwrap: CompilableExpression where Inner: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     try scope.map(inner) { value in
+      // Foundation throws the same error and does not trap.
       guard let value else { throw PredicateError.forceUnwrapFailure }
       return value
     }
@@ -202,7 +213,7 @@ extension PredicateExpressions.Variable: CompilableExpression {
 
 extension PredicateExpressions.Value: CompilableExpression where Output: Codable {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // The expression can be sent, not its value: of `Output` the type says no more than that it is `Codable`.
+    // The closure captures the expression, which is `Sendable`. Its value of type `Output` is only known to be `Codable`.
     Compiled(reader())
   }
 }
@@ -215,8 +226,10 @@ extension PredicateExpressions.NilLiteral: CompilableExpression {
 
 extension PredicateExpressions.KeyPath: CompilableExpression where Root: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
+    // Some properties of the standard library trap, such as `count` of a large range.
     try refuseTrap()
     let root = try scope.compile(self.root)
+    // Paths are joined to one, so that a nested property is one read and can be found in an index.
     if let path = root.path?.appending(ValuePath(keyPath: keyPath)) { return Compiled(path: path) }
     let (run, keyPath) = (root.run, self.keyPath)
     return Compiled { try run($0)[keyPath: keyPath as Swift.KeyPath<Root.Output, Output>] }
@@ -237,7 +250,7 @@ extension PredicateExpressions.Value: AnalyzableExpression where Output: Codable
 }
 
 extension StandardPredicateExpression {
-  /// Reads the value of an expression that has no variables.
+  /// Returns a closure that reads the value of an expression without variables.
   fileprivate func reader<Environment>() -> @Sendable (Environment) throws -> Output {
     { _ in try self.evaluate(PredicateBindings()) }
   }

@@ -1,27 +1,30 @@
-// Running/ runs a planned query. Invariant: the results are those of testing and sorting every record, whatever the plan. Called by
+// Running/ runs a planned query. Invariant: the results are those of testing and sorting every record, with any plan. Called by
 // LocalRepository, RepositorySnapshot, Transaction and LiveResults.
 
-/// One run of a query over a collection at one commit: planned once, when it is made.
+/// A run of a query over a collection at one commit, planned when it is created.
 ///
-/// It has no type of records: it finds their slots, and ``TypedQueryRun`` tests and returns their values. Code that is generic over the
-/// records would look up its types in every fetch.
+/// It is not generic over the records: it finds their slots, and ``TypedQueryRun`` tests and returns their values. Generic code would look
+/// up the record's types in every fetch.
 struct QueryRun: Sendable {
   let shape: QueryShape
   let records: RecordMap
   let indexes: IndexSet
-  /// The plan.
+  /// Access path that the planner chose, with its cost.
   let choice: QueryPlanner.Choice
 
-  /// Plans a query; an index that was not built is not used.
+  /// Plans a query.
   ///
-  /// - Throws: `.unsupported` for a predicate, a place or a number that cannot be, and when an index that the query needs is not declared.
+  /// An index that is not built is not used.
+  ///
+  /// - Throws: `.unsupported` for a predicate, a place, a limit or an offset that is not valid, and when an index that the query needs is
+  ///   not declared.
   init(_ shape: QueryShape, _ state: CollectionState) throws(RepositoryError) {
     try shape.check()
     (self.shape, records, indexes) = (shape, state.records, state.indexes)
     choice = try QueryPlanner(query: shape, indexes: indexes, recordCount: records.count).plan()
   }
 
-  /// Whether the access path leads to just the records that are asked for, so that no value has to be tested.
+  /// True if the access path yields exactly the records that meet the query, so that no value has to be tested.
   var isExact: Bool {
     guard choice.covered.count == shape.conditions.count, shape.filterCount == 0, shape.boxes.isEmpty else { return false }
     return switch choice.access {
@@ -31,10 +34,10 @@ struct QueryRun: Sendable {
     }
   }
 
-  /// Whether candidates come in the order of the query.
+  /// True if candidates come in the order of the query.
   ///
-  /// A scan gives them so where that costs nothing, or where a limit lets it end early; else the few that meet the query are sorted instead
-  /// of all.
+  /// A scan yields them in order where that is free, or where a limit lets it end early. Otherwise the matching records are sorted, which
+  /// are fewer than all.
   var givesOrder: Bool {
     if case .scan = choice.access {
       return choice.givesOrder && ((indexes.keys.isOfBytes && records.isOrdered) || shape.maximum != nil)
@@ -42,22 +45,22 @@ struct QueryRun: Sendable {
     return choice.givesOrder
   }
 
-  /// Whether a scan ends after a few records, because each of them meets the query and they come in its order.
+  /// True if a scan ends after a few records, because each of them meets the query and they come in its order.
   var endsEarly: Bool {
     guard case .scan = choice.access, isExact, givesOrder else { return false }
     return shape.needed.map { $0 <= ConcurrentMap.partSize } ?? false
   }
 
-  /// The number of records that are looked at, at most.
+  /// Upper bound of the number of records that are read.
   var bound: Int {
     guard isExact, choice.givesOrder, case .ordered(let index, _, let use) = choice.access else { return choice.bound }
-    // A group of entries that are equal in the order's columns, but not in all of the index's, is gathered whole to be sorted by id.
+    // Entries that are equal in the sorted columns but not in all of the index's are gathered as a whole group and sorted by id.
     if case .groups(let columns, _) = use, columns < indexes.definitions[index].columns.count { return choice.bound }
     let (stretches, skipped) = skippedByRank
     return Swift.min(stretches?.reduce(0) { $0 + $1.ranks.count } ?? choice.reach, shape.needed(behind: skipped) ?? .max)
   }
 
-  /// The number of records that meet the query before its offset and limit, where that is known without a look at any of them.
+  /// Number of records that meet the query before its offset and limit, or `nil` if only reading them shows it.
   var knownCount: Int? {
     switch choice.access {
     case .nothing: 0
@@ -70,9 +73,9 @@ struct QueryRun: Sendable {
 // MARK: - The answer straight from an index
 
 extension QueryRun {
-  /// Returns the answer straight from an index, in its order; `nil` where records must be tested, or sorted by their values.
+  /// Returns the results directly from an index, in its order, or `nil` where records must be tested or sorted by their values.
   ///
-  /// Most queries of an app are such. The records are in an index, so they decode.
+  /// Most queries of an app are answered this way. Records in an index are known to decode.
   func slotsFromIndex() -> [RecordSlot]? {
     guard isExact else { return nil }
     let isSortedByID: Bool
@@ -82,11 +85,14 @@ extension QueryRun {
     case .ordered: isSortedByID = !choice.givesOrder && shape.order.isEmpty
     case .near, .words: isSortedByID = false
     }
+    // Sorting by id reads no value, so it can be done here.
     guard choice.givesOrder || isSortedByID else { return nil }
 
     let (stretches, skipped) = skippedByRank
+    // Sorted by id afterwards, any record may be among the first, so all are gathered.
     let needed = isSortedByID ? .max : shape.needed(behind: skipped) ?? .max
     var slots: [RecordSlot] = []
+    // The walk below appends a record before it compares the count.
     guard needed > 0 else { return slots }
     slots.reserveCapacity(Swift.min(choice.bound, needed))
     walk(stretches: stretches) { slot, _, _ in
@@ -98,8 +104,7 @@ extension QueryRun {
     return Array(slots.dropFirst(skipped).prefix(shape.maximum ?? .max))
   }
 
-  /// The rest of an ordered index behind the query's offset, where that is known by rank, and the number of results that are still to be
-  /// left out.
+  /// Parts of an ordered index behind the query's offset, if their ranks are known, and the number of results still to skip.
   var skippedByRank: (stretches: [IndexWalk.Stretch]?, skipped: Int) {
     guard shape.skipped > 0, isExact, choice.givesOrder, choice.ranks.count == 1, case .ordered(let index, _, let use) = choice.access,
       let walk = indexWalk(index)
@@ -112,11 +117,11 @@ extension QueryRun {
 // MARK: - Walking
 
 extension QueryRun {
-  /// Visits the records that the access path leads to, with what it knows of each, until `visit` returns `false`.
+  /// Visits the records that the access path yields, each with the distance and score that it has computed, until `visit` returns `false`.
   ///
   /// - Parameters:
-  ///   - cursor: The end of the page before, from which an ordered index, or the records by id, are walked.
-  ///   - stretches: The parts of the ordered index that are left, in place of all that the plan names.
+  ///   - cursor: End of the page before. An ordered index or the records by id are visited from there.
+  ///   - stretches: Parts of the ordered index that remain, in place of all that the plan names.
   ///   - visit: Takes a record, its distance in metres, and its score.
   func walk(
     after cursor: PageCursor? = nil, stretches: [IndexWalk.Stretch]? = nil,
@@ -150,7 +155,7 @@ extension QueryRun {
       geo.forEach(in: box) { visit($0, nil, nil) }
     case .words(let index):
       guard case .text(let text) = indexes.body(index), let words = shape.words else { return }
-      // Ranked results are wanted whole unless nothing else decides which of them stay.
+      // The search may stop at the limit only if nothing else removes or reorders its results.
       let limit = choice.givesOrder && isExact ? shape.needed ?? .max : .max
       for match in text.search(words, limit: limit) where !visit(match.slot, nil, match.score) { return }
     }

@@ -1,19 +1,21 @@
 internal import Foundation
 
-/// A collector of the first results of a query, while candidates come in, in their order or in any.
+/// A bounded top-k collector of a query's results, from candidates that come in any order or in the query's.
 struct ResultCollector<Item: Sendable> {
   private let order: ResultOrder<Item>
-  /// The order by what was read of the candidates once; `nil` when a property that the query sorts by has no index values.
+  /// Order by the values that were read once per candidate, or `nil` if a sorted property has no index values.
   private let keyOrder: SortKey.Order?
   private let readFirst: (@Sendable (any DecodedRecord) -> IndexValue?)?
-  /// The number of results that decide the answer; `nil` for all.
+  /// Number of results that decide the answer, or `nil` for all.
   private let needed: Int?
-  /// Whether candidates come in the query's order, so that the first ones are the answer.
+  /// True if candidates come in the query's order, so that the first ones are the answer.
   private let arrivesInOrder: Bool
   private var kept: [QueryCandidate<Item>] = []
-  /// The sort keys of those that are kept: small, so that sorting moves no values.
+  /// Sort keys of the kept candidates, which are small, so that sorting moves no values.
   private var keys: [SortKey] = []
-  /// The last of the first `needed`, once there were so many: what does not come before it is out.
+  /// Sort key of the last needed result, once there are enough.
+  ///
+  /// A candidate that comes after it is dropped.
   private var bar: SortKey?
 
   init(order: ResultOrder<Item>, needed: Int?, arrivesInOrder: Bool) {
@@ -25,23 +27,27 @@ struct ResultCollector<Item: Sendable> {
     readFirst = order.columns.first?.valueInPlace
   }
 
-  /// Whether the first property of a record tells that it is out, as that of most does once enough are kept.
+  /// Returns true if the first sorted property of a record already excludes it, as that of most does once enough are kept.
   ///
-  /// Reads it where it lies: to copy a value counts a reference for each of its texts. Mutating, or the collector would be copied.
+  /// Reads the property in place, because a copy of a value retains each of its texts. Mutating, because otherwise the collector would be
+  /// copied.
   mutating func excludes(_ slot: RecordSlot) -> Bool {
+    // A record that is not decoded yet has no value to read in place.
     guard let bar, let keyOrder, let readFirst, let record = slot.unretainedValue else { return false }
     return record._withUnsafeGuaranteedRef { record in readFirst(record).map { bar.head < keyOrder.head(of: $0) } ?? false }
   }
 
   /// Adds a candidate.
-  /// - Returns: `false` when no further one can matter.
+  ///
+  /// - Returns: False when no further candidate can affect the results.
   mutating func add(_ candidate: QueryCandidate<Item>) -> Bool {
+    // With a limit of 0, the first candidate would be kept before the count is compared.
     guard needed != 0 else { return false }
     if arrivesInOrder {
       kept.append(candidate)
       return kept.count < needed ?? .max
     }
-    // Most come behind those that are kept, and their first property tells: then nothing is made of the others.
+    // Most candidates come after the kept ones by their first property alone. For these no sort key is made.
     if let bar, let keyOrder, !keyOrder.isReversed.isEmpty, bar.head < keyOrder.head(of: order.columns[0].value?(candidate.item) ?? .null) {
       return true
     }
@@ -49,12 +55,13 @@ struct ResultCollector<Item: Sendable> {
     if let bar, !(keyOrder?.isBefore(key, bar) ?? order.isBefore(candidate, kept[bar.position])) { return true }
     keys.append(key)
     kept.append(candidate)
-    // Cut back only when twice too many are kept, so that each one is sorted a constant number of times.
+    // Cut only when twice as many as needed are kept, so that each candidate is sorted a constant number of times. At least 32, or a small
+    // limit would sort at almost every candidate.
     if let needed, kept.count / 2 > max(needed, 32) { cut(to: needed) }
     return true
   }
 
-  /// Returns the results in order, without the first so many.
+  /// Returns the results in order, without the first `skipped`.
   consuming func finish(skipping skipped: Int) -> [QueryCandidate<Item>] {
     if !arrivesInOrder { cut(to: needed ?? kept.count) }
     return skipped == 0 ? kept : Array(kept.dropFirst(skipped))
@@ -71,35 +78,38 @@ struct ResultCollector<Item: Sendable> {
     if let keyOrder {
       keys.sort(by: keyOrder.isBefore)
     } else {
+      // Copies are captured, because the closure must not read `self` while `keys` of it changes.
       keys.sort { [order, kept] in order.isBefore(kept[$0.position], kept[$1.position]) }
     }
     keys.removeLast(max(0, keys.count - count))
     kept = keys.map { kept[$0.position] }
+    // The kept candidates were moved, so the keys must point to their new positions.
     for position in keys.indices { keys[position].position = position }
+    // Fewer candidates than needed exclude nothing.
     if keys.count == count { bar = keys.last }
   }
 }
 
-/// The values that order a candidate among the results, of one type whatever the type of the records is.
+/// The values that order a candidate among the results, in a type that does not depend on the type of the records.
 struct SortKey: Sendable {
-  /// The head of the first value, turned round where it is sorted in reverse: most comparisons end with it.
+  /// Head of the first sorted value, inverted for a reverse order, which decides most comparisons.
   let head: UInt64
   let values: [IndexValue]
   let distance: Double?
   let score: Double?
   let key: RecordKey
-  /// The position of the candidate among those that are kept.
+  /// Position of the candidate among the kept ones.
   var position: Int
 
-  /// The order of ``ResultOrder``, by values that were read before.
+  /// The order of ``ResultOrder``, on values that were read before.
   struct Order: Sendable {
     let isReversed: [Bool]
     let keys: KeyOrder
 
-    /// Returns the head of a first value.
+    /// Returns the head of a first value in the direction of its column.
     func head(of value: IndexValue) -> UInt64 { IndexHead.of(value, isDescending: isReversed.first ?? false) }
 
-    /// Whether the left one comes first.
+    /// Returns true if the left key comes first.
     func isBefore(_ left: SortKey, _ right: SortKey) -> Bool {
       if left.head != right.head { return left.head < right.head }
       for column in isReversed.indices {
@@ -118,24 +128,24 @@ struct SortKey: Sendable {
   }
 }
 
-/// A record that may be a result of a query: two references, whatever the record holds.
+/// A candidate for a query's results: two references and two numbers, for a record of any size.
 struct QueryCandidate<Item: Sendable>: Sendable {
   let slot: RecordSlot
   let value: DecodedValue<Item>
-  /// The distance from the place of `near`, in metres.
+  /// Distance from the place of `near`, in metres.
   var distance: Double?
-  /// The rank of its words; more is better.
+  /// Rank of the record's words, where a greater number is a better match.
   var score: Double?
 
   var item: Item { value.item }
 }
 
-/// The order of a query's results: total, because at last the id decides.
+/// The total order of a query's results, in which the record id decides last.
 struct ResultOrder<Item: Sendable>: Sendable {
   let columns: [SortColumn<Item>]
   let keys: KeyOrder
 
-  /// Whether the left one comes first.
+  /// Returns true if the left candidate comes first.
   func isBefore(_ left: QueryCandidate<Item>, _ right: QueryCandidate<Item>) -> Bool {
     for column in columns {
       let order = column.compare(left.item, right.item)
