@@ -1,20 +1,22 @@
-// Records/ holds what a record is: its key, its checksum, its encoded and decoded forms, and the map of a collection.
-// Invariant: two keys are one only if their bytes are. Called by the store, the repositories and every backend.
+// Basics/ holds the types that every room uses: errors, options, reports, keys and revisions, and functions on bytes and time.
+// Invariant: two keys are one only if their bytes are.
+// Called by every room.
 
 internal import CLarderChecksum
 
 /// The CRC32C checksum (Castagnoli, polynomial 0x1EDC6F41 reflected), as RFC 3720 appendix B.4 defines it.
 ///
 /// It detects every error burst of up to 32 bits, hence every damaged single byte. It does not resist an attacker.
-/// Cost: about a tenth of a nanosecond per byte in release builds where the processor has an instruction for it, as nearly all have;
-/// otherwise about one (slicing by eight).
+///
+/// Cost: about a tenth of a nanosecond per byte in release builds where the processor has an instruction for it, as nearly all have. On
+/// other processors it is about one (slicing by eight).
 public struct CRC32C: Sendable {
   private var state: UInt32
 
   /// Starts a checksum, optionally from a seed so that equal bytes in different files differ.
   public init(seed: UInt32 = 0) { state = ~seed }
 
-  /// The checksum of all bytes given so far.
+  /// The checksum of all bytes that were added so far.
   public var value: UInt32 { ~state }
 
   /// Adds bytes.
@@ -23,6 +25,7 @@ public struct CRC32C: Sendable {
     state = larder_crc32c_update(state, bytes.baseAddress, bytes.count)
   }
 
+  // Asked once, because the answer stays the same while the process runs.
   private static let hasInstruction = larder_crc32c_is_available()
 
   /// Adds bytes as ``update(_:)`` does, on any processor.
@@ -30,7 +33,9 @@ public struct CRC32C: Sendable {
     state = Self.tables.withUnsafeBufferPointer { tables in
       var crc = state
       var index = 0
+      // Eight look-ups that do not wait for each other, where single bytes would.
       while bytes.count - index >= 8 {
+        // The reflected checksum takes the lowest byte first, on processors of either byte order.
         let low = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self)) ^ crc
         let high = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self))
         crc =
@@ -55,11 +60,12 @@ public struct CRC32C: Sendable {
     return crc.value
   }
 
-  /// Eight tables of 256 entries: table k advances a byte by k further bytes.
+  /// Eight tables of 256 entries, of which table k advances a byte by k further bytes.
   private static let tables: [UInt32] = {
     var tables = [UInt32](repeating: 0, count: 8 * 256)
     for byte in 0..<256 {
       var crc = UInt32(byte)
+      // The polynomial with its bits in reverse order.
       for _ in 0..<8 { crc = crc & 1 == 1 ? crc >> 1 ^ 0x82F6_3B78 : crc >> 1 }
       tables[byte] = crc
     }
@@ -71,18 +77,19 @@ public struct CRC32C: Sendable {
   }()
 }
 
-/// Hexadecimal text of fixed width.
+/// Functions on hexadecimal text of fixed width.
 enum Hexadecimal {
-  /// Returns the value of a digit in either case; `nil` for any other byte.
+  /// Returns the value of a digit in either case, or `nil` for any other byte.
   static func value(of byte: UInt8) -> UInt8? {
     switch byte {
     case 0x30...0x39: byte - 0x30
+    // Bit 5 tells lower case from upper case.
     case 0x41...0x46, 0x61...0x66: (byte | 0x20) - 0x61 + 10
     default: nil
     }
   }
 
-  /// Returns a number in lower case, with leading zeros.
+  /// Returns a number in lower-case digits with leading zeros.
   static func string<Number: FixedWidthInteger & UnsignedInteger>(_ number: Number) -> String {
     let digits = String(number, radix: 16)
     return String(repeating: "0", count: Number.bitWidth / 4 - digits.count) + digits

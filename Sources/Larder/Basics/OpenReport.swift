@@ -1,8 +1,9 @@
 public import Foundation
 
-/// The findings of opening a store, and what was done about them.
+/// A report on the opening of a store: the findings, and the repairs that were made.
 ///
-/// Nothing is repaired silently: what was cut, removed or found twice is listed here, and ``isClean`` says whether there was anything.
+/// Nothing is repaired silently. Everything that was cut, removed or found twice is listed here. Read ``isClean`` to see whether there was
+/// anything.
 ///
 /// ```swift
 /// let report = spots.openReport
@@ -32,75 +33,83 @@ public import Foundation
 /// - ``tombstoneHorizon``
 /// - ``duration``
 public struct OpenReport: Sendable {
-  /// The identity of the store, made once when it was created.
+  /// Identity of the store, made when the store was created.
   public var storeID: UUID
-  /// The newest commit in the store.
+  /// Newest commit in the store.
   public var commit: Revision
-  /// The newest deletion whose tombstone was forgotten; all later ones are known.
+  /// Revision of the newest deletion whose tombstone was forgotten.
   ///
-  /// A reader can resume from this revision on. A backend that forgets tombstones must fill it in; it is
-  /// ``Revision/zero`` when all are there.
+  /// All later deletions are known, so a reader can resume from this revision on. It is ``Revision/zero`` if no tombstone was forgotten. A
+  /// backend that forgets tombstones must fill it in.
   public var tombstoneHorizon: Revision
   /// Whether this open created the store.
   public var isNew: Bool
-  /// The number of records in the store, over all its collections.
+  /// Number of records in all collections of the store.
   public var recordCount: Int
-  /// The collections that hold records, by name.
+  /// Collections that hold records, in the order of their names.
   ///
-  /// The store fills it in when it is open; a backend need not.
+  /// The store fills them in when it is open. A backend need not.
   public var collections: [Collection] = []
-  /// The number of commits that were replayed from a journal that the last run has left: it did not close the store, or the journal
-  /// was not worth folding.
+  /// Number of commits that were replayed from a journal that the last run has left.
+  ///
+  /// That run did not close the store, or the journal was not worth folding.
   public var replayedCommits: Int
-  /// The torn last write that was cut off, if there was one, and kept aside unless the disk was full.
+  /// Torn last write that was cut off, if there was one.
+  ///
+  /// Its bytes are kept aside unless the disk was full.
   public var cutTail: CutTail?
-  /// The temporary files of an interrupted run, which were removed.
+  /// Temporary files of an interrupted run, which were removed.
   public var removedTemporaryFiles: [String]
-  /// The records that are over a limit, and all records of a collection of which none decodes; they are kept.
+  /// Records that are over a limit, and all records of a collection of which none decodes.
   ///
-  /// Only ``LocalRepository/openReport`` has the latter, since only its schema says the type. Records decode when they are first touched:
-  /// ``RepositorySnapshot/undecodable`` also lists those that fail then.
+  /// They are kept in the store. Only ``LocalRepository/openReport`` has the latter, since only its schema says the type. Records decode
+  /// when they are first touched, so ``RepositorySnapshot/undecodable`` also lists those that fail then.
   public var undecodable: [UndecodableRecord]
-  /// The records that a unique index found equal when it was built: they are kept, and saving them unchanged goes through.
+  /// Records that a unique index found equal when it was built.
   ///
-  /// Only ``LocalRepository/openReport`` has them, since only its schema says what is unique.
+  /// They are kept, and you can save them unchanged. Only ``LocalRepository/openReport`` has them, since only its schema declares unique
+  /// indexes.
   public var duplicates: [Duplicate] = []
-  /// The collection that this opening renamed, as ``RepositorySchema/renamedFrom`` says; `nil` when it renamed none.
+  /// Collection that this opening renamed, as ``RepositorySchema/renamedFrom`` says, or `nil` if it renamed none.
   ///
-  /// Only ``LocalRepository/openReport`` has it. It is no loss, and stays clean.
+  /// Only ``LocalRepository/openReport`` has it. A renaming loses nothing, and the report stays clean.
   public var renamed: Renaming?
-  /// The reasons why samples were left out of a repository for previews, one for each; empty for every other repository.
+  /// Reasons why samples were left out of a repository for previews, one for each sample.
+  ///
+  /// Every other repository has none.
   public var leftOut: [RepositoryError] = []
-  /// The time that opening took.
+  /// Time that opening took.
   public var duration: Duration
 
-  /// Whether opening found everything as a clean close leaves it, no two records that a unique index forbids, no sample that was left
-  /// out, and no collection of which no record decodes.
+  /// Whether opening found everything as a clean close leaves it.
   ///
-  /// Replaying a journal is not a loss and stays clean. A repository decodes its records when they are first touched. Its opening decodes
-  /// records up to the first that decodes, usually one, and all of them only where none does. A record of another schema version
-  /// counts as one that decodes: the migration of an older one runs when it is first read, and a newer one waits for the update of the
-  /// app. So `true` does not mean that all decode:
-  /// ``RepositorySnapshot/undecodable`` lists those that do not.
+  /// It is `false` if bytes were cut, a temporary file was removed, a record is over a limit, a unique index found two records equal, a
+  /// sample was left out, or no record of a collection decodes. Replaying a journal is not a loss and stays clean.
+  ///
+  /// `true` does not mean that all records decode, because a repository decodes them when they are first touched. Opening decodes records
+  /// up to the first that decodes, usually one, and all of them only if none does. A record of another schema version counts as one that
+  /// decodes: the migration of an older one runs when it is first read, and a newer one waits for the update of the app.
+  /// ``RepositorySnapshot/undecodable`` lists the records that do not decode.
   public var isClean: Bool {
+    // A renaming and a replayed journal are no loss, so they do not count.
     cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty && leftOut.isEmpty
   }
 
-  /// A collection of the store.
+  /// A collection of the store, with the number of its records.
   public struct Collection: Hashable, Sendable {
-    /// Its name.
+    /// Name of the collection.
     public let name: String
-    /// The number of its records.
+    /// Number of its records.
     public let recordCount: Int
   }
 
   /// A collection that got another name.
   public struct Renaming: Hashable, Sendable {
-    /// The name that it had.
+    /// Name that the collection had.
     public let oldName: String
-    /// The name that it has now.
+    /// Name that it has now.
     public let name: String
-    /// The number of records that moved.
+    /// Number of records that moved.
     public let recordCount: Int
   }
 
@@ -108,7 +117,7 @@ public struct OpenReport: Sendable {
   public struct Duplicate: Hashable, Sendable {
     /// The collection that holds them.
     public let collection: String
-    /// The index, as its declaration prints.
+    /// The index, as its declaration prints it.
     public let index: String
     /// The first of the equal records, by id.
     public let first: RecordKey
@@ -118,16 +127,16 @@ public struct OpenReport: Sendable {
 
   /// The end of a journal that did not hold a whole commit.
   public struct CutTail: Hashable, Sendable {
-    /// The path of the journal.
+    /// Path of the journal.
     public var file: String
-    /// The offset of the cut, in bytes.
+    /// Offset of the cut, in bytes.
     public var offset: UInt64
-    /// The number of bytes that were cut.
+    /// Number of bytes that were cut.
     public var byteCount: Int
-    /// The path of the file that keeps the bytes.
+    /// Path of the file that keeps the bytes.
     ///
-    /// Empty when a full disk had no space for them: of a JSON file a write that was not finished is then cut without a copy, and a SQLite
-    /// store keeps its log as it is, and opens for reading.
+    /// It is empty if a full disk had no space for them. A JSON file's write that was not finished is then cut without a copy. A SQLite
+    /// store then keeps its log as it is and opens for reading.
     public var quarantineFile: String
     /// Whether damage is as likely as a torn write, so that an acknowledged write may be among the bytes.
     public var isAmbiguous: Bool
@@ -142,7 +151,7 @@ public struct OpenReport: Sendable {
     }
   }
 
-  /// Makes a report; backends fill in their findings.
+  /// Makes a report, in which a backend fills in its findings.
   public init(
     storeID: UUID, commit: Revision, isNew: Bool, recordCount: Int = 0, replayedCommits: Int = 0, cutTail: CutTail? = nil,
     removedTemporaryFiles: [String] = [], undecodable: [UndecodableRecord] = [], duration: Duration = .zero,
@@ -161,17 +170,20 @@ public struct OpenReport: Sendable {
   }
 }
 
-/// A record whose bytes are whole but cannot be turned into a value; it is kept and carried through every rewrite.
+/// A record whose bytes are whole but cannot be turned into a value.
+///
+/// It is kept and carried through every rewrite of the store.
 public struct UndecodableRecord: Sendable {
-  /// The collection that holds it.
+  /// Collection that holds the record.
   public let collection: String
-  /// Its key.
+  /// Key of the record.
   public let key: RecordKey
-  /// The commit that wrote it.
+  /// Commit that wrote the record.
   public let revision: Revision
-  /// The schema version that wrote it.
+  /// Schema version that wrote the record.
   public let schemaVersion: Int
-  /// The reason: `.decodingFailed`, `.migrationFailed`, `.tooLarge`; `.newerSchema` for a foreign commit of a newer app.
+  /// Reason why it has no value: `.decodingFailed`, `.migrationFailed` or `.tooLarge`, or `.newerSchema` for a foreign commit of a newer
+  /// app.
   public let error: RepositoryError
 }
 
@@ -182,15 +194,15 @@ extension UndecodableRecord {
   }
 }
 
-/// The findings of reading a whole store back from its files.
+/// A report on reading a whole store back from its files.
 ///
 /// ```swift
 /// let report = await store.verify()
 /// for problem in report.problems { logger.error("\(problem)") }
 /// ```
 ///
-/// Nothing is changed by verifying: a problem in the files stays until the store is opened again, or restored from a backup. A failed
-/// automatic checkpoint, or a failed look for the commits of other processes, stays until one succeeds.
+/// Verifying changes nothing. A problem in the files stays until the store is opened again or restored from a backup. A failed automatic
+/// checkpoint, or a failed look for the commits of other processes, stays until one succeeds.
 ///
 /// ## Topics
 ///
@@ -206,21 +218,23 @@ extension UndecodableRecord {
 /// - ``tombstoneCount``
 /// - ``duration``
 public struct VerifyReport: Sendable {
-  /// The newest commit in the files.
+  /// Newest commit in the files.
   public var commit: Revision
-  /// The number of records that were read and found whole.
+  /// Number of records that were read and found whole.
   public var recordCount: Int
-  /// The number of tombstones of deleted records that were read and found whole.
+  /// Number of tombstones of deleted records that were read and found whole.
   public var tombstoneCount: Int
-  /// The problems, each with its file and offset where they are known; none in a sound store.
+  /// Problems that were found, each with its file and offset where they are known.
+  ///
+  /// A sound store has none.
   public var problems: [RepositoryError]
-  /// The time that it took.
+  /// Time that verifying took.
   public var duration: Duration
 
   /// Whether no problem was found.
   public var isSound: Bool { problems.isEmpty }
 
-  /// Makes a report; backends fill in their findings.
+  /// Makes a report, in which a backend fills in its findings.
   public init(
     commit: Revision = .zero, recordCount: Int = 0, tombstoneCount: Int = 0, problems: [RepositoryError] = [],
     duration: Duration = .zero

@@ -1,30 +1,37 @@
 internal import Foundation
 
-/// The key of a record, as the text that every backend stores; equal only if the bytes are equal.
+/// The key of a record, as the text that every backend stores.
 ///
-/// Swift compares strings by canonical equivalence, so that "café" in its two spellings is one `String`. Two ids must never become one
-/// record, so keys compare, order and hash by their UTF-8 bytes. The text may hold any Unicode scalar, NUL included.
+/// Keys are equal only if their bytes are. Swift compares strings by canonical equivalence, so that "café" in its two spellings is one
+/// `String`. Two ids must never become one record, so keys compare, order and hash by their UTF-8 bytes. The text may hold any Unicode
+/// scalar, NUL included.
 ///
 /// An id may be private, so a key prints as its hash.
 public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible {
   private let form: Form
 
-  /// The form that a key is kept in; a text has one: the upper-case text of a UUID is never kept as text.
+  /// The form in which a key is kept, of which each text has exactly one.
+  ///
+  /// The upper-case text of a UUID is never kept as text.
   private enum Form: Sendable {
     case text(String)
-    /// 36 bytes of text as 16, and none of them on the heap: most ids are UUIDs, and every record in memory has a key.
+    /// 36 bytes of text as 16, and none of them on the heap. Most ids are UUIDs, and every record in memory has a key.
     case uuid(UUIDNumber)
   }
 
-  /// Makes a key of its text.
+  /// Makes a key from its text.
   public init(_ text: String) {
     var text = text
+    // A bridged string has no UTF-8 to lend and would be copied at each comparison.
     text.makeContiguousUTF8()
+    // Most other texts differ in length and need no further look.
     let number = text.utf8.count == UUIDNumber.textCount ? text.utf8.withContiguousStorageIfAvailable { UUIDNumber(text: .init($0)) } : nil
     form = if case let number?? = number { .uuid(number) } else { .text(text) }
   }
 
-  /// Makes a key of its text in UTF-8; bytes that are not UTF-8 are repaired, as `String(decoding:as:)` does.
+  /// Makes a key from its text in UTF-8.
+  ///
+  /// Bytes that are not UTF-8 are repaired, as `String(decoding:as:)` does.
   public init(utf8 bytes: UnsafeRawBufferPointer) {
     if let number = UUIDNumber(text: bytes) {
       form = .uuid(number)
@@ -35,12 +42,12 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
 
   init(_ number: UUIDNumber) { form = .uuid(number) }
 
-  /// The key as a number, where it is the upper-case text of a UUID.
+  /// The key as a number, if it is the upper-case text of a UUID.
   var number: UUIDNumber? { if case .uuid(let number) = form { number } else { nil } }
 
-  /// The key text.
+  /// Text of the key.
   ///
-  /// Cost: that of making it where the key is the upper-case text of a UUID, which is kept as a number.
+  /// Cost: the upper-case text of a UUID is made at each call, because the key keeps a number.
   public var text: String {
     switch form {
     case .text(let text): text
@@ -48,7 +55,7 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
     }
   }
 
-  /// The length in bytes of UTF-8.
+  /// Length of the key in bytes of UTF-8.
   public var byteCount: Int {
     switch form {
     case .text(let text): text.utf8.count
@@ -56,31 +63,37 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
     }
   }
 
-  /// Lends the bytes of the key.
+  /// Calls a closure with the bytes of the key.
   public func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
     switch form {
     case .text(let text):
       if let result = text.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
+      // Never reached: both initialisers make the text contiguous.
       return Array(text.utf8).withUnsafeBytes(body)
     case .uuid(let number): return number.withText(body)
     }
   }
 
-  /// Lends the bytes of the key, which was made of these: without making them again where they are the text of a UUID.
+  /// Calls a closure with the bytes of the key, which was made of the given ones.
+  ///
+  /// The text of a UUID is lent as given, and not made again.
   package func withChecksummedBytes<R>(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R) -> R {
+    // The text of another key may have been repaired, so that the given bytes differ from its own.
     number == nil ? withBytes(body) : body(bytes)
   }
 
-  /// A hash for logs and errors, which must not name the key itself: the CRC32C of its bytes, as eight hexadecimal digits.
+  /// Hash for logs and errors, which must not name the key: the CRC32C of its bytes as eight hexadecimal digits.
   public var hash: String { withBytes { Hexadecimal.string(CRC32C.checksum($0)) } }
 
-  /// The hash behind a number sign, never the text.
+  /// Hash of the key behind a number sign, never its text.
   public var description: String { "#\(hash)" }
 
   /// Whether the bytes are the same.
   public static func == (left: RecordKey, right: RecordKey) -> Bool {
+    // A text has one form only, so keys of different forms are never equal.
     switch (left.form, right.form) {
     case (.uuid(let left), .uuid(let right)): left == right
+    // The `==` of strings would make one key of two canonically equivalent ids.
     case (.text(let left), .text(let right)): left.withBytes { left in right.withBytes { left.elementsEqualBytes($0) } }
     default: false
     }
@@ -88,6 +101,7 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
 
   /// Compares the bytes, as SQLite's `BINARY` collation does.
   public static func < (left: RecordKey, right: RecordKey) -> Bool {
+    // The numbers order as the texts do, which then need not be made.
     if case (.uuid(let left), .uuid(let right)) = (left.form, right.form) { return left < right }
     return left.withBytes { left in right.withBytes { left.precedesInBytes($0) } }
   }
@@ -95,14 +109,15 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
   /// Hashes the bytes.
   public func hash(into hasher: inout Hasher) {
     switch form {
+    // `String` itself hashes canonically equivalent texts alike.
     case .text(let text): text.withBytes { hasher.combine(bytes: $0) }
     case .uuid(let number): hasher.combine(number)
     }
   }
 
-  /// A hash for tables in memory, which nobody can craft collisions for without knowing the process's seed.
+  /// Hash for tables in memory, for which nobody can craft collisions without the secrets of the process.
   ///
-  /// Cost: a few multiplications for the keys of UUIDs and short texts; otherwise that of `Hasher`.
+  /// Cost: a few multiplications for the keys of UUIDs and short texts, otherwise that of `Hasher`.
   var tableHash: UInt64 {
     switch form {
     case .uuid(let number): number.tableHash
@@ -110,8 +125,9 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
     }
   }
 
-  /// Returns the ``tableHash`` of the key with this text, which is none of a UUID.
+  /// Returns the ``tableHash`` of a key with this text, which must not be that of a UUID.
   static func tableHash(of text: UnsafeRawBufferPointer) -> UInt64 {
+    // `KeyHash` takes two numbers, which hold 16 bytes.
     guard text.count > 16 else { return KeyHash.of(text) }
     var hasher = Hasher()
     hasher.combine(bytes: text)
@@ -120,7 +136,7 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
 }
 
 extension String {
-  /// Lends the bytes of UTF-8.
+  /// Calls a closure with the UTF-8 bytes.
   fileprivate func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
     if let result = utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
     return Array(utf8).withUnsafeBytes(body)
@@ -130,6 +146,7 @@ extension String {
 extension UnsafeRawBufferPointer {
   /// Whether both regions hold the same bytes.
   func elementsEqualBytes(_ other: UnsafeRawBufferPointer) -> Bool {
+    // An empty region may have no address, which `memcmp` must not get.
     guard count == other.count, let base = baseAddress, let otherBase = other.baseAddress else { return count == other.count }
     return memcmp(base, otherBase, count) == 0
   }
@@ -142,16 +159,19 @@ extension UnsafeRawBufferPointer {
   }
 }
 
-/// A hash of at most 16 bytes for tables in memory: two folded multiplications with secrets that every process draws anew.
+/// A hash of at most 16 bytes for tables in memory, with secrets that every process draws anew.
 ///
-/// The secrets and the hashes never leave the process, so that nobody can choose keys that collide.
+/// It is made by two folded multiplications. The secrets and the hashes never leave the process, so that nobody can choose keys that
+/// collide.
 enum KeyHash {
   private static let secrets: SIMD4<UInt64> = .random(in: 0 ... .max)
 
-  /// Returns the hash of two numbers and the length of what they stand for.
+  /// Returns the hash of two numbers and of the number of bytes that they stand for.
   static func of(_ first: UInt64, _ second: UInt64, count: Int) -> UInt64 {
+    // Read once, because each access to a global checks whether it was initialised.
     let secrets = secrets
     let once = folded(first ^ secrets[0], second ^ secrets[1])
+    // The count tells a text from the same text with zero bytes before it.
     return folded(once ^ secrets[2], secrets[3] ^ UInt64(truncatingIfNeeded: count))
   }
 
@@ -165,6 +185,7 @@ enum KeyHash {
 
   private static func folded(_ left: UInt64, _ right: UInt64) -> UInt64 {
     let product = left.multipliedFullWidth(by: right)
+    // The low half of a product depends on the low bits of its factors alone.
     return product.high ^ product.low
   }
 }

@@ -17,10 +17,11 @@ public import Foundation
 /// End with a `catch` that takes the rest: Swift 6.3.1 crashes when it compiles a `do` that leaves typed errors uncaught, if the same
 /// function uses `??` before it.
 ///
-/// Absence is never an error: ``LocalRepository/find(by:)`` returns `nil`. And an error is never absence: storage that
-/// cannot be read throws.
+/// Absence is never an error: ``LocalRepository/find(by:)`` returns `nil`. And an error is never absence: storage that cannot be read
+/// throws.
 ///
-/// The description names codes, files, offsets and hashes of keys, never the contents of a record. Its wording may change; match on codes.
+/// The description names codes, files, offsets and hashes of keys, never the contents of a record. Its wording may change, so match on
+/// codes.
 ///
 /// ## Topics
 ///
@@ -39,28 +40,28 @@ public import Foundation
 /// - ``underlying``
 /// - ``errorDescription``
 public struct RepositoryError: Error, Sendable {
-  /// The kind of the failure.
+  /// Kind of the failure.
   public let code: Code
-  /// The failure in words, which never hold the contents of a record.
+  /// Failure in words, which never hold the contents of a record.
   public let message: String
-  /// The path of the file concerned, if one is.
+  /// Path of the file concerned, if there is one.
   public let file: String?
-  /// The byte offset in ``file`` at which the problem begins, if it is known.
+  /// Byte offset in ``file`` at which the problem begins, if it is known.
   public let offset: UInt64?
-  /// The hash of the key concerned (see ``RecordKey/hash``), if one is.
+  /// Hash of the key concerned (see ``RecordKey/hash``), if there is one.
   public let keyHash: String?
-  /// The version found and the newest one supported, where the code is ``Code/newerSchema``.
+  /// Version found and newest version supported, if the code is ``Code/newerSchema``.
   public let versions: Versions?
-  /// The error that caused this one.
+  /// Error that caused this one.
   ///
-  /// It may hold record contents (an `EncodingError` prints its whole value): do not log it unread.
+  /// It may hold record contents (an `EncodingError` prints its whole value), so do not log it unread.
   public let underlying: (any Error)?
 
-  /// A version that was met, and the newest that this code understands.
+  /// A version that was found, and the newest that this code understands.
   public struct Versions: Hashable, Sendable {
-    /// The version that the file or record carries.
+    /// Version that the file or record carries.
     public let found: Int
-    /// The newest version that can be read.
+    /// Newest version that can be read.
     public let supported: Int
 
     /// Makes the pair.
@@ -70,9 +71,9 @@ public struct RepositoryError: Error, Sendable {
     }
   }
 
-  /// Makes an error; backends outside this package make theirs with this.
+  /// Makes an error.
   ///
-  /// The message is words for a person. It must not hold the contents of a record.
+  /// Use it in a backend outside this package. The message is words for a person. It must not hold the contents of a record.
   public init(
     _ code: Code, _ message: String = "", file: String? = nil, offset: UInt64? = nil, keyHash: String? = nil,
     versions: Versions? = nil, underlying: (any Error)? = nil
@@ -88,8 +89,11 @@ public struct RepositoryError: Error, Sendable {
 }
 
 extension RepositoryError {
-  /// The kinds of failure; new ones may be added, so a `switch` needs a `default`.
+  /// The kinds of failure.
+  ///
+  /// New ones may be added, so a `switch` needs a `default`.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
+    // These names are printed and stored in statistics, so none may change.
     private enum Name: String {
       case corrupted, newerSchema, notOurStore, dataMissing, protectedDataUnavailable, locked, alreadyOpen, migrationFailed
       case encodingFailed, decodingFailed, invalidKey, tooLarge, inputOutput, full, outcomeUnknown, poisoned, closed, cancelled, suspended
@@ -109,7 +113,9 @@ extension RepositoryError {
     ///
     /// It is left as it was found.
     public static let notOurStore = Code(name: .notOurStore)
-    /// Files that must be there are gone; what is left is not touched.
+    /// Files that must be there are gone.
+    ///
+    /// The files that are left are not touched.
     public static let dataMissing = Code(name: .dataMissing)
     /// The system refuses access: permissions, or a device that was not unlocked yet.
     ///
@@ -121,9 +127,11 @@ extension RepositoryError {
     public static let alreadyOpen = Code(name: .alreadyOpen)
     /// A migration step failed.
     public static let migrationFailed = Code(name: .migrationFailed)
-    /// The value could not be encoded; nothing was written.
+    /// The value could not be encoded, and nothing was written.
     public static let encodingFailed = Code(name: .encodingFailed)
-    /// The stored bytes are whole but do not decode to the type asked for; they are kept.
+    /// The stored bytes are whole but do not decode to the type asked for.
+    ///
+    /// They are kept.
     public static let decodingFailed = Code(name: .decodingFailed)
     /// The id cannot be a key: it does not encode, does not round-trip, or is too long.
     public static let invalidKey = Code(name: .invalidKey)
@@ -137,17 +145,19 @@ extension RepositoryError {
     ///
     /// Nothing was changed by the call.
     public static let full = Code(name: .full)
-    /// A sync failed after bytes were handed over: whether the write survives is known only after reopening.
+    /// A sync failed after bytes were handed over, so the write may or may not survive.
+    ///
+    /// Reopen the store to find out.
     public static let outcomeUnknown = Code(name: .outcomeUnknown)
-    /// An earlier sync failed: writes are refused until the store is reopened.
+    /// An earlier sync failed, so writes are refused until you reopen the store.
     public static let poisoned = Code(name: .poisoned)
     /// The store was closed.
     public static let closed = Code(name: .closed)
-    /// The task was cancelled before the commit point: nothing happened.
+    /// The task was cancelled before the commit point, and nothing happened.
     public static let cancelled = Code(name: .cancelled)
-    /// The store is suspended, and what was asked needs its files, or has waited for ``StoreOptions/suspensionTimeout``.
+    /// The store is suspended, and the call needs its files or has waited for ``StoreOptions/suspensionTimeout``.
     ///
-    /// Nothing happened: call ``Store/resume()``, and try again.
+    /// Nothing happened. Call ``Store/resume()``, and try again.
     public static let suspended = Code(name: .suspended)
     /// There is no record with this id.
     public static let notFound = Code(name: .notFound)
@@ -157,13 +167,15 @@ extension RepositoryError {
     public static let revisionMismatch = Code(name: .revisionMismatch)
     /// A unique index holds this value already.
     public static let uniqueViolation = Code(name: .uniqueViolation)
-    /// The store, its backend or its options cannot do this; the message says why.
+    /// The store, its backend or its options cannot do this.
+    ///
+    /// The message says why.
     public static let unsupported = Code(name: .unsupported)
 
-    /// The name of the code.
+    /// Name of the code.
     public var description: String { name.rawValue }
 
-    /// Makes the code of a name, or `nil` for one that this version does not know.
+    /// Makes the code with a name, or `nil` for a name that this version does not have.
     init?(named name: String) {
       guard let name = Name(rawValue: name) else { return nil }
       self.name = name
@@ -174,18 +186,21 @@ extension RepositoryError {
 }
 
 extension RepositoryError: CustomStringConvertible {
-  /// Code, message, file, offset and the hash of the key: never the contents of a record.
+  /// Code, message, file, offset and hash of the key, and never the contents of a record.
   public var description: String {
     var text = code.description
     if !message.isEmpty { text += ": \(message)" }
     if let versions { text += " (found \(versions.found), supported \(versions.supported))" }
     if let file { text += " [\(file)" + (offset.map { " at byte \($0)" } ?? "") + "]" }
     if let keyHash { text += " [key #\(keyHash)]" }
+    // Only the kind of the error, whose own text may have the contents of a record.
     if let underlying { text += " (\(Self.nameOfKind(underlying)))" }
     return text
   }
 
-  /// Returns the kind of an error without its contents: `EncodingError` would print the whole value, `DecodingError` parts of it.
+  /// Returns the kind of an error without its contents.
+  ///
+  /// `EncodingError` would print the whole value, and `DecodingError` parts of it.
   private static func nameOfKind(_ error: any Error) -> String {
     switch error {
     case let error as RepositoryError: error.description
@@ -195,13 +210,14 @@ extension RepositoryError: CustomStringConvertible {
     case DecodingError.keyNotFound: "DecodingError.keyNotFound"
     case DecodingError.typeMismatch: "DecodingError.typeMismatch"
     case DecodingError.valueNotFound: "DecodingError.valueNotFound"
+    // An unknown error may print stored values, and its type does not.
     default: String(describing: type(of: error))
     }
   }
 }
 
 extension RepositoryError: LocalizedError {
-  /// The same text as ``description``, which `localizedDescription` returns.
+  /// Same text as ``description``, which `localizedDescription` returns.
   public var errorDescription: String? { description }
 }
 
@@ -212,9 +228,9 @@ public func ~= (code: RepositoryError.Code, error: any Error) -> Bool {
 
 /// A system call that failed, by name and `errno`.
 public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The call, such as "fdatasync".
+  /// Name of the call, such as "fdatasync".
   public let call: String
-  /// The value of `errno` after it.
+  /// Value of `errno` after the call.
   public let errorNumber: Int32
 
   /// Makes the description of a failed call.
@@ -223,29 +239,33 @@ public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertibl
     self.errorNumber = errorNumber
   }
 
-  /// The call and the system's words for the error.
+  /// Name of the call and the system's words for the error.
   public var description: String { "\(call): \(String(cString: strerror(errorNumber)))" }
 }
 
 extension SystemCallError: LocalizedError {
-  /// The same text as ``description``.
+  /// Same text as ``description``.
   public var errorDescription: String? { description }
 }
 
 extension RepositoryError {
-  /// Whether a file could not be opened, so that nothing was done with it.
+  /// Whether a file could not be opened, so that no call has changed it.
   var isOfOpening: Bool { (underlying as? SystemCallError)?.call == "open" }
 
   /// Returns the error for a system call that failed on a file.
   static func system(_ call: String, _ errorNumber: Int32, file: String, offset: Int? = nil) -> RepositoryError {
     let code: Code =
       switch errorNumber {
+      // A quota and the largest size of a file end writes as a full disk does.
       case ENOSPC, EDQUOT, EFBIG: .full
+      // Data protection refuses access so before the first unlock, and the data is there nevertheless.
       case EACCES, EPERM: .protectedDataUnavailable
+      // Files are opened with `O_NOFOLLOW`, so this error means a symbolic link in the place of the file.
       case ELOOP: .unsupported
       default: .inputOutput
       }
     let cause = SystemCallError(call: call, errorNumber: errorNumber)
+    // The system's words for this error speak of too many links, which would mislead.
     let message = errorNumber == ELOOP ? "symbolic links are not followed" : "the system refused \(cause) (errno \(errorNumber))"
     return RepositoryError(code, message, file: file, offset: offset.map(UInt64.init), underlying: cause)
   }

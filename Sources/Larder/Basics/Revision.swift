@@ -1,6 +1,7 @@
-/// The number of the commit that last changed a record; it only ever grows within a store.
+/// The number of the commit that last changed a record.
 ///
-/// Compare-and-set, change feeds and verification rest on it. To save a record only if no other task has changed it since it was read:
+/// Within a store it only ever grows. Compare-and-set, change feeds and verification rest on it. Use it to save a record only if no other
+/// task has changed it since you read it:
 ///
 /// ```swift
 /// guard let revision = spots.revision(of: id), var spot = try await spots.find(by: id) else { return }
@@ -9,9 +10,9 @@
 /// ```
 ///
 /// Every successful write takes the next number, and one that changes nothing takes none. A migration that rewrites a record does not
-/// change what it means, so the record keeps its revision; in a `.shared` store, where processes follow each other by it, it gets a new
-/// one.
-/// Numbers start at 1; ``zero`` stands before the first commit. The largest is 2⁶³ − 1, a limit of SQLite's integers.
+/// change its meaning, so the record keeps its revision. In a `.shared` store it gets a new one, because processes follow each other by it.
+///
+/// Numbers start at 1, and ``zero`` stands before the first commit. The largest is 2⁶³ − 1, a limit of SQLite's integers.
 public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
   /// The commit number.
   public let number: UInt64

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The 128 bits of a UUID as two numbers, most significant first, and its upper-case text.
+/// A UUID as two 64-bit numbers, most significant first, with conversions to and from its upper-case text.
 ///
 /// The numbers order as the texts do. Eight digits at a time are made and read, as the bytes of one number.
 struct UUIDNumber: Hashable, Comparable, Sendable {
@@ -11,6 +11,7 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
   static let textCount = 36
 
   init(_ id: UUID) {
+    // Big-endian, so that numbers compare as the bytes and the texts do.
     (high, low) = withUnsafeBytes(of: id.uuid) { bytes in
       (
         UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)), UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
@@ -18,8 +19,9 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     }
   }
 
-  /// Reads the upper-case text of a UUID; `nil` for any other bytes.
+  /// Reads the upper-case text of a UUID, or gives `nil` for any other bytes.
   init?(text bytes: UnsafeRawBufferPointer) {
+    // Lower case is refused too: a key must keep the spelling of its id.
     guard bytes.count == Self.textCount, bytes[8] == Self.hyphen, bytes[13] == Self.hyphen, bytes[18] == Self.hyphen,
       bytes[23] == Self.hyphen,
       let first = Self.digits(bytes.bigEndian(at: 0, UInt64.self)),
@@ -30,12 +32,12 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     (high, low) = (first << 32 | second, third << 32 | fourth)
   }
 
-  /// Makes a number of its halves.
+  /// Makes a number from its halves.
   init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
   static let zero = UUIDNumber(high: 0, low: 0)
 
-  /// The hash of a key that is kept as this number, for tables in memory.
+  /// Hash of a key that is kept as this number, for tables in memory.
   var tableHash: UInt64 { KeyHash.of(high, low, count: Self.textCount) }
 
   /// The UUID itself.
@@ -60,11 +62,12 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     }
   }
 
-  /// Lends the bytes of the text.
+  /// Calls a closure with the bytes of the text.
   ///
-  /// They are a local variable, and no temporary allocation: that one, inlined, overwrote the context of the closure around it in optimised
+  /// They are a local variable and no temporary allocation: that one, inlined, overwrote the context of the closure around it in optimised
   /// builds (Swift 6.3.1).
   func withText<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    // Five numbers have room for the 36 bytes.
     var text: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
     return withUnsafeMutableBytes(of: &text) { bytes in
       let (second, third) = (Self.text(of: high), Self.text(of: low >> 32))
@@ -83,7 +86,7 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
 
   /// Returns the text of the low 32 bits of a number: eight upper-case digits, the first one in the highest byte.
   private static func text(of number: UInt64) -> UInt64 {
-    // Spreads the digits, one to a byte.
+    // Eight digits are spread at once, one to a byte.
     var digits = number & 0xFFFF_FFFF
     digits = (digits << 16 | digits) & 0x0000_FFFF_0000_FFFF
     digits = (digits << 8 | digits) & 0x00FF_00FF_00FF_00FF
@@ -93,15 +96,16 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     return digits &+ 0x3030_3030_3030_3030 &+ letters &* 7
   }
 
-  /// Returns the number that eight upper-case digits say; `nil` where one is none.
+  /// Returns the number that eight upper-case digits spell, or `nil` if one of the bytes is no such digit.
   private static func digits(_ text: UInt64) -> UInt64? {
-    // Right for digits and upper-case letters; anything else has another text.
+    // Right for digits and upper-case letters, which have bit 6 set. The comparison at the end refuses everything else.
     let letters = text >> 6 & 0x0101_0101_0101_0101
     let digits = (text & 0x0F0F_0F0F_0F0F_0F0F) &+ letters &* 9
     var number = digits & 0x0F0F_0F0F_0F0F_0F0F
     number = (number >> 4 | number) & 0x00FF_00FF_00FF_00FF
     number = (number >> 8 | number) & 0x0000_FFFF_0000_FFFF
     number = (number >> 16 | number) & 0xFFFF_FFFF
+    // One comparison refuses lower-case letters and all other bytes.
     return Self.text(of: number) == text ? number : nil
   }
 }

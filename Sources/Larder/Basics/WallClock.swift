@@ -1,15 +1,15 @@
 public import Foundation
 
-/// The time for a cache: the wall clock, a monotonic clock, and waiting.
+/// The clock of a cache: the wall clock, a monotonic clock, and waiting.
 ///
-/// The wall clock dates what is stored, and may be set at any moment. The monotonic one counts what passes in this
-/// process and is never set. `ManualClock` of `LarderTesting` stands still until a test moves it.
+/// The wall clock dates stored values and may be set at any moment. The monotonic clock counts the time that passes in this process and is
+/// never set. In tests use `ManualClock` of `LarderTesting`, which stands still until you move it.
 public protocol WallClock: Sendable {
   /// The date and time of day.
   var now: Date { get }
   /// The time since some fixed moment, sleep of the device included.
   var uptime: Duration { get }
-  /// Returns when as much time has passed by ``uptime``.
+  /// Returns when a time has passed by ``uptime``.
   ///
   /// - Throws: `CancellationError` as soon as the task is cancelled.
   func sleep(for duration: Duration) async throws
@@ -19,6 +19,7 @@ extension WallClock {
   /// Runs an action when some time has passed, unless the task is cancelled before.
   func after(_ time: Duration, _ action: @escaping @Sendable () -> Void) -> Task<Void, Never> {
     Task {
+      // A wait that was cancelled must not run the action.
       do { try await sleep(for: time) } catch { return }
       action()
     }
@@ -27,9 +28,10 @@ extension WallClock {
 
 /// The clocks of the system.
 public struct SystemClock: WallClock {
+  // This clock counts while the device sleeps, which `SuspendingClock` does not.
   private static let start = ContinuousClock.now
 
-  /// Makes the clock; all are the same.
+  /// Makes the clock, which is the same as every other.
   public init() {}
 
   /// The date and time of day, as the user or the network has set it.
@@ -37,15 +39,16 @@ public struct SystemClock: WallClock {
   /// The time since the clock was first used in this process, sleep of the device included.
   public var uptime: Duration { Self.start.duration(to: .now) }
 
-  /// Suspends the task; for a hundred years at the longest.
+  /// Suspends the task for a duration, but at most for a hundred years.
   ///
   /// - Throws: `CancellationError`.
   public func sleep(for duration: Duration) async throws {
+    // An app's policy may give a duration so long that a deadline would overflow.
     try await ContinuousClock().sleep(for: duration.bounded)
   }
 }
 
 extension Duration {
-  /// The duration in seconds, rounded to what a `Double` holds.
+  /// The duration in seconds, rounded to the precision of a `Double`.
   package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
 }

@@ -1,18 +1,18 @@
 internal import Dispatch
 internal import Synchronization
 
-/// An observer of commits, called on a queue of the store: it takes note, and returns at once.
+/// An observer of commits, which is called on a queue of the store and must return at once.
 protocol ChangeObserver: AnyObject, Sendable {
-  /// Receives the changes of one published state in the order of their commits; `commit` is the newest of the store.
+  /// Receives the changes of one published state in the order of their commits, with the newest commit of the store.
   ///
-  /// A change at or below the commit that the observer began from has been seen by it already. There are none when the commits were of
-  /// other collections.
+  /// The observer has already seen changes at or below the commit that it began from. There are no changes if the commits were of other
+  /// collections.
   func receive(_ changes: [RecordChange], commit: Revision)
-  /// Ends the observation: the store was closed, and nothing more comes.
+  /// Ends the observation, because the store was closed and no more changes come.
   func finish()
 }
 
-/// The observers of each collection's commits.
+/// The hub that announces each commit to the observers of its collections.
 ///
 /// An observer that registers first and then reads the published state misses nothing. Observers are held weakly.
 final class ChangeHub: Sendable {
@@ -22,13 +22,14 @@ final class ChangeHub: Sendable {
 
   private struct Seats: Sendable {
     var byCollection: [Int: [Seat]] = [:]
-    /// The observers that are told on ``queue``, unless they are few.
+    /// Deferred observers, which are called on ``queue`` unless they are few.
     var later: [Int: [Seat]] = [:]
     var isFinished = false
-    /// The changes that the later ones have not been told yet.
+    /// Announcements that the deferred observers have not received yet.
     var waiting: [Announcement] = []
+    /// Number of changes in ``waiting``.
     var waitingCount = 0
-    /// Whether a delivery is scheduled or running, which will see what is added.
+    /// Whether a delivery is scheduled or running, which will also take announcements that are added now.
     var isDelivering = false
   }
 
@@ -39,39 +40,43 @@ final class ChangeHub: Sendable {
   }
 
   private let seats = Mutex(Seats())
-  /// The newest commit that was announced to all observers that are told at once.
+  /// Newest commit that was announced to all observers that are not deferred.
   let progress = ChangeProgress()
   private let deletionLog: Mutex<DeletionLog>
-  /// The queue on which observers are told that together may take longer over a change than a commit should wait.
+  /// Queue for deferred observers, which together may take longer over a change than a commit should wait.
   private let queue = DispatchQueue(label: "larder.observers", qos: .userInitiated)
-  /// The number of changes above which the executor waits until they are delivered, so that memory stays bounded.
+  /// Number of waiting changes above which the executor blocks until they are delivered, so that memory stays bounded.
   static let mostWaiting = 4_096
-  /// The number of changes, and of observers for each of them, up to which later ones are told at once: waking the queue would take longer.
+  /// Number of changes, and of observers times changes, up to which deferred observers are called at once.
+  ///
+  /// Waking the queue would take longer.
   static let few = (changes: 8, tests: 128)
-  /// The time for which later observers are told at once; the queue tells those that are left then.
+  /// Time for which deferred observers are called on the executor, before the queue calls the rest.
   static let patience = Duration.microseconds(50)
 
-  /// Makes a hub that knows these deletions from earlier runs.
+  /// Makes a hub with a log of the deletions of earlier runs.
   init(_ deletions: DeletionLog) { deletionLog = Mutex(deletions) }
 
   // A store that is dropped without closing ends its readers too.
   deinit { finish() }
 
-  /// Adds an observer of a collection; one that comes after the end is ended at once.
+  /// Adds an observer of a collection, or ends it at once if the store was closed.
   ///
-  /// - Parameter isLater: Whether it is told on ``queue`` where they are more than ``few``, or take long, so that no commit waits for all
-  ///   of them.
+  /// - Parameter isLater: Whether the observer is deferred. Deferred observers that are more than ``few``, or take long, are called on
+  ///   ``queue``, so that no commit waits for all of them.
   func register(_ observer: any ChangeObserver, for collection: Int, isLater: Bool = false) {
     let isFinished = seats.withLock { seats in
       if isLater {
         seats.later[collection, default: []].removeAll { $0.observer == nil }
         seats.later[collection, default: []].append(Seat(observer: observer))
       } else {
+        // The seats of dropped observers would make each announcement longer.
         seats.byCollection[collection, default: []].removeAll { $0.observer == nil }
         seats.byCollection[collection, default: []].append(Seat(observer: observer))
       }
       return seats.isFinished
     }
+    // The end was announced before the observer came, so nothing else would end it.
     if isFinished { observer.finish() }
   }
 
@@ -82,55 +87,60 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// Notes the deletions of commits that are durable, before these are published.
+  /// Notes the deletions of durable commits before these are published.
   ///
-  /// So a reader of a published state that then asks here gets every deletion that led to it. On the executor only.
+  /// So a reader that first reads a published state and then asks here gets every deletion that led to it. On the executor only.
   func note(_ deletions: [DeletionLog.Deletion]) { deletionLog.withLock { $0.append(deletions) } }
 
-  /// Returns the keys of the deletions in a collection that are known.
+  /// Returns the keys of the known deletions in a collection.
   func knownDeletions(in collection: Int) -> [RecordKey] {
     deletionLog.withLock { Array($0.deletions(in: collection, after: $0.horizon, upTo: Revision(.max)).keys) }
   }
 
-  /// Gives up what is known of deletions up to a commit.
+  /// Forgets the deletions up to a commit.
   func forgetDeletions(upTo commit: Revision) { deletionLog.withLock { $0.forget(upTo: commit) } }
 
-  /// Returns the deletions in a collection after one commit, up to another whose state was published; `nil` when some may have been
-  /// forgotten.
+  /// Returns the deletions in a collection after one commit and up to another, or `nil` if some of them may have been forgotten.
+  ///
+  /// The state of the second commit must have been published.
   func deletions(
     in collection: Int, after revision: Revision, upTo commit: Revision
   ) -> (deletions: [RecordKey: Revision]?, horizon: Revision) {
     deletionLog.withLock { log in
+      // An incomplete list would leave deleted records in the reader's copy.
       guard revision >= log.horizon else { return (nil, log.horizon) }
       return (log.deletions(in: collection, after: revision, upTo: commit), log.horizon)
     }
   }
 
-  /// Announces to the observers of each collection the changes that were published; to those that are told later, it has them announced.
+  /// Announces published changes to the observers of each collection.
   ///
-  /// Deletions among them were noted before, by ``note(_:)``.
+  /// Deferred observers may receive them later. Deletions among the changes were noted before, by ``note(_:)``.
   ///
   /// On the executor only.
   func announce(_ changes: [RecordChange], commit: Revision) {
     let (observers, delivery) = seats.withLock { seats in
       (seats.byCollection.mapValues { $0.compactMap(\.observer) }, Self.add(Announcement(changes: changes, commit: commit), to: &seats))
     }
+    // Observers are called without the lock, which tasks that register others wait for.
     for (collection, observers) in observers where !observers.isEmpty {
       let own = changes.filter { $0.collection == collection }
       for observer in observers { observer.receive(own, commit: commit) }
     }
+    // Only now, so that a reader of the progress finds the changes with every observer that is not deferred.
     progress.advance(to: commit)
     switch delivery {
     case .none: break
     case .immediate(let later): deliverAtOnce(Announcement(changes: changes, commit: commit), to: later)
     case .scheduled: queue.async { self.deliver() }
+    // Blocks the next commit until the observers have caught up, which bounds the waiting changes.
     case .awaited: queue.sync { self.deliver() }
     }
   }
 
-  /// Ends the feeds of all observers: the store was closed.
+  /// Ends all observers, because the store was closed.
   ///
-  /// Those that are told later end behind what they are still to be told.
+  /// Deferred observers finish after their pending announcements.
   func finish() {
     let (observers, later, waiting) = seats.withLock { seats in
       seats.isFinished = true
@@ -140,25 +150,25 @@ final class ChangeHub: Sendable {
     }
     for observer in observers { observer.finish() }
     if later.isEmpty { return }
-    // Behind the delivery that may be under way; without the hub, which may be going.
+    // Runs after a delivery that may be under way. The closure does not hold the hub, which may be in its `deinit`.
     queue.async {
       Self.deliver(waiting, to: later)
       for observer in later.values.joined() { observer.finish() }
     }
   }
 
-  // MARK: Telling later
+  // MARK: Deferred observers
 
-  /// Returns when the later observers were told of everything that was announced: for tests.
+  /// Returns when the deferred observers have received every announcement so far, for tests.
   func settle() async { await queue.run {} }
 
   private enum Delivery { case none, immediate([Recipient]), scheduled, awaited }
   private typealias Recipient = (collection: Int, observer: any ChangeObserver)
 
-  /// Adds what is to be told later, and says what brings it there.
+  /// Adds an announcement for the deferred observers, and returns the way in which it is delivered.
   private static func add(_ announcement: Announcement, to seats: inout Seats) -> Delivery {
     guard !seats.later.isEmpty else { return .none }
-    // Only where nothing is still to be told before; nothing can come between, since only the executor announces.
+    // Only if no earlier announcement waits, to keep their order. None can come between, since only the executor announces.
     let count = seats.later.values.reduce(0) { $0 + $1.count }
     if !seats.isDelivering, announcement.changes.count <= few.changes, announcement.changes.count * count <= few.tests {
       var recipients: [Recipient] = []
@@ -176,16 +186,17 @@ final class ChangeHub: Sendable {
     return seats.isDelivering ? .none : .scheduled
   }
 
-  /// Tells later observers without the queue, which tells those that are left when that takes long.
+  /// Calls deferred observers on the executor, and leaves the rest to the queue once that takes long.
   ///
   /// On the executor only, as all announcing.
   private func deliverAtOnce(_ announcement: Announcement, to recipients: [Recipient]) {
     let start = ContinuousClock.now
     var own: (collection: Int, changes: [RecordChange])?
     for (position, recipient) in recipients.enumerated() {
+      // The clock is read for every fourth observer only, to keep its own cost low.
       if position > 0, position.isMultiple(of: 4), ContinuousClock.now - start > Self.patience {
         let rest = Dictionary(grouping: recipients[position...], by: \.collection).mapValues { $0.map(\.observer) }
-        // From here on all that is announced waits for the queue, and so comes after this.
+        // From here on all announcements wait for the queue, and so come after this one.
         seats.withLock { $0.isDelivering = true }
         queue.async {
           Self.deliver([announcement], to: rest)
@@ -193,6 +204,7 @@ final class ChangeHub: Sendable {
         }
         return
       }
+      // Observers of one collection come one after the other, so its changes are filtered once.
       if own?.collection != recipient.collection {
         own = (recipient.collection, announcement.changes.filter { $0.collection == recipient.collection })
       }
@@ -200,13 +212,14 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// Tells the later observers what waits, until nothing does.
+  /// Delivers the waiting announcements to the deferred observers until none is left.
   ///
   /// On ``queue`` only.
   private func deliver() {
     while true {
       let (waiting, later) = seats.withLock { seats in
         defer { (seats.waiting, seats.waitingCount) = ([], 0) }
+        // Set under the lock of the look, so that an announcement that comes now schedules a new delivery.
         if seats.waiting.isEmpty { seats.isDelivering = false }
         for (collection, list) in seats.later where list.contains(where: { $0.observer == nil }) {
           let left = list.filter { $0.observer != nil }
@@ -229,11 +242,11 @@ final class ChangeHub: Sendable {
   }
 }
 
-/// The newest commit that the observers of a store were told of.
+/// The newest commit that the observers of a store have received.
 final class ChangeProgress: Sendable {
   private let commit = Mutex(Revision.zero)
 
-  /// The newest commit that was announced to all observers; zero before the first.
+  /// Newest commit that was announced to all observers that are not deferred, or zero before the first.
   var revision: Revision { commit.withLock { $0 } }
 
   func advance(to revision: Revision) { commit.withLock { $0 = max($0, revision) } }

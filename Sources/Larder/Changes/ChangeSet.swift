@@ -1,13 +1,19 @@
-/// The changes of one commit in a repository, or of several that were merged because the reader was slow or another process made them.
+// Changes/ announces commits to the readers of a store.
+// Invariant: a change is announced after it is durable and visible, in the order of commits, and the changes that are kept for a slow
+// reader are bounded.
+// Called by StoreCore. Apps read the sets.
+
+/// The changes of one commit in a repository, or of several commits that were merged because the reader was slow or another process made
+/// them.
 ///
-/// Applied in order to the contents at the revision that a reader began from, change sets lead from one committed state to another: after
-/// each, the contents are those of the repository at ``revision``.
+/// Apply change sets in order to the contents at the revision that you began from. After each set you have the contents of the repository
+/// at ``revision``, and never a state between two commits.
 public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
   /// The newest commit that the set covers.
   ///
-  /// Store it with what was made of the changes, and give it to ``LocalRepository/changes(since:)`` to go on from there.
+  /// Store it with the data that you derive from the changes, and pass it to ``LocalRepository/changes(since:)`` to go on from there.
   public let revision: Revision
-  /// The changes, each record once; never empty.
+  /// The changes, which are never empty and have each record once.
   public let changes: [Change]
 
   /// The change of one record.
@@ -16,13 +22,13 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
     public enum Kind: Hashable, Sendable {
       /// There was no such record.
       case inserted
-      /// There was one, and it was replaced.
+      /// There was a record, and it was replaced.
       case updated
-      /// There was one, and it is gone.
+      /// There was a record, and it was deleted.
       ///
-      /// A reader that resumes is also told of records that came and went meanwhile.
+      /// A reader that resumes also gets this kind for records that were inserted and deleted meanwhile.
       case deleted
-      /// It was inserted or updated before a feed was resumed; which of the two is not known.
+      /// The record was inserted or updated before a feed was resumed, and which of the two is not known.
       case upserted
     }
 
@@ -30,11 +36,11 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
     public let key: RecordKey
     /// The kind of the change.
     public let kind: Kind
-    /// The commit of the change; of merged ones, the last.
+    /// The commit of the change or, for merged changes, of the last one.
     public let revision: Revision
     /// The origin of the change.
     ///
-    /// Of merged ones it is the origin of the last that was not a migration; `.migration` if all were.
+    /// Merged changes have the origin of the last that was not a migration, or `.migration` if all were.
     public let origin: ChangeOrigin
 
     private let oldSlot: RecordSlot?
@@ -46,27 +52,27 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
 extension ChangeSet.Change: Identifiable {
   /// The id of the record.
   ///
-  /// It is `nil` only where neither value can be read and the key alone does not tell, as for an id type with a coding of its own.
+  /// It is `nil` only if neither value can be read and the key does not lead back to the id, as for an id type with a coding of its own.
   public var id: Item.ID? { new?.id ?? old?.id ?? coder.keys.id(of: key) }
 
   /// The value before the change.
   ///
-  /// It is `nil` for a new record, after a resume (see ``Kind/upserted``), and when the value does not decode. Of merged changes it is the
-  /// value before the first. Cost: a decode, unless the record was read before.
+  /// It is `nil` for a new record, after a resume (see ``Kind/upserted``), and if the value does not decode. Merged changes have the value
+  /// before the first. Cost: a decode, unless the record was read before.
   public var old: Item? { Self.value(oldSlot, coder).item }
 
   /// The value after the change.
   ///
-  /// It is `nil` for a deleted record, and when the value does not decode, see ``error``. Of merged changes it is the value after the last.
+  /// It is `nil` for a deleted record, and if the value does not decode (see ``error``). Merged changes have the value after the last.
   public var new: Item? { Self.value(newSlot, coder).item }
 
-  /// The reason that ``new`` cannot be read, although the record is there: `.decodingFailed`, `.migrationFailed`, `.newerSchema` or
+  /// The reason that ``new`` cannot be read although the record exists: `.decodingFailed`, `.migrationFailed`, `.newerSchema` or
   /// `.tooLarge`.
   public var error: RepositoryError? { Self.value(newSlot, coder).error }
 
   init(_ change: RecordChange, _ coder: RecordCoder<Item>) {
     key = change.key
-    // What a reader that resumes is told has an unknown origin, and no old value.
+    // A resumed feed has no old values at first, so an insertion looks like an update.
     let insertion: Kind = change.origin == .unknown ? .upserted : .inserted
     kind = change.new == nil ? .deleted : change.old == nil ? insertion : .updated
     revision = change.revision
@@ -82,34 +88,35 @@ extension ChangeSet.Change: Identifiable {
   }
 }
 
-// Observation/ tells readers what was committed. Invariant: a change is announced after it is durable and visible, in the order of
-// commits, and what is kept for a slow reader is bounded. Called by StoreCore; read by apps.
-
 /// The origin of a committed change.
 public enum ChangeOrigin: Hashable, Sendable {
   /// A write of this process.
   case thisProcess
   /// A write of another process that has the same store open, or of this one through another opening of it.
   case anotherProcess
-  /// A write of another device, which came by sync; in a process beside this one it is ``anotherProcess``.
+  /// A write of another device that arrived by sync.
+  ///
+  /// In a process beside the one that synced, it is ``anotherProcess``.
   case remote
-  /// A record brought to a newer schema version; its value means the same.
+  /// A migration of the record to a newer schema version, which does not change its meaning.
   case migration
-  /// Not known, because no feed was open: in the first set of a feed that is resumed.
+  /// Not known, because no feed was open.
+  ///
+  /// The first set of a resumed feed has this origin.
   case unknown
 }
 
-/// One record's change in one commit, as the store sees it.
+/// One record's change in one commit, with the slots of the record before and after it.
 struct RecordChange: Sendable {
   let collection: Int
   let key: RecordKey
   let revision: Revision
   let origin: ChangeOrigin
-  /// The record before the change; `nil` when it is new.
+  /// The record before the change, or `nil` for a new record.
   let old: RecordSlot?
-  /// The record after the change; `nil` when it was deleted.
+  /// The record after the change, or `nil` for a deleted record.
   let new: RecordSlot?
 
-  /// The deletion that this is; `nil` for any other change.
+  /// The entry of this change in the deletion log, or `nil` if it is no deletion.
   var deletion: DeletionLog.Deletion? { new == nil ? .init(collection: collection, key: key, revision: revision) : nil }
 }

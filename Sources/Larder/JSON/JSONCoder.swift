@@ -1,6 +1,10 @@
+// JSON/ holds the coder of records, JSON values for migrations, and the scanner that checks a text.
+// Invariant: a number that nobody edits keeps its digits, and no text is decoded before it was checked.
+// Called by Records, JSONFile and migrations.
+
 internal import Foundation
 
-/// The coder of values as JSON: Larder's own, or Foundation's where the options of a store ask for that.
+/// A JSON coder of values: Larder's own, or Foundation's if the options of the store choose it.
 struct JSONCoder: Sendable {
   private let direct: DirectEncoder
   private let foundation: Foundation?
@@ -15,26 +19,27 @@ struct JSONCoder: Sendable {
   }
 
   init(_ coding: StoreOptions.Coding = .larder, depthLimit: Int) {
+    // Made for Foundation's coder too, which has no limit of depth.
     direct = DirectEncoder(depthLimit: depthLimit)
     foundation = coding == .foundation ? Foundation() : nil
   }
 
-  /// Returns a value as JSON.
-  /// - Throws: as ``DirectEncoder/encode(_:)``.
+  /// Encodes a value as JSON.
+  /// - Throws: As ``DirectEncoder/encode(_:)``.
   func encode(_ value: some Encodable) throws -> DirectEncoder.Output {
     guard let foundation else { return try direct.encode(value) }
-    // Foundation's encoder has no limit of depth: a value that nests 20,000 deep would overflow the stack of its thread.
+    // Foundation's encoder has no limit of depth, and a value that nests 20,000 deep would overflow the stack of its thread.
     do { _ = try direct.encode(value) } catch let error as JSONTooDeep { throw error } catch {}
     let json = try foundation.encoder.encode(value)
-    // It writes `NaN` for a decimal that is none, which nothing can read back and which would make the whole file invalid.
+    // Foundation writes `NaN` for `Decimal.nan`, which no decoder reads and which would make the whole file invalid.
     guard case .valid(let hasUnusualNumber) = JSONSyntax.verdict(on: json, depthLimit: direct.depthLimit) else {
       throw EncodingError.invalidValue(value, .init(codingPath: [], debugDescription: "expected a value that JSON can hold"))
     }
     return DirectEncoder.Output(json: json, hasUnusualNumber: hasUnusualNumber)
   }
 
-  /// Returns the value of a text.
-  /// - Throws: as ``DirectDecoder/decode(_:from:)``.
+  /// Decodes the value of a JSON text.
+  /// - Throws: As ``DirectDecoder/decode(_:from:)``.
   func decode<Value: Decodable>(_ type: Value.Type, from json: Data) throws -> Value {
     if let foundation { return try foundation.decoder.decode(type, from: json) }
     return try DirectDecoder().decode(type, from: json)

@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// A reader of JSON text that keeps numbers as they are written, which Foundation's readers do not.
+/// A reader of JSON text into ``JSONValue`` that keeps the digits of numbers, which Foundation's readers do not.
 struct JSONReader {
   private let text: DecodingText
 
-  /// Returns the value of a text.
+  /// Reads the value of a JSON text.
   /// - Throws: `.decodingFailed` for a text that is not one JSON value, that nests deeper than a record may, or that has an object with two
-  ///   members of one name: which of them would be meant is not known.
+  ///   members of the same name, of which neither can be preferred.
   static func value(of json: Data) throws(RepositoryError) -> JSONValue {
     let limit = StoreOptions.Limits.maximumDepth
     return try json.lending { bytes throws(RepositoryError) in
@@ -21,6 +21,7 @@ struct JSONReader {
   }
 
   private func value(at entry: Int) throws(RepositoryError) -> JSONValue {
+    // Recursion is safe here, because the scan has limited the depth.
     switch text.entries[entry].kind {
     case .null: .null
     case .true: .bool(true)
@@ -47,7 +48,7 @@ struct JSONReader {
     for entry in text.names(of: object) {
       let name = text.text(at: entry)
       guard members[name] == nil else {
-        // The offset of a string is behind its quotation mark.
+        // The entry of a string begins behind its quotation mark, and the error points at the mark.
         throw RepositoryError(
           .decodingFailed, "expected members with different names, found two with one name", offset: UInt64(text.entries[entry].offset) - 1)
       }
@@ -57,7 +58,9 @@ struct JSONReader {
   }
 }
 
-/// A writer of values as one line of JSON, as records are stored: names sorted, slashes and non-ASCII text as they are.
+/// A writer of values as one line of JSON in the form of stored records.
+///
+/// Names are sorted. Slashes and non-ASCII text are not escaped.
 struct JSONWriter: ~Copyable {
   private var bytes = ByteBuffer(capacity: 512)
 
@@ -72,6 +75,7 @@ struct JSONWriter: ~Copyable {
     switch value {
     case .null: bytes.append("null")
     case .bool(let value): bytes.append(value ? "true" : "false")
+    // Parsing the number first could lose digits.
     case .number(let number): bytes.append(plain: number.text)
     case .string(let text): bytes.append(quoting: text)
     case .array(let elements):

@@ -1,4 +1,4 @@
-// The tokens of JSON text: names, strings, numbers and literals.
+// Reading of single tokens of JSON text: names, strings, numbers and literals.
 extension JSONScan {
   var current: UInt8? { index < bytes.count ? bytes[index] : nil }
 
@@ -9,6 +9,7 @@ extension JSONScan {
   }
 
   mutating func skipSpace() {
+    // Records are stored without white space, so mostly this one comparison is made.
     while index < bytes.count, bytes[index] <= 0x20 {
       guard [0x20, 0x0A, 0x0D, 0x09].contains(bytes[index]) else { return }
       index += 1
@@ -24,7 +25,7 @@ extension JSONScan {
     return .end
   }
 
-  /// Reads the name of a member and the colon.
+  /// Reads the name of a member and the colon behind it.
   mutating func name() -> Bool {
     guard current == UInt8(ascii: "\""), string() else { return false }
     noteOrder()
@@ -36,6 +37,7 @@ extension JSONScan {
     let start = index
     var isInteger = true
     _ = take(UInt8(ascii: "-"))
+    // A number has no leading zeros (RFC 8259, section 6).
     if !take(UInt8(ascii: "0")) {
       guard digits() > 0 else { return false }
     }
@@ -49,8 +51,10 @@ extension JSONScan {
       if !take(UInt8(ascii: "-")) { _ = take(UInt8(ascii: "+")) }
       let count = digits()
       guard count > 0 else { return false }
+      // Such an exponent is valid JSON, but may be out of a type's range.
       if count > 2 { hasUnusualNumber = true }
     }
+    // A number of many digits is valid JSON, but a type may not hold it.
     if index - start > JSONSyntax.usualNumberLength { hasUnusualNumber = true }
     note(.number, isPlain: isInteger, from: start, to: index)
     return true
@@ -62,7 +66,7 @@ extension JSONScan {
     return index - start
   }
 
-  /// Reads a string from its opening quotation mark to behind the closing one.
+  /// Reads a string, from its opening quotation mark to behind the closing one.
   mutating func string() -> Bool {
     index += 1
     let start = index
@@ -80,6 +84,7 @@ extension JSONScan {
         guard escape() else { return false }
       case 0x80...:
         isPlain = false
+        // Checked here, because `String` would silently repair text that is not UTF-8.
         guard multibyteCharacter() else { return false }
       case 0x20...:
         index += 1
@@ -89,11 +94,14 @@ extension JSONScan {
     }
   }
 
-  /// Skips ASCII without meaning, eight bytes at a time: the high bit of each byte of `marks` is set that is a quotation mark, a reverse
-  /// solidus, a control character or no ASCII (the zero-byte test of Warren, Hacker's Delight, section 6-1; exact for the lowest one).
+  /// Skips ASCII characters without a meaning in JSON, eight at a time.
+  ///
+  /// The high bit of a byte of `marks` is set for a quotation mark, a reverse solidus, a control character or a byte that is not ASCII (the
+  /// zero-byte test of Warren, Hacker's Delight, section 6-1, which is exact for the lowest one).
   mutating func skipPlainText() {
     let ones: UInt64 = 0x0101_0101_0101_0101
     while bytes.count - index >= 8 {
+      // Little-endian, so that the lowest mark is the first in the text.
       let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
       let quotes = word ^ (ones &* 0x22)
       let solidi = word ^ (ones &* 0x5C)
@@ -108,6 +116,7 @@ extension JSONScan {
   }
 
   mutating func escape() -> Bool {
+    // The text may end behind the reverse solidus.
     guard index + 1 < bytes.count else { return false }
     switch bytes[index + 1] {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
@@ -115,6 +124,7 @@ extension JSONScan {
       index += 2
       return true
     case UInt8(ascii: "u"):
+      // The grammar allows unpaired surrogates, but no decoder takes them.
       guard let unit = codeUnit(), unit & 0xFC00 != 0xDC00 else { return false }
       guard unit & 0xFC00 == 0xD800 else { return true }
       guard let second = codeUnit() else { return false }
@@ -124,7 +134,7 @@ extension JSONScan {
     }
   }
 
-  /// Reads `\uXXXX`.
+  /// Reads the code unit of an escape `\uXXXX`.
   mutating func codeUnit() -> UInt16? {
     guard index + 6 <= bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u") else { return nil }
     var unit: UInt16 = 0
@@ -136,7 +146,7 @@ extension JSONScan {
     return unit
   }
 
-  /// Reads one character of two to four bytes, in the shortest form and no surrogate (Unicode, table 3-7).
+  /// Reads one UTF-8 character of two to four bytes, in the shortest form and no surrogate (Unicode, table 3-7).
   mutating func multibyteCharacter() -> Bool {
     let first = bytes[index]
     let (count, second): (Int, ClosedRange<UInt8>)
@@ -150,6 +160,7 @@ extension JSONScan {
     case 0xF4: (count, second) = (4, 0x80...0x8F)
     default: return false
     }
+    // The text may end within the character.
     guard index + count <= bytes.count, second.contains(bytes[index + 1]) else { return false }
     for offset in 2..<max(count, 2) where bytes[index + offset] & 0xC0 != 0x80 { return false }
     index += count

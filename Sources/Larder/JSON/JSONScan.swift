@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// One pass over a JSON text, which checks it, and notes its structure for a decoder.
+/// A single pass over JSON text that checks the grammar and notes the structure for a decoder.
 struct JSONScan {
   let bytes: UnsafeRawBufferPointer
   private let depthLimit: Int
   var index = 0
   var hasUnusualNumber = false
-  /// The values and names so far.
+  /// Entries of the values and names that were read so far.
   private(set) var entries: ContiguousArray<JSONEntry> = []
-  /// The containers around, from the outermost.
+  /// Containers around the present position, the outermost first.
   private var open: ContiguousArray<OpenContainer> = []
 
   private struct OpenContainer {
-    /// The position of its entry.
+    /// Position of the container's entry.
     let entry: Int
     var count = 0
-    /// The position of the entry of the name before, in an object; 0 before the first.
+    /// Position of the previous name's entry in an object, or 0 before the first.
     var lastName = 0
     var hasOrderedNames = true
   }
@@ -23,15 +23,17 @@ struct JSONScan {
   init(_ bytes: UnsafeRawBufferPointer, depthLimit: Int) {
     self.bytes = bytes
     self.depthLimit = depthLimit
-    // A record has an entry for each fifteen bytes, more or less.
+    // Records have about one entry for fifteen bytes. The cap keeps a huge text from reserving too much at once.
     entries.reserveCapacity(8 + min(bytes.count / 8, 1 << 20))
   }
 
   enum Step { case value, end, failed, tooDeep }
 
+  /// Scans the text, and returns whether it is one JSON value within the depth limit.
   mutating func run() -> JSONSyntax.Verdict {
-    // Entries count in 32 bits; no record may be so long.
+    // Entries hold offsets in 32 bits. A record has at most 1 GiB, so no valid one is refused.
     guard bytes.count < UInt32.max else { return .malformed(offset: Int(clamping: UInt32.max)) }
+    // A loop with a stack of its own, because recursion on a hostile text would overflow the thread's.
     while true {
       switch value() {
       case .value: continue
@@ -47,7 +49,7 @@ struct JSONScan {
     }
   }
 
-  /// Reads a value, or the beginning of a container whose first value comes next.
+  /// Reads a scalar, an empty container, or the beginning of a container whose first value comes next.
   private mutating func value() -> Step {
     skipSpace()
     guard let byte = current else { return .failed }
@@ -73,10 +75,11 @@ struct JSONScan {
     }
   }
 
-  /// Reads what comes behind a value, up to the next value or the end of the text.
+  /// Reads the commas and closing brackets behind a value, up to the next value or the end of the text.
   private mutating func follow() -> Step {
     while true {
       skipSpace()
+      // Behind the outermost value only white space may follow.
       guard let container = open.last else { return index == bytes.count ? .end : .failed }
       guard let byte = current else { return .failed }
       let isObject = entries[container.entry].kind == .object
@@ -96,8 +99,10 @@ struct JSONScan {
   }
 
   private mutating func push(isObject: Bool) -> Bool {
+    // A type that decodes the text recurses with it, so depth is refused before any decoding.
     guard open.count < depthLimit else { return false }
     open.append(OpenContainer(entry: entries.count))
+    // The number of values and the end are set when the container is closed.
     note(isObject ? .object : .array, from: index, to: index)
     index += 1
     return true
@@ -111,7 +116,7 @@ struct JSONScan {
     return .end
   }
 
-  /// Notes a value or a name.
+  /// Appends the entry of a value or a name.
   @inline(__always) mutating func note(_ kind: JSONEntry.Kind, isPlain: Bool = true, from start: Int, to end: Int) {
     entries.append(
       JSONEntry(
@@ -119,16 +124,18 @@ struct JSONScan {
         next: UInt32(truncatingIfNeeded: entries.count + 1)))
   }
 
-  /// Notes whether the name that was read comes behind the one before it.
+  /// Notes whether the name that was read sorts behind the one before it.
   @inline(__always) mutating func noteOrder() {
     let name = entries.count - 1
     let container = open.count - 1
     let last = open[container].lastName
     open[container].lastName = name
+    // Ascending plain names are unique, and a decoder can compare them as bytes.
     if !entries[name].isPlain || (last > 0 && !isBefore(entries[last], entries[name])) { open[container].hasOrderedNames = false }
   }
 
   private func isBefore(_ left: JSONEntry, _ right: JSONEntry) -> Bool {
+    // Both names were read from the bytes, so these have an address.
     let difference = memcmp(
       bytes.baseAddress.unsafelyUnwrapped + Int(left.offset), bytes.baseAddress.unsafelyUnwrapped + Int(right.offset),
       Int(min(left.length, right.length)))
@@ -136,24 +143,28 @@ struct JSONScan {
   }
 }
 
-/// A value of a JSON text, or the name of a member: the name comes before its value, and what is in a container behind the container.
+/// One value of a JSON text, or the name of a member.
+///
+/// A name comes before its value, and the contents of a container behind the container.
 struct JSONEntry {
   enum Kind: UInt8 { case null, `true`, `false`, number, string, array, object }
 
   let kind: Kind
-  /// Of a string, whether it is ASCII without escapes; of a number, whether it is an integer; of an object, whether its names are plain
-  /// strings in ascending order, so that no two are alike.
+  /// Whether the value has the simplest form of its kind.
+  ///
+  /// A plain string is ASCII without escapes, and a plain number is written as an integer. The names of a plain object are plain strings in
+  /// ascending order, so that no two are equal.
   var isPlain: Bool
-  /// The offset of the text: of a string, behind its quotation mark.
+  /// Offset of the text, which for a string is behind the quotation mark.
   let offset: UInt32
-  /// The length of the text in bytes; of a container, the number of its values.
+  /// Length of the text in bytes or, for a container, the number of its values.
   var length: UInt32
-  /// The position of the entry behind this value and all that is in it.
+  /// Position of the entry behind this value and its contents.
   var next: UInt32
 
   var range: Range<Int> { Int(offset)..<Int(offset) + Int(length) }
 
-  /// The kind in words, for errors.
+  /// Name of the kind, for errors.
   var name: String {
     switch kind {
     case .null: "null"

@@ -1,9 +1,10 @@
-/// The strings of JSON text that is known to be well formed.
+/// Functions on the strings of JSON text that was checked to be well formed.
 enum JSONString {
-  /// Returns the text of a string's contents, without quotation marks.
+  /// Returns the text of a string's contents, which come without quotation marks, and resolves escapes.
   static func text(_ contents: UnsafeRawBufferPointer) -> String {
+    // Most strings have no escape and need no loop.
     guard contents.contains(UInt8(ascii: "\\")) else { return String(decoding: contents, as: UTF8.self) }
-    // No escape is shorter than what it stands for.
+    // No escape is shorter than the UTF-8 of its character, so the text never outgrows this capacity.
     return String(unsafeUninitializedCapacity: contents.count) { text in
       var (from, to) = (0, 0)
       while from < contents.count {
@@ -20,6 +21,7 @@ enum JSONString {
           continue
         }
         var scalar = codeUnit(contents, &from)
+        // The scan has checked that a low surrogate follows a high one.
         if scalar & 0xFC00 == 0xD800 {
           from += 2
           scalar = 0x1_0000 + (scalar & 0x3FF) << 10 + codeUnit(contents, &from) & 0x3FF
@@ -30,9 +32,10 @@ enum JSONString {
     }
   }
 
-  /// Returns the offset behind the closing quotation mark of the string that begins at an offset.
+  /// Returns the offset behind the closing quotation mark of the string that begins at `start`.
   static func end(in text: UnsafeRawBufferPointer, from start: Int) -> Int {
     var position = start + 1
+    // Needs no check of bounds: well-formed text has a closing quotation mark.
     while text[position] != UInt8(ascii: "\"") { position += text[position] == UInt8(ascii: "\\") ? 2 : 1 }
     return position + 1
   }
@@ -50,6 +53,7 @@ enum JSONString {
 
   private static func codeUnit(_ contents: UnsafeRawBufferPointer, _ position: inout Int) -> UInt32 {
     var unit: UInt32 = 0
+    // The digits were checked by the scan, so zero never stands in for one.
     for byte in contents[position..<(position + 4)] { unit = unit << 4 | UInt32(Hexadecimal.value(of: byte) ?? 0) }
     position += 4
     return unit

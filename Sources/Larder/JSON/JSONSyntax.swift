@@ -1,24 +1,24 @@
 internal import Foundation
 
-/// The grammar of RFC 8259, checked on bytes in one pass, without decoding them.
+/// A check of JSON text against the grammar of RFC 8259, in one pass over the bytes and without decoding them.
 ///
-/// What an encoder gives is looked at before it is stored: `JSONEncoder` writes `NaN` for `Decimal.nan`, which nothing can read back and
-/// which would make the whole file invalid. Unpaired surrogates are refused too, though the grammar lets them pass: no decoder takes them.
+/// Encoded values are checked before they are stored: `JSONEncoder` writes `NaN` for `Decimal.nan`, which no decoder reads and which would
+/// make the whole file invalid. Unpaired surrogates are refused too. The grammar allows them, but no decoder takes them.
 enum JSONSyntax {
-  /// The result of checking a text.
+  /// Result of checking a text.
   enum Verdict: Equatable {
-    /// JSON, nested no deeper than the limit.
+    /// Valid JSON within the depth limit.
     ///
-    /// `hasUnusualNumber` says that a number has more digits, or a larger exponent, than any `Double` is written with: whether a decoder
-    /// takes it depends on the type.
+    /// `hasUnusualNumber` is true if a number has more than 25 characters or an exponent of three digits or more. Whether it can be decoded
+    /// depends on the type.
     case valid(hasUnusualNumber: Bool)
-    /// Not JSON, from this byte on.
+    /// Not JSON from this byte on.
     case malformed(offset: Int)
     /// Arrays and objects nest deeper than the limit.
     case tooDeep
   }
 
-  /// Judges a text: one value, with white space around it, and nothing after it.
+  /// Checks that a text is one JSON value, with nothing around it but white space.
   ///
   /// Cost: linear, about a nanosecond a byte. Never recurses.
   /// - Parameter limit: The deepest nesting that is accepted.
@@ -29,31 +29,34 @@ enum JSONSyntax {
     }
   }
 
-  /// The length up to which a number is one that any decoder takes.
+  /// Number of characters up to which a number counts as usual: a `Double` is written with at most 24.
   static let usualNumberLength = 25
 }
 
-/// The nesting depth of JSON text, found without decoding it.
+/// A measure of the nesting depth of JSON text that does not decode it.
 ///
-/// A type that is decoded recurses with its text, and a deeply nested value overflows a 512 KiB stack (a secondary thread on Darwin).
-/// So depth is measured on the bytes when a store is opened; what is saved is measured while it is encoded.
+/// Decoding recurses with the text, and deeply nested values overflow a stack of 512 KiB (a secondary thread on Darwin). So depth is
+/// measured on the bytes when a store is opened. Saved values are measured while they are encoded.
 enum JSONDepth {
-  /// Whether arrays and objects nest deeper than the limit.
+  /// Whether arrays and objects nest deeper than a limit.
   ///
-  /// Cost: linear; text with few brackets costs a count of them only.
+  /// Cost: linear. Text with few brackets costs only a count of them.
   static func exceeds(_ limit: Int, in json: UnsafeRawBufferPointer) -> Bool {
+    // Each level takes two brackets, so a shorter text cannot nest so deep.
     guard json.count > 2 * limit else { return false }
+    // The exact measure goes byte by byte, so it runs only where the fast count exceeds the limit.
     return openingBrackets(json) > limit && measuredDepth(json) > limit
   }
 
-  /// Returns an upper bound of the depth: '[' is 0x5B and '{' is 0x7B, and no other byte becomes 0x7B by setting bit 5.
+  /// Returns the number of opening brackets, strings included, as an upper bound of the depth.
   ///
-  /// Every record is looked at when a store is opened, so eight bytes are compared and counted at a time.
+  /// '[' is 0x5B and '{' is 0x7B, and no other byte becomes 0x7B by setting bit 5. Every record is counted when a store is opened, so eight
+  /// bytes are compared at a time.
   static func openingBrackets(_ bytes: UnsafeRawBufferPointer) -> Int {
     var count = 0
     var index = 0
     while index + 8 <= bytes.count {
-      // One sum for each of eight bytes, which 255 steps cannot overflow.
+      // Each byte of `sums` counts one of eight columns, and 255 steps cannot overflow it.
       let end = min(bytes.count - 7, index + 255 * 8)
       var sums: UInt64 = 0
       while index < end {
@@ -82,6 +85,7 @@ enum JSONDepth {
     var isInString = false
     var isEscaped = false
     for byte in bytes {
+      // Brackets in strings do not nest.
       if isInString {
         if isEscaped {
           isEscaped = false

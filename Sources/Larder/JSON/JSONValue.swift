@@ -73,6 +73,7 @@ extension JSONValue {
   public subscript(index: Int) -> JSONValue? {
     get { arrayValue.flatMap { $0.indices.contains(index) ? $0[index] : nil } }
     set {
+      // A step meets records of every shape, so an index beyond the end must not trap.
       guard case .array(var elements) = self, elements.indices.contains(index) else { return }
       if let newValue { elements[index] = newValue } else { elements.remove(at: index) }
       self = .array(elements)

@@ -1,19 +1,20 @@
 internal import Foundation
 
-/// A coder of ids as keys, injective: two ids share a key only if they are the same id, byte for byte.
+/// A coder of ids as record keys, in which two ids have the same key only if they are the same byte for byte.
 ///
-/// A `String` is its own key; integers are decimal digits; a `UUID` is its upper-case text; a `RawRepresentable` whose raw value
-/// is one of these is its raw value's key; everything else is its JSON with sorted keys. The form is chosen by the type, once.
+/// A `String` is its own key. An integer becomes its decimal digits, and a `UUID` its upper-case text. A `RawRepresentable` type whose raw
+/// value is one of these has the key of its raw value. Any other id becomes its JSON with sorted keys. The form is chosen by the type,
+/// once.
 final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   private let limit: Int
   private let json: JSONCoder
-  /// The order in which results come whose other values are equal.
+  /// Order of query results whose other values are equal.
   let order = KeyOrder(of: ID.self)
   private let form: Form
-  /// Whether an id might not survive its key, so that a save must try it.
+  /// Whether an id may not survive its key, so that each save must try it.
   private let needsRoundTrip: Bool
 
-  /// Whether a key is made of an id in less time than a record is fetched from memory.
+  /// Whether making a key of an id takes less time than fetching a record from memory.
   let areCheap: Bool
 
   private enum Form { case string, uuid, int, plain, json }
@@ -21,7 +22,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   init(limit: Int, _ json: JSONCoder = JSONCoder(depthLimit: StoreOptions.Limits.maximumDepth)) {
     self.limit = limit
     self.json = json
-    // Chosen here and not per id: a look-up must cost about what a dictionary's does.
+    // Chosen here and not for each id, because a look-up must cost about as much as one in a dictionary.
     needsRoundTrip = !isPlain(ID.self)
     form =
       switch ID.self {
@@ -35,11 +36,11 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   }
 
   /// Returns the key of an id.
-  /// - Throws: `.invalidKey` when the id does not encode, or is longer than the limit.
+  /// - Throws: `.invalidKey` if the id does not encode or its key is longer than the limit.
   func key(for id: ID) throws(RepositoryError) -> RecordKey {
     let key: RecordKey
     switch form {
-    // The form says what the type is, and to ask for a cast would take longer than the rest of a look-up.
+    // The form implies the type, and a cast would take longer than the rest of a look-up.
     case .uuid: key = RecordKey(UUIDNumber(unsafeBitCast(id, to: UUID.self)))
     case .string: key = RecordKey(unsafeBitCast(id, to: String.self))
     case .int: key = RecordKey(unsafeBitCast(id, to: Int.self).description)
@@ -54,9 +55,9 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     return key
   }
 
-  /// Whether a key is that of an id.
+  /// Whether a key is the key of an id.
   func isKey(_ key: RecordKey, of id: ID) -> Bool {
-    // As in `key(for:)`, and without its limit: a UUID's key is never longer than another one of its kind.
+    // The limit needs no check here, because the keys of all UUIDs have the same length.
     if form == .uuid { return RecordKey(UUIDNumber(unsafeBitCast(id, to: UUID.self))) == key }
     do throws(RepositoryError) { return try self.key(for: id) == key } catch { return false }
   }
@@ -71,10 +72,11 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     }
   }
 
-  /// Returns the key of an id that is about to be stored, and tries that it decodes to the same id.
+  /// Returns the key of an id that is about to be stored, after trying that the key leads back to the id.
   /// - Throws: `.invalidKey` as ``key(for:)``, and for an id that its own coding does not preserve.
   func keyForStoring(_ id: ID) throws(RepositoryError) -> RecordKey {
     let key = try key(for: id)
+    // A plain id is its own key, so nothing can get lost on the way.
     guard needsRoundTrip else { return key }
     let decoded: ID
     do {
@@ -84,6 +86,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
         .invalidKey, "expected an id that decodes from its own encoding, found one that does not; correct its coding", keyHash: key.hash,
         underlying: error)
     }
+    // The `==` of a type may ignore a part of the id that its key holds, so the keys are compared too.
     guard decoded == id, try self.key(for: decoded) == key else {
       throw RepositoryError(
         .invalidKey, "expected the same id after encoding and decoding, found another; correct its coding", keyHash: key.hash)
@@ -91,18 +94,20 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     return key
   }
 
-  /// Returns the id of a key that was made here; `nil` where the type's own coding does not lead back.
+  /// Returns the id of a key that was made here, or `nil` if the type's own coding does not lead back to it.
   func id(of key: RecordKey) -> ID? {
     switch ID.self {
     case is String.Type: verified(key.text as? ID, as: key)
+    // `UUID(uuidString:)` takes lower case too, which the verification refuses.
     case is UUID.Type: verified(UUID(uuidString: key.text) as? ID, as: key)
     default:
-      // Numbers are their own JSON; other plain keys are what a JSON string holds, and may look like JSON all the same.
+      // The key of a number is JSON. Any other plain key is the contents of a JSON string and may look like JSON too, so both readings are
+      // tried.
       verified(decoded(Data(key.text.utf8)), as: key) ?? verified(decoded(quoted(key.text)), as: key)
     }
   }
 
-  /// Returns an id if a key is its key; `nil` for one that has no key.
+  /// Returns an id if a given key is its key, otherwise `nil`.
   private func verified(_ id: ID?, as key: RecordKey) -> ID? {
     guard let id else { return nil }
     do throws(RepositoryError) { return try self.key(for: id) == key ? id : nil } catch { return nil }
@@ -123,14 +128,14 @@ private func isPlain(_ type: Any.Type) -> Bool {
   return type == String.self || type == UUID.self || type is any FixedWidthInteger.Type
 }
 
-/// Returns the type of the raw value of a type, or of that one's raw value, and so on; the type itself where it has none.
+/// Returns the type of a type's innermost raw value, or the type itself if it has no raw value.
 func innermostRawType(of type: Any.Type) -> Any.Type {
   func rawType<Value: RawRepresentable>(of type: Value.Type) -> Any.Type { Value.RawValue.self }
   guard let type = type as? any RawRepresentable.Type else { return type }
   return innermostRawType(of: rawType(of: type))
 }
 
-/// Returns the key text of the plain kinds of id, looking through raw values; `nil` for others.
+/// Returns the key text of a string, a UUID or an integer, looking through raw values, or `nil` for another id.
 private func plainText(of id: Any) -> String? {
   switch id {
   case let text as String: text
@@ -141,7 +146,7 @@ private func plainText(of id: Any) -> String? {
   }
 }
 
-/// The order of the ids of a type, as far as their keys show it: integers by number, everything else by the bytes of the key.
+/// The order of a type's ids as far as their keys show it: integers by number, and all others by the bytes of the key.
 enum KeyOrder: Sendable {
   case bytes
   case numbers
@@ -157,6 +162,7 @@ enum KeyOrder: Sendable {
     // Decimal digits without leading zeros: the longer number is the greater one, unless both are negative.
     let (isLeftNegative, isRightNegative) = (left.isNegative, right.isNegative)
     if isLeftNegative != isRightNegative { return isLeftNegative }
+    // Of two negative numbers the one of larger magnitude comes first.
     let (first, second) = isLeftNegative ? (right, left) : (left, right)
     return first.byteCount == second.byteCount ? first < second : first.byteCount < second.byteCount
   }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// One step that brings the records of one schema version to the next.
+/// A migration step, which turns the records of one schema version into those of the next.
 ///
 /// ```swift
 /// RepositorySchema<Spot>("spots", version: 3, migrations: [
@@ -9,14 +9,14 @@ internal import Foundation
 /// ])
 /// ```
 ///
-/// A record is brought up by each step from its own version on, when it is read or in the background, whichever comes first. So a step must
-/// give the same result for the same record. When a step throws, its record stays as it was and is reported; other records are migrated.
-/// Try a plan on a store without changing it with ``Store/dryRun(_:schema:options:)``.
+/// Larder applies the steps to a record from the record's own version on, when it is read or in the background, whichever comes first. So a
+/// step must give the same result for the same record. If a step throws, its record stays as it was and is reported, and other records are
+/// migrated. Use ``Store/dryRun(_:schema:options:)`` to try a plan without changing the store.
 ///
 /// ## Cost
 ///
-/// A typed step decodes and encodes each older record once; a step on the JSON object parses and writes it. The background run commits a
-/// batch at a time, so that saves go on meanwhile.
+/// A typed step decodes and encodes each older record once. A step on the JSON object parses and writes it. The background run commits one
+/// batch at a time, so that saves can go on meanwhile.
 ///
 /// ## Topics
 ///
@@ -26,14 +26,15 @@ internal import Foundation
 /// - ``JSONObject``
 /// - ``JSONValue``
 public struct Migration: Sendable {
-  /// The version that the step begins from; it leads to the next.
+  /// The version of the records that the step turns into those of the next version.
   public let from: Int
   let apply: @Sendable (Data, JSONCoder) throws -> Data
 
-  /// Makes a step from one type to another; the last step of a plan mostly leads to the repository's own type.
+  /// Makes a step from one type to another.
   ///
-  /// The old type is decoded from JSON and the new one encoded as JSON, so both must spell their coding keys as the versions they stand
-  /// for. A result that nests deeper than a record may (128) fails for its record, as what the step throws does.
+  /// The last step of a plan usually leads to the repository's own type. The old type is decoded from JSON and the new one encoded as JSON,
+  /// so give both the coding keys of the versions that they stand for. The migration of a record fails if your closure throws, or if its
+  /// result nests deeper than a record may (128).
   public init<Old: Decodable & Sendable, New: Encodable & Sendable>(
     from version: Int, _ old: Old.Type, to new: New.Type, _ migrate: @escaping @Sendable (Old) throws -> New
   ) {
@@ -41,6 +42,7 @@ public struct Migration: Sendable {
     apply = { data, json in
       let value = try migrate(json.decode(Old.self, from: data))
       do {
+        // Encoded here, so that a result that nests too deep is reported as the step's.
         return try json.encode(value).json
       } catch let error as JSONTooDeep {
         throw RepositoryError(.tooLarge, "the step's result nests deeper than \(error.limit), the most that a record may")
@@ -48,9 +50,9 @@ public struct Migration: Sendable {
     }
   }
 
-  /// Makes a step that edits the record's JSON object, for small changes.
+  /// Makes a step that edits the record's JSON object.
   ///
-  /// What it does not touch stays as it is, numbers digit by digit.
+  /// Use it for small changes. Members that it does not touch stay as they are, numbers digit by digit.
   public init(from version: Int, _ edit: @escaping @Sendable (inout JSONObject) throws -> Void) {
     from = version
     apply = { data, _ in
@@ -61,14 +63,16 @@ public struct Migration: Sendable {
   }
 }
 
-/// The steps of a schema, in order.
+/// The migration steps of a schema, in order.
 struct MigrationPlan: Sendable {
   let version: Int
   let steps: [Migration]
 
-  /// The defect of the plan, if any; the error names the step.
+  /// The defect of the plan as an error that names the step, or `nil` for a plan without one.
   var defect: RepositoryError? {
+    // A schema without steps leaves the change of version to `Codable`.
     guard !steps.isEmpty else { return nil }
+    // Sorted, so that a wrong order is reported only if no step is missing or there twice.
     let sorted = steps.map(\.from).sorted()
     func error(_ what: String) -> RepositoryError { RepositoryError(.unsupported, "migrations: \(what)") }
     func step(_ from: Int) -> String { "the step from version \(from) to \(from &+ 1)" }
@@ -85,12 +89,13 @@ struct MigrationPlan: Sendable {
     return nil
   }
 
-  /// Brings stored bytes up to the schema's version.
+  /// Migrates stored bytes to the schema's version.
   ///
-  /// A schema without steps takes old records as they are: the change was one that `Codable` bridges, such as a new optional property.
+  /// A schema without steps takes old records as they are. Its change is one that `Codable` bridges, such as a new optional property.
   /// - Throws: `.migrationFailed` with the step that failed.
   func migrate(_ value: Data, from version: Int, key: RecordKey, _ json: JSONCoder) throws(RepositoryError) -> Data {
     guard let first = steps.first else { return value }
+    // A later step would get the bytes of a version that it was not written for.
     guard first.from <= version else {
       throw RepositoryError(
         .migrationFailed, "there is no step from version \(version); the oldest is from \(first.from)", keyHash: key.hash)

@@ -1,20 +1,20 @@
 internal import Foundation
 internal import Synchronization
 
-/// A coder of values as stored bytes and back, within the limits of a store.
+/// A coder of a repository's values as stored bytes and back, within the limits of the store.
 final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
   let schemaVersion: Int
   let keys: KeyCoder<Item.ID>
   private let limits: StoreOptions.Limits
   private let json: JSONCoder
-  /// The coder of what is between two steps of a migration, which may nest as deep as any record.
+  /// The JSON coder between the steps of a migration, where a value may nest as deep as any record.
   private let migrating: JSONCoder
   private let hasTriedRoundTrip = Atomic(false)
   private let plan: MigrationPlan
   private let valueType = ObjectIdentifier(DecodedValue<Item>.self)
-  /// Returns the error for a value that must not be saved, whatever it encodes to.
+  /// Returns the error for a value that must not be saved although it may encode.
   private let refusal: (@Sendable (Item) -> RepositoryError?)?
-  /// Whether slots keep the bytes beside the value that they were decoded to.
+  /// Whether slots keep the bytes beside the decoded value, for a trigger that reads them.
   let keepsEncoded: Bool
 
   init(
@@ -31,7 +31,9 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     keys = KeyCoder(limit: limits.keyBytes, migrating)
   }
 
-  /// Returns a value as bytes under its key; with `decoding`, also the value that these bytes decode to, for an index or observer.
+  /// Encodes a value, and returns its bytes with its key.
+  ///
+  /// With `decoding`, the bytes are also decoded again, for an index or an observer.
   /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`, `.decodingFailed`, `.unsupported`.
   func encode(_ item: Item, decoding: Bool) throws(RepositoryError) -> EncodedRecord {
     let key = try keys.keyForStoring(item.id)
@@ -40,6 +42,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     do {
       output = try json.encode(item)
     } catch {
+      // A limit of the store, and no defect in the coding of the type.
       if error is JSONTooDeep { throw RecordLimit.tooDeep(limits, key) }
       throw RepositoryError(
         .encodingFailed, "the value does not encode as JSON; `NaN` and infinity have none", keyHash: key.hash, underlying: error)
@@ -48,15 +51,15 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     if let error = RecordLimit.sizeViolation(of: limits, key: key, byteCount: value.count) { throw error }
     var decoded: DecodedValue<Item>?
     if decoding || output.hasUnusualNumber || !hasTriedRoundTrip.load(ordering: .relaxed) {
-      // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again. And a number
-      // that is JSON and that no decoder takes.
+      // The first save shows whether the type codes its id: with `let id = UUID()`, the record could never be found again. A number that is
+      // JSON may still be one that its type does not decode.
       decoded = DecodedValue(try decode(value, key: key))
       hasTriedRoundTrip.store(true, ordering: .relaxed)
     }
     return EncodedRecord(key: key, schemaVersion: schemaVersion, value: value, decoded: decoded, keepsEncoded: keepsEncoded)
   }
 
-  /// Returns values as records, in their order; encodes on all cores.
+  /// Encodes values on all cores, and returns the records in the same order.
   /// - Throws: The error of the first value that cannot be encoded, as ``encode(_:decoding:)``.
   @concurrent func encodeAll(_ items: [Item], decoding: Bool) async throws(RepositoryError) -> [EncodedRecord] {
     let parts = await ConcurrentMap.parts(items) { part in
@@ -66,18 +69,20 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     }
     var records: [EncodedRecord] = []
     records.reserveCapacity(items.count)
+    // In order, so that the first value that failed gives the error.
     for part in parts { records += try part.get() }
     return records
   }
 
-  /// Returns a decoded value as the repository's type; `nil` for one that a repository of another type has decoded.
+  /// Returns a decoded value as the repository's type, or `nil` for one that a repository of another type has decoded.
   ///
-  /// Compares what is known, since to look up the type by its parameters takes longer than to test a record.
+  /// Compares identifiers of types: a look-up of the type by its parameters takes longer than the test of a record.
   func typed(_ value: any DecodedRecord) -> DecodedValue<Item>? {
+    // The comparison proves the type, so the cast needs no check of its own.
     ObjectIdentifier(type(of: value)) == valueType ? unsafeDowncast(value, to: DecodedValue<Item>.self) : nil
   }
 
-  /// Returns the value of stored bytes, which must carry the id that its key says.
+  /// Decodes the value of stored bytes, which must carry the id that belongs to the record's key.
   /// - Throws: `.decodingFailed`.
   func decode(_ value: Data, key: RecordKey) throws(RepositoryError) -> Item {
     let item: Item
@@ -86,6 +91,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     } catch {
       throw RepositoryError(.decodingFailed, "the record does not decode as \(Item.self)", keyHash: key.hash, underlying: error)
     }
+    // Under a key that is not its own, a value could be read, but never be updated or deleted by its id.
     guard try keys.key(for: item.id) == key else {
       throw RepositoryError(
         .decodingFailed, "expected the id of the record's key, found another after decoding; encode and decode `id`", keyHash: key.hash)
@@ -93,13 +99,14 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     return item
   }
 
-  /// Returns the value of bytes that an older version wrote, and the bytes that it is stored as from now on.
+  /// Migrates the bytes of an older version, and returns the value and the bytes to store for it.
   ///
-  /// The result is decoded from its new encoding, so that memory never shows something that the next launch will not.
+  /// The value is decoded from these bytes, so that memory never shows anything that the next launch will not.
   /// - Throws: `.migrationFailed`.
   func migrate(_ value: Data, key: RecordKey, from version: Int) throws(RepositoryError) -> (item: Item, value: Data) {
     let migrated = try plan.migrate(value, from: version, key: key, migrating)
     do throws(RepositoryError) {
+      // A step may make a record larger, and one over a limit would be refused at the next opening.
       try RecordLimit.check(limits, key: key, encoded: migrated)
       return (try decode(migrated, key: key), migrated)
     } catch {
@@ -110,17 +117,17 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   }
 }
 
-/// A value that is ready to be staged.
+/// An encoded record that is ready to be staged for a commit.
 struct EncodedRecord: Sendable {
   let key: RecordKey
   let schemaVersion: Int
   let value: Data
-  /// The value that ``value`` decodes to, where that was tried.
+  /// The value that ``value`` decodes to, if that was tried.
   let decoded: (any DecodedRecord)?
-  /// Whether the slot keeps the bytes beside the value.
+  /// Whether the record's slot keeps the bytes beside the decoded value.
   var keepsEncoded = false
 
-  /// The value as the backend gets it.
+  /// The value in the form that the backend gets.
   var stored: StoredValue { StoredValue(schemaVersion: schemaVersion, json: value) }
 
   func slot(at revision: Revision, sameMeaning: ClosedRange<Revision>? = nil) -> RecordSlot {

@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// The limits of a record, the same when it is saved and when it is read.
+/// Checks of a record against the limits of a store, the same when it is saved and when it is read.
 enum RecordLimit {
-  /// The schema versions that backends store: the formats have 32 bits for one.
+  /// Schema versions that backends store, whose formats have 32 bits for one.
   static let schemaVersions = 1...Int(Int32.max)
 
-  /// Refuses a value that a backend would store and could not read back.
+  /// Checks that a backend can read a value back after storing it.
   ///
-  /// Encoders keep the rule by themselves. Values of other devices come without one, and a single bad line would make the whole file of a
-  /// store unreadable.
+  /// Encoders of this package return only such values. Values of other devices arrive encoded, and one bad line would make the whole file
+  /// of a store unreadable.
   /// - Throws: `.unsupported` for a schema version out of range, `.encodingFailed` for a value that is empty or has a line feed.
   static func checkReadableForm(of value: StoredValue, key: RecordKey) throws(RepositoryError) {
     guard schemaVersions.contains(value.schemaVersion) else {
@@ -21,7 +21,7 @@ enum RecordLimit {
     }
   }
 
-  /// Checks what a migration has made: that it is within the limits, and JSON.
+  /// Checks that the result of a migration is JSON and within the limits.
   /// - Throws: `.tooLarge`, `.encodingFailed`.
   static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) {
     if let error = sizeViolation(of: limits, key: key, byteCount: value.count) { throw error }
@@ -41,8 +41,11 @@ enum RecordLimit {
       keyHash: key.hash)
   }
 
-  /// Returns what is over a limit in a record that is read; whether it is JSON is seen when it is decoded.
+  /// Returns the error for a record that is over a limit when it is read.
+  ///
+  /// Whether the record is JSON shows when it is decoded.
   static func violation(of limits: StoreOptions.Limits, key: RecordKey, value: UnsafeRawBufferPointer) -> RepositoryError? {
+    // The size costs nothing to check, and the depth may cost a pass over the bytes.
     if let error = sizeViolation(of: limits, key: key, byteCount: value.count) { return error }
     return JSONDepth.exceeds(limits.jsonDepth, in: value) ? tooDeep(limits, key) : nil
   }

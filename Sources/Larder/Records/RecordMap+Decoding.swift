@@ -1,7 +1,8 @@
 extension RecordMap {
-  /// Returns the number of records that do not decode, with the error of one of them; the others are decoded by this.
+  /// Returns the number of records that do not decode, and the error of one of them.
   ///
-  /// Cost: linear the first time, without decoding again what was touched before; then a look at what changed and at what did not decode.
+  /// The other records are decoded by this. Cost: linear the first time, without decoding again the records that were touched before. Later
+  /// calls look only at changed records and at those that did not decode.
   func undecodable<Item>(_ coder: RecordCoder<Item>) -> (count: Int, first: RepositoryError?) {
     var count = 0
     var first: RepositoryError?
@@ -13,7 +14,7 @@ extension RecordMap {
     return (count, first)
   }
 
-  /// Returns all records with their errors if none of them decodes; nothing if one does, or if there are no records.
+  /// Returns all records with their errors if none of them decodes, and nothing if one does or if there are no records.
   ///
   /// A record of another version counts as one that decodes: the migration of an older one runs when it is first read, and a newer one
   /// waits for the update of the app.
@@ -28,13 +29,14 @@ extension RecordMap {
           return true
         }
       }
+      // One record that decodes shows that the type is the right one.
       failures = []
       return false
     }
     return failures
   }
 
-  /// The numbers of records that were not decoded yet, and of those among the others that do not decode.
+  /// Number of records that were not decoded yet, and number of those among the others that do not decode.
   ///
   /// Cost: a look at each record the first time, then at those that may not decode.
   var tally: (untouched: Int, undecodable: Int) {
@@ -56,6 +58,7 @@ extension RecordMap {
     var failed: [RecordSlot] = []
     forEachDoubtful { slot in if slot.failure(coder) != nil { failed.append(slot) } }
     guard !failed.isEmpty else { return }
+    // Records are visited in no order, and the error should name the same keys at every launch.
     failed.sort { $0.key < $1.key }
     let named = failed.prefix(Self.namedKeys).map { "\($0.key)" }.joined(separator: ", ")
     let rest = failed.count > Self.namedKeys ? " and \(failed.count - Self.namedKeys) more" : ""
@@ -65,21 +68,24 @@ extension RecordMap {
       keyHash: failed[0].key.hash, underlying: failed[0].failure(coder))
   }
 
-  /// The number of keys that an error names.
+  /// Number of keys that an error names.
   private static var namedKeys: Int { 8 }
 }
 
 extension RecordMap {
-  /// Returns the values of all records that decode, in key order; decodes on all cores.
+  /// Decodes on all cores, and returns the values of all records that decode, in key order.
   @concurrent func items<Item>(_ coder: RecordCoder<Item>) async -> [Item] {
     await makeSlots()
     let slots = ordered()
+    // If all were decoded before, no tasks are needed.
     if let items = Self.items(of: slots, coder, decoding: false) { return items }
     await Self.decode(slots.filter(\.isEncoded), coder)
     return Self.items(of: slots, coder, decoding: true) ?? []
   }
 
-  /// Returns the values of all slots that decode; without `decoding`, `nil` if one was not decoded yet.
+  /// Returns the values of all slots that decode.
+  ///
+  /// Without `decoding`, returns `nil` at the first slot that was not decoded yet.
   private static func items<Item>(of slots: [RecordSlot], _ coder: RecordCoder<Item>, decoding: Bool) -> [Item]? {
     var items: [Item] = []
     items.reserveCapacity(slots.count)
@@ -90,9 +96,9 @@ extension RecordMap {
     return items
   }
 
-  /// Decodes the records that have not been decoded yet, on all cores; they keep their values.
+  /// Decodes the records that were not decoded yet on all cores, and keeps their values.
   ///
-  /// Cost beside that: a look at each record the first time, then at those written since.
+  /// Cost beside decoding: a look at each record the first time, then at those written since.
   @concurrent func decode<Item>(_ coder: RecordCoder<Item>) async {
     await makeSlots()
     var encoded: [RecordSlot] = []
@@ -100,10 +106,12 @@ extension RecordMap {
     await Self.decode(encoded, coder)
   }
 
-  /// Returns the number of records that do not decode: counted here when few are left to look at, away from the caller's actor when many
-  /// are.
+  /// Returns the number of records that do not decode.
+  ///
+  /// Counts on the caller's actor if few records are left to look at, and away from it if many are.
   nonisolated(nonsending) func undecodableCount<Item>(_ coder: RecordCoder<Item>) async -> Int {
     let few = ConcurrentMap.partSize
+    // A look at a few records takes less time than a hop to another executor.
     if doubtfulCount <= 8 * few, tally.untouched <= few { return undecodable(coder).count }
     return await undecodableCountElsewhere(coder)
   }
@@ -117,6 +125,7 @@ extension RecordMap {
   private func makeSlots() async {
     let size = 8 * ConcurrentMap.partSize
     let count = unmadeCount
+    // So few slots are made when they are read, without tasks.
     guard count > size else { return }
     await withTaskGroup(of: Void.self) { group in
       for start in stride(from: 0, to: count, by: size) { group.addTask { makeSlots(start..<min(start + size, count)) } }

@@ -1,24 +1,29 @@
+// Records/ holds a record's forms: key, encoded bytes, the slot that decodes on first use, and the map of a collection.
+// Invariant: a record that does not decode keeps its bytes, and hides no other record.
+// Called by Indexes, Query, Engine and migrations.
+
 internal import HeapModule
 internal import Synchronization
 
-/// The records of a collection at one commit: an immutable value whose copies share what they have in common.
+/// The records of a collection at one commit, as a value whose copies share memory.
 ///
-/// It is a ``RecordBase`` from opening, and over it a persistent tree of what changed since. A copy costs nothing, a change
-/// O(log of the changes).
+/// It has a base (``RecordBase``) from opening, and over the base a persistent tree of the changes since (the overlay). A copy costs
+/// nothing, and a change O(log of the changes).
 struct RecordMap: Sendable {
   private var storage: Storage
 
-  /// Everything that a map has, behind one reference: whoever reads the published state counts one more user of one object.
+  /// The contents of a map behind one reference, so that copying the published state costs one retain.
   ///
-  /// Unchecked, since it changes: only in the hands of the one map that has it, which is asked for before each change.
+  /// Unchecked, since it changes: only a map that holds it alone changes it, and each change tests that first.
   private final class Storage: @unchecked Sendable {
     let base: RecordBase
-    /// The changes since the base: a slot, or `nil` where a record of the base was deleted.
+    /// The changes since the base: a slot, or `nil` for a record of the base that was deleted.
     ///
-    /// Not watched for overlapping accesses, which every look-up would pay for: only methods of the map use it, and none within another.
+    /// Accesses are not checked for overlaps, because every look-up would pay for it. Only methods of the map use the tree, and none calls
+    /// another meanwhile.
     @exclusivity(unchecked) var overlay = RecordTree()
     var count: Int
-    /// Those of the overlay that may not decode.
+    /// Records of the overlay that may not decode.
     var doubtful = DoubtfulRecords.none
     var newestSchemaVersion: Int
     var oldestSchemaVersion: Int
@@ -44,7 +49,7 @@ struct RecordMap: Sendable {
 
   init(_ slots: [RecordSlot] = []) { storage = slots.isEmpty ? .empty : Storage(RecordBase(slots)) }
 
-  /// Makes a map of records as they were read.
+  /// Makes a map of records as a backend has read them.
   init(_ packs: [RecordPack]) { storage = packs.isEmpty ? .empty : Storage(.of(packs)) }
 
   private var base: RecordBase { storage.base }
@@ -52,53 +57,58 @@ struct RecordMap: Sendable {
   private var doubtful: DoubtfulRecords { storage.doubtful }
 
   var count: Int { storage.count }
-  /// An upper bound of the schema versions: no record is of a newer version than this; 0 when there was none.
+  /// Upper bound of the records' schema versions, or 0 if there never was a record.
   var newestSchemaVersion: Int { storage.newestSchemaVersion }
-  /// A lower bound of the schema versions: no record is of an older version than this; the largest number when there was none.
+  /// Lower bound of the records' schema versions, or the largest integer if there never was a record.
   var oldestSchemaVersion: Int { storage.oldestSchemaVersion }
 
   subscript(key: RecordKey) -> RecordSlot? {
+    // Without changes, as after opening, the key is looked up once and not twice.
     if !storage.overlay.isEmpty, let change = storage.overlay[key] { return change }
     return storage.base.slot(for: key)
   }
 
-  /// Returns a copy of the value of a key, decoded at the first call; `nil` without a record.
-  /// - Throws: as ``RecordSlot/decoded(_:)``.
+  /// Returns a copy of the value of a key, decoded at the first call, or `nil` without a record.
+  /// - Throws: As ``RecordSlot/decoded(_:)``.
   func value<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> Item? {
     try decoded(for: key, coder)?.copy()
   }
 
-  /// Returns the value of a key, decoded at the first call, to be looked at without copying it; `nil` without a record.
+  /// Returns the value of a key behind a reference, decoded at the first call, or `nil` without a record.
   ///
-  /// A reference, as all that is handed on within a look-up: an optional value would have its type looked up on the way.
-  /// - Throws: as ``RecordSlot/decoded(_:)``.
+  /// Look-ups pass references only. The type of an optional value would be looked up on the way.
+  /// - Throws: As ``RecordSlot/decoded(_:)``.
   private func decoded<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item>? {
     if !storage.overlay.isEmpty, let change = storage.overlay[key] { return try change?.decoded(coder) }
     return try storage.base.decoded(for: key, coder)
   }
 
-  /// Makes the storage that of this map alone, for a change.
+  /// Copies the storage before a change, unless this map holds it alone.
   private mutating func makeUnique() {
     if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) }
   }
 
-  /// Puts a record in the place of its key, and returns what was there.
+  /// Inserts a record or replaces the one of its key, and returns the old one.
   @discardableResult mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
     makeUnique()
     let old = storage.overlay.updateValue(slot, forKey: slot.key) ?? base.slot(for: slot.key)
     if old == nil { storage.count += 1 }
+    // Bounds only: they stay when the last record of a version goes.
     storage.newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
     storage.oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
+    // A record that was saved with its decoded value is not in doubt.
     noteDoubt(slot.reading == .readable ? nil : slot, of: slot.key)
     return old
   }
 
-  /// Takes the record of a key out, if there is one.
+  /// Removes the record of a key, if there is one.
   mutating func remove(_ key: RecordKey) {
+    // Removing a key that is not there must not copy the storage.
     guard self[key] != nil else { return }
     makeUnique()
     storage.count -= 1
     noteDoubt(nil, of: key)
+    // The base never changes, so an entry without a slot hides its record.
     if base.slot(for: key) == nil {
       storage.overlay.removeValue(forKey: key)
     } else {
@@ -106,33 +116,39 @@ struct RecordMap: Sendable {
     }
   }
 
-  /// For a map that has its storage alone.
+  /// Notes a record that may not decode, or with `nil` that the key has none.
+  ///
+  /// Only for a map that holds its storage alone.
   private func noteDoubt(_ slot: RecordSlot?, of key: RecordKey) {
+    // Without records in doubt there is none to remove, and nothing is copied.
     if slot == nil, doubtful.count == 0 { return }
     if !isKnownUniquelyReferenced(&storage.doubtful) { storage.doubtful = DoubtfulRecords(doubtful) }
     storage.doubtful.set(slot, for: key)
   }
 
-  /// Makes a new base of everything once the changes outnumber it: look-ups in the base are faster, and each record is moved a constant
-  /// number of times however often this happens.
-  /// - Parameter isGivenUp: Whether the caller has no time for it any more; it is tried again after the next commit.
+  /// Makes a new base of all records once the changes outnumber the old one.
+  ///
+  /// Look-ups in the base are faster, and each record is moved a constant number of times however often this happens.
+  /// - Parameter isGivenUp: Whether the caller has no more time for it. The next commit tries again.
   /// - Returns: Whether there is a new base.
   mutating func rebaseIfWorthwhile(unless isGivenUp: () -> Bool) -> Bool {
+    // The constant keeps a small collection from being rebased every few commits.
     guard overlay.count > base.count + 4_096, let changed = overlay.slots.sorted(by: { $0.key < $1.key }, unless: isGivenUp) else {
       return false
     }
     let slots = ordered(with: changed)
-    // The few that are left of a block that was read would keep it whole.
+    // The few values that are left of a block would keep the whole block in memory.
     if base.isPacked { for slot in slots { slot.detach() } }
     self = RecordMap(slots)
+    // No look-up makes the table of a base by itself.
     index()
     return true
   }
 
-  /// Makes the slots of some positions of the base; see ``unmadeCount``.
+  /// Makes the missing slots of a range of positions of the base (see ``unmadeCount``).
   func makeSlots(_ positions: Range<Int>) { base.makeSlots(positions) }
 
-  /// The number of slots of the base that may not have been made yet.
+  /// Number of slots of the base that may not have been made yet.
   var unmadeCount: Int { base.unmadeCount }
 
   /// Prepares the base for look-ups by hash, if that was put off.
@@ -140,17 +156,17 @@ struct RecordMap: Sendable {
   /// Cost: linear, once.
   func index() { base.index() }
 
-  /// Visits the records, in no order, until `body` returns `false`.
+  /// Visits the records in no order until `body` returns `false`.
   ///
-  /// Cost: linear; a look-up for each record that changed since the base was made.
+  /// Cost: linear, with a look-up for each record that changed since the base was made.
   func visit(_ body: (RecordSlot) -> Bool) {
     for slot in unchanged() where !body(slot) { return }
     overlay.visit { _, slot in slot.map(body) ?? true }
   }
 
-  /// Visits the records, in no order, until `body` returns `false`, and makes no slot before its visit.
+  /// Visits the records in no order until `body` returns `false`, and makes no slot before its visit.
   ///
-  /// Cost: as ``visit(_:)``; little where `body` ends early.
+  /// Cost: as ``visit(_:)``, and little if `body` ends early.
   func visitOneByOne(_ body: (RecordSlot) -> Bool) {
     for position in 0..<base.count {
       let slot = base.slot(at: position)
@@ -161,10 +177,11 @@ struct RecordMap: Sendable {
 
   /// Visits the records in the order of their ids, from behind a key if one is given, until `body` returns `false`.
   ///
-  /// Cost: a search and a step for each record that is visited, where the base is in that order; a look at each key that changed since.
-  /// In another order a look at each key, and for each record that is visited a step in a heap. Nothing is decoded.
+  /// Cost: if the base is in that order, a search, a look at each key that changed since, and a step for each visited record. In another
+  /// order, a look at each key, and a step in a heap for each visited record. Nothing is decoded.
   func visitOrdered(by order: KeyOrder, after start: RecordKey? = nil, _ body: (RecordSlot) -> Bool) {
     func isBehind(_ key: RecordKey) -> Bool { start.map { order.isBefore($0, key) } ?? true }
+    // The base is sorted by bytes, which is not the order of numbers.
     let isBaseOrdered = order.isOfBytes && base.isSorted
     var waiting: [WaitingSlot] = []
     if isBaseOrdered {
@@ -177,7 +194,7 @@ struct RecordMap: Sendable {
         return true
       }
     }
-    // A heap, since mostly a page is wanted and no more: to sort all of them would take many times as long.
+    // A heap, because mostly one page is read. Sorting all of them would take many times as long.
     var changes = Heap(waiting)
     if isBaseOrdered {
       for position in (start.map(base.end(of:)) ?? 0)..<base.count {
@@ -185,6 +202,7 @@ struct RecordMap: Sendable {
         var isChanged = false
         while let next = changes.min, !(slot.key < next.key.key) {
           changes.removeMin()
+          // The changed record takes the place of the one in the base.
           if next.key.key == slot.key { isChanged = true }
           if let changed = next.slot, !body(changed) { return }
         }
@@ -196,7 +214,7 @@ struct RecordMap: Sendable {
     }
   }
 
-  /// A record that is still to be visited; none where it was deleted.
+  /// A record that is still to be visited, or a deleted one without a slot.
   private struct WaitingSlot: Comparable {
     let key: OrderedKey
     let slot: RecordSlot?
@@ -205,9 +223,11 @@ struct RecordMap: Sendable {
     static func < (left: WaitingSlot, right: WaitingSlot) -> Bool { left.key < right.key }
   }
 
-  /// Returns the records of the base that did not change since.
+  /// Returns the records of the base that have not changed since it was made.
   private func unchanged() -> [RecordSlot] {
+    // Right after opening nothing has changed, and nothing is copied.
     if overlay.isEmpty { return base.slots }
+    // Marked by position: a look-up of each record in the overlay would hash every key of the base.
     var isChanged = [Bool](repeating: false, count: base.count)
     overlay.forEach { key, _ in
       if let position = base.position(of: key) { isChanged[position] = true }
@@ -215,10 +235,10 @@ struct RecordMap: Sendable {
     return zip(base.slots, isChanged).compactMap { $1 ? nil : $0 }
   }
 
-  /// The number of records that ``forEachDoubtful(_:)`` visits, at most.
+  /// Largest number of records that ``forEachDoubtful(_:)`` visits.
   var doubtfulCount: Int { base.doubtfulCount + doubtful.count }
 
-  /// Visits, in no order, the records that may not decode: those that were not seen to.
+  /// Visits in no order the records that were not seen to decode.
   ///
   /// Cost: a look at each record at the first call, then at those that were still in doubt and those that changed since.
   func forEachDoubtful(_ visit: (RecordSlot) -> Void) {
@@ -228,8 +248,9 @@ struct RecordMap: Sendable {
 
   /// Returns the records of an older schema version, in no order.
   ///
-  /// Cost: none where there was never one, otherwise linear.
+  /// Cost: none if there never was one, otherwise linear.
   func older(than version: Int) -> [RecordSlot] {
+    // The bound answers nearly every call, because most collections have one version.
     guard oldestSchemaVersion < version else { return [] }
     let unchanged = base.slots.filter { $0.schemaVersion < version && overlay[$0.key] == nil }
     return unchanged + overlay.slots.filter { $0.schemaVersion < version }
@@ -240,16 +261,17 @@ struct RecordMap: Sendable {
   /// Cost: as ``older(than:)``, up to the first one.
   func hasOlder(than version: Int) -> Bool {
     guard oldestSchemaVersion < version else { return false }
+    // The changes are mostly few, so they are looked through before the base.
     return !overlay.visit { ($1?.schemaVersion ?? version) >= version }
       || base.slots.contains { $0.schemaVersion < version && overlay[$0.key] == nil }
   }
 
-  /// Whether ``ordered()`` has hardly anything to sort.
+  /// Whether ``ordered()`` has little to sort.
   var isOrdered: Bool { base.isSorted && overlay.count <= base.count / 16 }
 
   /// Returns all records in the order of their keys.
   ///
-  /// Cost: linear after opening a JSON file; sorting what changed since is extra.
+  /// Cost: linear after opening a JSON file. Sorting the records that changed since is extra.
   func ordered() -> [RecordSlot] { ordered(with: overlay.slots.sorted { $0.key < $1.key }) }
 
   /// Returns all records in the order of their keys.
@@ -263,8 +285,8 @@ struct RecordMap: Sendable {
 
 /// The records that changed since a collection's base was made and are not known to decode.
 ///
-/// Copies of a ``RecordMap`` share one until they change. A record that is found to decode is taken out for all of them: it does so for
-/// good.
+/// Copies of a ``RecordMap`` share one object until they change. A record that is found to decode is removed for all of them, because it
+/// decodes for good.
 final class DoubtfulRecords: Sendable {
   private let slots: Mutex<RecordTree>
 
@@ -277,7 +299,9 @@ final class DoubtfulRecords: Sendable {
 
   var count: Int { slots.withLock { $0.count } }
 
-  /// Puts a record in the place of its key, or takes that out; for the only map that has this.
+  /// Sets the record of a key, or removes it with `nil`.
+  ///
+  /// Only for the one map that holds this object.
   func set(_ slot: RecordSlot?, for key: RecordKey) {
     slots.withLock { slots in
       guard let slot else { return slots.removeValue(forKey: key) }
@@ -285,15 +309,16 @@ final class DoubtfulRecords: Sendable {
     }
   }
 
-  /// Returns the records that were not decoded yet, or that do not decode.
+  /// Returns the records that were not decoded yet or that do not decode.
   ///
-  /// Cost: linear in the records that the last call returned, and those that came since.
+  /// Cost: linear in the records that the last call returned and those that came since.
   func unread() -> [RecordSlot] {
+    // Works on a copy, so that no other call waits for the visit.
     let slots = slots.withLock { $0 }
     var left = slots
     slots.forEach { key, slot in if slot?.reading == .readable { left.removeValue(forKey: key) } }
     if left.count < slots.count {
-      // Two readers may both do it: what is left out decodes, whichever is the last.
+      // Two readers may both shorten the tree. A record that one of them leaves out decodes, so either result is right.
       self.slots.withLock { if left.count < $0.count { $0 = left } }
     }
     return left.slots

@@ -1,29 +1,29 @@
 internal import Foundation
 internal import Synchronization
 
-/// One record in memory: its encoded bytes until the value is first read, then the value.
+/// One record in memory: its encoded bytes until the value is first read, then the decoded value.
 ///
-/// What is read is always what was stored, decoded: a saved value is not handed around its own encoding, so that memory never shows
-/// something that the next launch will not.
+/// Readers always get stored bytes, decoded. A saved value is not handed to them past its encoding, so that memory never shows anything
+/// that the next launch will not.
 ///
-/// There is one for every record that was looked up, so that its size counts: 88 bytes.
+/// There is a slot for every record that was looked up, so its size counts: 88 bytes.
 final class RecordSlot: Sendable {
   let key: RecordKey
   private let version: Int32
   let revision: Revision
-  /// The commits of ``sameMeaning``, where they are not ``revision`` alone.
+  /// The commits of ``sameMeaning``, if they are more than ``revision`` alone.
   private let rewriting: Rewriting?
-  /// The value once it was decoded, for good: what readers ask for first, and without a lock.
+  /// The decoded value, which is set once and read without a lock.
   private let readable = LazyReference<any DecodedRecord>()
   private let content: Mutex<Content>
 
-  /// The contents that are kept beside ``readable``.
+  /// The part of a record that is kept beside ``readable``.
   private enum Content: Sendable {
     case encoded(Data)
     case decoded
-    /// The bytes of a value that was decoded, where they are still asked for.
+    /// The bytes of a decoded value, for a collection whose trigger reads them.
     case kept(Data)
-    /// The bytes that will be stored for a value of an older version that was brought up.
+    /// The bytes that a migration has made of a value of an older version, which will be stored.
     case migrated(Data)
     case undecodable(Failure)
   }
@@ -35,7 +35,7 @@ final class RecordSlot: Sendable {
 
   private final class Failure: Sendable {
     let error: RepositoryError
-    /// The bytes, where they are still asked for.
+    /// The bytes, for a collection whose trigger reads them.
     let kept: Data?
     init(_ error: RepositoryError, kept: Data? = nil) {
       self.error = error
@@ -50,12 +50,13 @@ final class RecordSlot: Sendable {
     self.key = key
     self.revision = revision
     rewriting = sameMeaning.map(Rewriting.init)
+    // Backends store schema versions in 32 bits, and four bytes less count in every slot.
     version = Int32(clamping: schemaVersion)
     content = Mutex(decoded == nil ? .encoded(value) : keepsEncoded ? .kept(value) : .decoded)
     if let decoded { readable.storeIfNil(decoded) }
   }
 
-  /// Makes the slot of a record whose value is refused; its bytes stay with the backend.
+  /// Makes the slot of a record whose value is refused and stays with the backend.
   init(key: RecordKey, revision: Revision, schemaVersion: Int, refusedFor error: RepositoryError) {
     self.key = key
     self.revision = revision
@@ -66,12 +67,12 @@ final class RecordSlot: Sendable {
 
   var schemaVersion: Int { Int(version) }
 
-  /// The commits from the last that changed what the record means to the last that wrote it: those between were migrations.
+  /// The commits from the last change of the record's meaning to its last write, between which all writes were migrations.
   var sameMeaning: ClosedRange<Revision> { rewriting?.commits ?? revision...revision }
 
-  /// The bytes of the value, where they are here: before it is decoded, and after it where the coder keeps them.
+  /// The bytes of the value, if the slot has them: before decoding, and after it if the coder keeps them.
   ///
-  /// Those of a value that was brought up are of the version that it was brought to.
+  /// The bytes of a migrated value are those of the version that it was migrated to.
   var encoded: (data: Data, isBroughtUp: Bool)? {
     content.withLock { content in
       switch content {
@@ -83,13 +84,13 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// Returns whether the record means the same now as at a revision.
+  /// Returns whether the record has had the same meaning since a revision.
   func isUnchanged(since known: Revision) -> Bool { sameMeaning.contains(known) }
 
-  /// Whether asking for the value costs a decode.
+  /// Whether reading the value costs a decode.
   var isEncoded: Bool { reading == .untouched }
 
-  /// The result of decoding the record so far.
+  /// Result of decoding the record so far.
   enum Reading { case untouched, readable, unreadable }
 
   var reading: Reading {
@@ -103,22 +104,24 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// Copies the bytes of the value, if they are still there, so that they keep nothing but themselves.
+  /// Copies the bytes of an undecoded value, so that they no longer keep the block that they were read into.
   func detach() {
+    // `Data(value)` would share the memory of the block instead of copying from it.
     content.withLock { if case .encoded(let value) = $0 { $0 = .encoded(value.withUnsafeBytes { Data($0) }) } }
   }
 
   /// Returns a copy of the value, decoded at the first call.
-  /// - Throws: as ``decoded(_:)``.
+  /// - Throws: As ``decoded(_:)``.
   func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item { try decoded(coder).copy() }
 
-  /// The value if it was decoded; it lives as long as this does.
+  /// The decoded value without a reference count, which lives as long as the slot.
   var unretainedValue: Unmanaged<any DecodedRecord>? { readable.unretained }
 
-  /// Returns the value, decoded at the first call, to be looked at without copying it.
-  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for one of a newer version;
+  /// Returns the value behind a reference, without copying it, and decodes it at the first call.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for one of a newer version, and
   ///   `.unsupported` as ``migrated(_:)``.
   func decoded<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
+    // Nearly every read ends here, without a lock.
     if let value = readable.load() { return try typed(value, coder) }
     return try decodedNow(coder)
   }
@@ -127,7 +130,7 @@ final class RecordSlot: Sendable {
     let content = content.withLock { $0 }
     switch content {
     case .decoded, .kept, .migrated:
-      // Another reader has just decoded it.
+      // Another reader has just decoded it, and sets the value before the content.
       guard let value = readable.load() else { return try decodedNow(coder) }
       return try typed(value, coder)
     case .undecodable(let failure):
@@ -135,37 +138,40 @@ final class RecordSlot: Sendable {
     case .encoded where schemaVersion < coder.schemaVersion:
       return try migrated(coder).value
     case .encoded(let data):
-      // Decoded outside the lock: two readers may both do it, and the first value is what both get.
+      // Decoded outside the lock. Two readers may both decode, and both get the value that was published first.
       return try typed(publish(try decoded(data, coder), as: coder.keepsEncoded ? .kept(data) : .decoded).value, coder)
     }
   }
 
-  /// Returns the value of the record's bytes, and does not keep it; of bytes that do not decode the error is kept.
+  /// Decodes the record's bytes without keeping the value, but keeps the error of bytes that do not decode.
   private func decoded<Item>(_ data: Data, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     do throws(RepositoryError) {
+      // A newer app may have given the same bytes another meaning, so they are not decoded.
       if schemaVersion > coder.schemaVersion { throw coder.newer(than: schemaVersion, key) }
       return DecodedValue(try coder.decode(data, key: key))
     } catch {
+      // Another reader may have had a result meanwhile, which stays.
       content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error, kept: coder.keepsEncoded ? data : nil)) } }
       throw error
     }
   }
 
-  /// Returns the value without keeping it where it was not decoded before: for a look at each of many records.
+  /// Returns the value without keeping it if it was not decoded before, for a pass over many records.
   ///
-  /// A value of an older version is kept, as it will be stored anew.
-  /// - Throws: as ``decoded(_:)``.
+  /// A value of an older version is kept, because it will be stored anew.
+  /// - Throws: As ``decoded(_:)``.
   func peek<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     if let value = readable.load() { return try typed(value, coder) }
+    // A value of an older version goes the other way, or it would be migrated again for its rewrite.
     if schemaVersion >= coder.schemaVersion, case .encoded(let data) = content.withLock({ $0 }) { return try decoded(data, coder) }
     return try decodedNow(coder)
   }
 
-  /// Puts a value in the place of the bytes that it was decoded from, unless another reader has done so.
+  /// Replaces the bytes by the value that was decoded from them, unless another reader has done so.
   /// - Returns: The value and the content that are there now.
   private func publish(_ value: any DecodedRecord, as new: Content) -> (value: any DecodedRecord, content: Content) {
     content.withLock { content in
-      // Both change under the lock, and the value first: whoever sees that it was decoded finds it.
+      // The value is set before the content, so that a reader who finds `.decoded` also finds the value.
       let first = readable.storeIfNil(value)
       if case .encoded = content { content = new }
       return (first, content)
@@ -179,9 +185,9 @@ final class RecordSlot: Sendable {
       keyHash: key.hash)
   }
 
-  /// Returns why the record does not decode; `nil` when it does.
+  /// Returns the error of a record that does not decode, or `nil` for one that does.
   ///
-  /// Decodes it at the first call, and casts nothing afterwards.
+  /// Decodes the record at the first call, and casts nothing afterwards.
   func failure<Item>(_ coder: RecordCoder<Item>) -> RepositoryError? {
     if reading == .readable { return nil }
     do throws(RepositoryError) {
@@ -192,9 +198,9 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// Returns the value of an older version, brought up at the first call, and the bytes to store for it.
-  /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for one of a newer version; `.decodingFailed` or
-  ///   `.unsupported` for one that another repository has decoded.
+  /// Returns the value of a record of an older version, migrated at the first call, and the bytes to store for it.
+  /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit, and `.newerSchema` for one of a newer version. `.decodingFailed`
+  ///   or `.unsupported` for one that another repository has decoded.
   func migrated<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (value: DecodedValue<Item>, data: Data) {
     let content = content.withLock { $0 }
     switch content {
@@ -211,11 +217,12 @@ final class RecordSlot: Sendable {
       do throws(RepositoryError) {
         let migrated = try coder.migrate(data, key: key, from: schemaVersion)
         let result = (value: DecodedValue(migrated.item), data: migrated.value)
-        // Two readers may both do it; the first result is what both see and what is stored.
+        // Two readers may both migrate. The first result is the one that both get and that is stored.
         let first = publish(result.value, as: .migrated(result.data))
         if case .migrated(let data) = first.content, let value = coder.typed(first.value) { return (value, data) }
         return result
       } catch {
+        // Another reader may have migrated the record meanwhile, and its result stays.
         self.content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error, kept: coder.keepsEncoded ? data : nil)) } }
         throw error
       }
@@ -229,7 +236,7 @@ extension UndecodableRecord {
   }
 }
 
-/// A decoded value behind one reference: handed on and looked at without a copy of what it holds.
+/// A decoded value behind one reference, which is passed on and inspected without copying the value.
 final class DecodedValue<Item: Sendable>: Sendable {
   let item: Item
 
@@ -237,17 +244,17 @@ final class DecodedValue<Item: Sendable>: Sendable {
 
   /// Returns a copy of the value.
   ///
-  /// Not inlined: here the type is known from the object, and elsewhere it would be looked up by its parameter, which takes longer than
-  /// the copy.
+  /// Not inlined: this function gets the type from the object. A caller would look the type up by its generic parameter, which takes longer
+  /// than the copy.
   @inline(never) func copy() -> Item { item }
 }
 
 extension DecodedValue where Item: Codable & Identifiable, Item.ID: Hashable & Codable & Sendable {
-  /// Whether the value is that of a key, as its id says.
+  /// Whether the id of the value has a given key.
   ///
   /// Not inlined, as ``copy()``.
   @inline(never) func isOf(_ key: RecordKey, _ keys: KeyCoder<Item.ID>) -> Bool { keys.isKey(key, of: item.id) }
 }
 
-/// A decoded value of whatever type; always a ``DecodedValue``.
+/// A decoded value of an unknown type, always a ``DecodedValue``.
 typealias DecodedRecord = AnyObject & Sendable

@@ -1,16 +1,16 @@
-/// A persistent dictionary of records by key: copies share what they have in common, and a change copies O(log n) of it.
+/// A persistent dictionary from keys to records: copies share nodes, and a change copies O(log n) of them.
 ///
-/// It is a hash tree with 32 branches a node, made for this one use: a general one is ten times as much code in every app.
+/// It is a hash tree with 32 branches a node. It was made for this one use, because a general one adds ten times as much code to every app.
 struct RecordTree: Sendable {
   private var root = Node()
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
 
-  /// The record of a key, or `nil` for a key that is there without a record; `nil` twice for a key that is not there.
+  /// The record of a key, `.some(nil)` for a key without a record, or `nil` for a key that is not in the tree.
   subscript(key: RecordKey) -> RecordSlot?? { value(forKey: key, hash: key.tableHash) }
 
-  /// Returns what the subscript does, for a key of a given hash.
+  /// Returns the entry of a key with a given hash, as the subscript does.
   func value(forKey key: RecordKey, hash: UInt64) -> RecordSlot?? {
     var (node, hash) = (root, hash)
     while true {
@@ -22,26 +22,27 @@ struct RecordTree: Sendable {
     }
   }
 
-  /// Puts a record, or none, in the place of a key.
-  /// - Returns: What was there, as the subscript.
+  /// Sets the entry of a key to a record, or to none.
+  /// - Returns: The old entry, as the subscript returns it.
   @discardableResult mutating func updateValue(_ slot: RecordSlot?, forKey key: RecordKey) -> RecordSlot?? {
     updateValue(slot, forKey: key, hash: key.tableHash)
   }
 
-  /// Does what ``updateValue(_:forKey:)`` does, for a key of a given hash.
+  /// Sets the entry of a key with a given hash, as ``updateValue(_:forKey:)`` does.
   mutating func updateValue(_ slot: RecordSlot?, forKey key: RecordKey, hash: UInt64) -> RecordSlot?? {
     let old = root.insert(Leaf(key: key, hash: hash, slot: slot), hash, level: 0)
+    // A key without a record has an entry too and is counted already.
     if old == nil { count += 1 }
     return old
   }
 
-  /// Takes a key out.
+  /// Removes a key.
   mutating func removeValue(forKey key: RecordKey) { removeValue(forKey: key, hash: key.tableHash) }
 
-  /// Takes a key of a given hash out.
+  /// Removes a key with a given hash.
   mutating func removeValue(forKey key: RecordKey, hash: UInt64) { if root.remove(key, hash, level: 0) { count -= 1 } }
 
-  /// Visits each key and its record, in no order.
+  /// Visits each key and its record in no order.
   func forEach(_ visit: (RecordKey, RecordSlot?) -> Void) {
     _ = root.visit {
       visit($0.key, $0.slot)
@@ -49,10 +50,10 @@ struct RecordTree: Sendable {
     }
   }
 
-  /// Visits each key and its record, in no order, until `body` returns `false`; returns whether it never did.
+  /// Visits each key and its record in no order, and returns whether `body` never returned `false`, which ends the visit.
   @discardableResult func visit(_ body: (RecordKey, RecordSlot?) -> Bool) -> Bool { root.visit { body($0.key, $0.slot) } }
 
-  /// The records, in no order, without the keys that have none.
+  /// The records in no order, without the keys that have none.
   var slots: [RecordSlot] {
     var slots: [RecordSlot] = []
     slots.reserveCapacity(count)
@@ -71,23 +72,25 @@ struct RecordTree: Sendable {
     case node(Node)
   }
 
-  /// A node: its entries by five bits of the hash; keys of one and the same hash lie side by side in the last one.
+  /// A node of the tree: its entries by five bits of the hash.
+  ///
+  /// Keys with the same hash lie side by side in a last node, the bucket.
   private struct Node: Sendable {
     private var bitmap: UInt32 = 0
     private var entries: [Entry] = []
 
     static let bits = 5
-    /// The level at which no bit of a hash is left.
+    /// Level at which no bit of a hash is left.
     private static let lastLevel = (64 + bits - 1) / bits
 
     private static func bit(of hash: UInt64) -> UInt32 { 1 << UInt32(truncatingIfNeeded: hash & 31) }
 
     private func index(of bit: UInt32) -> Int { (bitmap & (bit - 1)).nonzeroBitCount }
 
-    /// Whether this is the last node of keys of one hash, which has no bitmap.
+    /// Whether this is a bucket of keys with the same hash, which has no bitmap.
     private var isBucket: Bool { bitmap == 0 }
 
-    /// Returns the entry for a hash, of which the bits of the levels above are cut off.
+    /// Returns the entry for a hash from which the bits of the levels above are shifted out.
     func entry(_ hash: UInt64, _ key: RecordKey) -> Entry? {
       if isBucket { return position(in: key).map { entries[$0] } }
       let bit = Self.bit(of: hash)
@@ -99,6 +102,7 @@ struct RecordTree: Sendable {
     }
 
     mutating func insert(_ leaf: Leaf, _ hash: UInt64, level: Int) -> RecordSlot?? {
+      // Keys with the same hash have no bits left to branch by and are compared one by one.
       guard level < Self.lastLevel else {
         guard let position = position(in: leaf.key), case .leaf(let old) = entries[position] else {
           entries.append(.leaf(leaf))
@@ -120,20 +124,20 @@ struct RecordTree: Sendable {
         return .some(old.slot)
       case .leaf(let old):
         var child = Node()
-        // Swift shifts by more than there are bits to zero.
+        // At the last level this shifts by more than 64 bits, which gives zero in Swift.
         _ = child.insert(old, old.hash >> ((level + 1) * Self.bits), level: level + 1)
         _ = child.insert(leaf, hash >> Self.bits, level: level + 1)
         entries[index] = .node(child)
         return nil
       case .node(var child):
-        // Taken out meanwhile, so that it is changed where it is if no other tree has it.
+        // The array gives the child up meanwhile, since a second reference would make the change copy it.
         entries[index] = .leaf(leaf)
         defer { entries[index] = .node(child) }
         return child.insert(leaf, hash >> Self.bits, level: level + 1)
       }
     }
 
-    /// Takes a key out, and a child that has one leaf left.
+    /// Removes a key, and replaces a child that has one leaf left by that leaf.
     /// - Returns: Whether the key was there.
     mutating func remove(_ key: RecordKey, _ hash: UInt64, level: Int) -> Bool {
       guard level < Self.lastLevel else {
@@ -152,6 +156,7 @@ struct RecordTree: Sendable {
         return true
       case .node(var child):
         guard child.remove(key, hash >> Self.bits, level: level + 1) else { return false }
+        // A child with one leaf would lengthen each look-up for nothing.
         if child.entries.count == 1, case .leaf(let leaf) = child.entries[0] {
           entries[index] = .leaf(leaf)
         } else {

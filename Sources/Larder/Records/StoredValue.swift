@@ -1,13 +1,13 @@
 package import Foundation
 
-/// A value as it is stored.
+/// A value in its stored form: JSON, and the schema version that wrote it.
 package struct StoredValue: Sendable, Hashable {
-  /// The version of the schema that wrote it.
+  /// The version of the schema that wrote the value.
   package var schemaVersion: Int
   /// The value as JSON.
   package var json: Data
 
-  /// Takes a value.
+  /// Makes a stored value.
   package init(schemaVersion: Int, json: Data) {
     self.schemaVersion = schemaVersion
     self.json = json
@@ -15,22 +15,22 @@ package struct StoredValue: Sendable, Hashable {
 
   /// Whether the JSON has a line feed, which backends do not store.
   ///
-  /// Cost: that of `memchr`, since every save asks.
+  /// Cost: that of `memchr`, since every save tests it.
   var hasLineFeed: Bool {
     json.withUnsafeBytes { bytes in bytes.baseAddress.map { memchr($0, 0x0A, bytes.count) != nil } ?? false }
   }
 
   /// The value with a blank in the place of each line feed.
   ///
-  /// JSON has line feeds only between its tokens.
+  /// JSON has line feeds only between its tokens, so the meaning stays the same.
   package var onOneLine: StoredValue {
     hasLineFeed ? StoredValue(schemaVersion: schemaVersion, json: Data(json.map { $0 == 0x0A ? 0x20 : $0 })) : self
   }
 
-  /// The schema versions that every backend stores.
+  /// Schema versions that every backend stores.
   package static var schemaVersions: ClosedRange<Int> { RecordLimit.schemaVersions }
 
-  /// Returns why the JSON cannot be stored; `nil` for one value without a line feed, nested no deeper than a limit.
+  /// Returns the reason why the JSON cannot be stored, or `nil` for one value on one line within a depth limit.
   ///
   /// Cost: about a nanosecond a byte.
   package func flaw(depth limit: Int) -> String? {

@@ -2,23 +2,26 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Work on the parts of an array, on as many cores as there are.
+/// Functions that transform the parts of an array on all cores.
 ///
-/// Results come in the order of the parts, and no elements give none.
+/// The results are in the order of the parts. An empty array has none.
 enum ConcurrentMap {
-  /// The number of elements in a part, for tasks.
+  /// Number of elements in a part, for tasks.
   ///
-  /// Fewer in all are worked on where they are.
+  /// An array that is no larger is transformed by the caller's own task.
   static let partSize = 512
-  /// The number of elements in a part, for threads that may block.
+  /// Number of elements in a part, for threads that may block.
   private static let blockingPartSize = 2 * partSize
 
   // MARK: For tasks
 
-  /// Returns the transform of each part, made by child tasks of the caller: they have its priority and its task-local values.
+  /// Returns the transform of each part, made by child tasks of the caller.
+  ///
+  /// The tasks have the caller's priority and its task-local values.
   nonisolated(nonsending) static func parts<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @escaping @Sendable (ArraySlice<Element>) -> Output
   ) async -> [Output] {
+    // For so few elements, tasks would cost more than they save.
     guard elements.count > partSize else { return elements.isEmpty ? [] : [transform(elements[...])] }
     return await withTaskGroup(of: (part: Int, output: Output).self) { group in
       for (part, range) in ranges(elements.count, partSize).enumerated() {
@@ -26,6 +29,7 @@ enum ConcurrentMap {
       }
       var outputs: [(part: Int, output: Output)] = []
       for await output in group { outputs.append(output) }
+      // Tasks end in any order.
       return outputs.sorted { $0.part < $1.part }.map(\.output)
     }
   }
@@ -34,7 +38,7 @@ enum ConcurrentMap {
 
   /// Returns the transform of each element.
   ///
-  /// Blocks the thread: for the store's executor, or a queue of the system's.
+  /// Blocks the thread: only for the store's executor or a queue of the system's.
   static func blockingMap<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (Element) -> Output
   ) -> [Output] {
@@ -42,13 +46,13 @@ enum ConcurrentMap {
     return parts.count == 1 ? parts[0] : Array(parts.joined())
   }
 
-  /// Returns the transform of a few large parts: for work whose results are costly to join.
+  /// Returns the transform of a few large parts, for work whose results are costly to join.
   ///
   /// Blocks the thread.
   static func blockingParts<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (ArraySlice<Element>) -> Output
   ) -> [Output] {
-    // Some more parts than there are cores, so that none is idle for long at the end.
+    // Twice as many parts as cores, so that no core is idle for long at the end.
     let count = 2 * max(1, ProcessInfo.processInfo.activeProcessorCount)
     return blockingParts(elements, of: max(blockingPartSize, (elements.count + count - 1) / count), transform)
   }
@@ -62,7 +66,9 @@ enum ConcurrentMap {
     guard elements.count > size else { return elements.isEmpty ? [] : [transform(elements[...])] }
     let ranges = ranges(elements.count, size)
     let outputs = Mutex([Output?](repeating: nil, count: ranges.count))
+    // This works on the calling thread too, so it ends even if no other thread is free.
     DispatchQueue.concurrentPerform(iterations: ranges.count) { part in
+      // Transformed without the lock, which would let one thread work at a time.
       let output = transform(elements[ranges[part]])
       outputs.withLock { $0[part] = output }
     }
@@ -75,14 +81,14 @@ enum ConcurrentMap {
 }
 
 extension Collection {
-  /// Returns the elements in order; `nil` as soon as the sort was given up.
+  /// Returns the elements in order, or `nil` if the sort was given up.
   ///
   /// Sorting a hundred thousand records takes longer than a store may take to be suspended.
-  /// - Parameter isGivenUp: Asked at every comparison, so it must be cheap.
+  /// - Parameter isGivenUp: Called at every comparison, so it must be cheap.
   func sorted(by precedes: (Element, Element) -> Bool, unless isGivenUp: () -> Bool) -> [Element]? {
     do {
       return try sorted { left, right in
-        // The one way to end the standard library's sort early.
+        // An error is the only way to end the standard library's sort early.
         if isGivenUp() { throw CancellationError() }
         return precedes(left, right)
       }
@@ -93,12 +99,13 @@ extension Collection {
 }
 
 extension Array {
-  /// Returns the elements of two sorted arrays in order; of equal ones, those of this array first.
+  /// Returns the elements of two sorted arrays in order, and of equal ones those of this array first.
   func merged(with other: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
     var merged: [Element] = []
     merged.reserveCapacity(count + other.count)
     var next = 0
     for element in other {
+      // The arguments in the other order would put equal elements of `other` first.
       while next < count, !precedes(element, self[next]) {
         merged.append(self[next])
         next += 1

@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// A signal that wakes tasks that wait for a condition to change.
 ///
-/// The condition lives elsewhere, behind its own lock. A task notes the ``moment``, looks at the condition, and waits for what happens
-/// after the moment, in a loop. So a change between the look and the wait is not missed:
+/// The condition lives elsewhere, behind its own lock. In a loop, a task reads the ``moment``, checks the condition, and waits for a change
+/// after the moment. So it does not miss a change between the check and the wait:
 ///
 /// ```swift
 /// while !Task.isCancelled {
@@ -24,6 +24,7 @@ package final class Signal: Sendable {
     var waiters: [CheckedContinuation<Void, Never>] = []
 
     mutating func removeWaiters() -> [CheckedContinuation<Void, Never>] {
+      // Removed as they are woken, so that none is resumed twice.
       defer { waiters = [] }
       return waiters
     }
@@ -33,34 +34,34 @@ package final class Signal: Sendable {
 
   package init() {}
 
-  /// The present moment; note it before looking at the condition.
+  /// The present moment, to be read before the condition is checked.
   package var moment: Moment { state.withLock { $0.moment } }
 
   /// Whether ``finish()`` was called.
   package var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  /// Whether a task waits: for tests.
+  /// Whether a task waits, for tests.
   package var isAwaited: Bool { state.withLock { !$0.waiters.isEmpty } }
 
   /// Wakes all tasks that wait.
   ///
-  /// Call it after the condition has changed.
+  /// Call it after the condition has changed, so that the tasks find the change.
   package func raise() {
     wake { state in state.moment = Moment(number: state.moment.number + 1) }
   }
 
-  /// Wakes all tasks that wait; no later wait suspends.
+  /// Wakes all tasks that wait, and lets no later wait suspend.
   package func finish() {
     wake { $0.isFinished = true }
   }
 
-  /// Returns when the signal was raised after the moment, when it is finished, or when the task is cancelled.
+  /// Returns when the signal was raised after a moment, when it is finished, or when the task is cancelled.
   ///
-  /// May return early, because another task was cancelled: look at the condition again.
+  /// It may return early, because another task was cancelled. Check the condition again.
   package nonisolated(nonsending) func wait(after moment: Moment) async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        // A cancellation before this point is seen here; a later one finds the continuation.
+        // A cancellation before this point is seen here. A later one finds the continuation.
         let isOver = state.withLock { state in
           if state.moment != moment || state.isFinished || Task.isCancelled { return true }
           state.waiters.append(continuation)
@@ -69,6 +70,7 @@ package final class Signal: Sendable {
         if isOver { continuation.resume() }
       }
     } onCancel: {
+      // Wakes all, since waiters have no identity. The others check their condition and wait again.
       wake { _ in }
     }
   }
@@ -78,6 +80,7 @@ package final class Signal: Sendable {
       change(&state)
       return state.removeWaiters()
     }
+    // Resumed without the lock, because a resumption calls the executor of the task.
     for waiter in waiters { waiter.resume() }
   }
 }

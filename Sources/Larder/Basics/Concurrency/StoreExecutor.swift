@@ -1,19 +1,20 @@
 package import Dispatch
 
-/// The serial executor of a store: its backend is called here, so that nothing blocks the cooperative pool.
+/// The serial executor of a store, on which its backend may block without blocking the cooperative pool.
 package final class StoreExecutor: SerialExecutor {
   package let queue: DispatchQueue
 
   package init(label: String) { queue = DispatchQueue(label: label, qos: .userInitiated) }
 
   package func enqueue(_ job: consuming ExecutorJob) {
+    // A closure cannot consume the parameter, and the queue runs it exactly once.
     let job = UnownedJob(job)
     queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
 
   package func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 
-  /// Runs blocking work here, and waits for it without blocking.
+  /// Runs blocking work on the executor's queue, and returns its result without blocking the caller's thread.
   package func run<Result: Sendable, Failure: Error>(
     _ work: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
@@ -26,6 +27,7 @@ extension DispatchQueue {
   nonisolated(nonsending) func run<Output: Sendable, Failure: Error>(
     _ work: @escaping @Sendable () throws(Failure) -> Output
   ) async throws(Failure) -> Output {
+    // A continuation throws `any Error` only, so the typed error is passed as a result.
     let result: Result<Output, Failure> = await withCheckedContinuation { continuation in
       async {
         do throws(Failure) {

@@ -1,18 +1,20 @@
 internal import Foundation
 
-/// A text that is being decoded: its bytes, and the structure that ``JSONScan`` has found in it.
+/// A JSON text that is being decoded: its bytes and the entries that ``JSONScan`` has found in them.
 final class DecodingText {
   let entries: ContiguousArray<JSONEntry>
-  /// The state that changes: behind a pointer, as that of an ``EncodingWriter``.
+  /// The mutable state, behind a pointer for the reason that ``EncodingWriter`` gives.
   private let state: UnsafeMutablePointer<State>
 
   private struct State {
     var bytes: UnsafeRawBufferPointer
-    /// The bytes, where a decoder outlives the call.
+    /// A copy of the bytes, for a decoder that outlives the call that lent them.
     var kept: UnsafeMutableRawBufferPointer?
-    /// The object in which a name was found last, and the entry behind that member: names are mostly asked for in their order.
+    /// The object in which a name was found last, and the entry behind that member.
+    ///
+    /// Most types ask for their members in the order of the text.
     var hint = (object: -1, next: 0)
-    /// The members of objects whose names are not in order, or many.
+    /// Members by name, for objects whose names are not in order or are many.
     var tables: [Int: [String: Int]] = [:]
   }
 
@@ -30,12 +32,12 @@ final class DecodingText {
 
   var bytes: UnsafeRawBufferPointer { @inline(__always) get { state.pointee.bytes } }
 
-  /// A text of nothing but null, for what is not there.
+  /// A text of `null` alone, for a superclass whose member is missing.
   static var null: DecodingText {
     DecodingText(UnsafeRawBufferPointer(start: nil, count: 0), [JSONEntry(kind: .null, isPlain: true, offset: 0, length: 0, next: 1)])
   }
 
-  /// Copies the bytes, which are only lent.
+  /// Copies the bytes, so that a decoder may outlive the call that lent them.
   func keepBytes() {
     guard state.pointee.kept == nil else { return }
     let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
@@ -46,8 +48,11 @@ final class DecodingText {
 
   // MARK: Members
 
-  /// Returns the entry of a member's value, of two with one name the first; `nil` when there is no member of this name.
+  /// Returns the entry of a member's value, or `nil` without a member of this name.
+  ///
+  /// Of two members with the same name the first counts.
   @inline(__always) func member(_ name: String, of object: Int) -> Int? {
+    // Names with escapes have several spellings and cannot be compared as bytes.
     guard entries[object].isPlain else { return table(of: object)[name] }
     var name = name
     return name.withUTF8 { search(UnsafeRawBufferPointer($0), in: object) }
@@ -63,18 +68,20 @@ final class DecodingText {
       if isName(name, at: at) { return found(at + 1, in: object) }
       at = Int(entries[at + 1].next)
       steps += 1
+      // Searching a large object from the start for each property would take quadratic time.
       if steps == Self.longSearch { return table(of: object)[String(decoding: name, as: UTF8.self)] }
     }
+    // The name may stand before the last one that was found.
     at = object + 1
     while at < first {
       if isName(name, at: at) { return found(at + 1, in: object) }
       at = Int(entries[at + 1].next)
     }
-    // A name that is not ASCII may still be another spelling of one that is.
+    // Swift compares strings by canonical equivalence: the kelvin sign (U+212A) is equal to `K`.
     return name.contains { $0 >= 0x80 } ? table(of: object)[String(decoding: name, as: UTF8.self)] : nil
   }
 
-  /// The number of names that are looked at before a table is made of them.
+  /// Number of names that a look-up compares before a table of them is made.
   private static let longSearch = 32
 
   @inline(__always) private func found(_ value: Int, in object: Int) -> Int {
@@ -84,11 +91,13 @@ final class DecodingText {
 
   @inline(__always) private func isName(_ name: UnsafeRawBufferPointer, at entry: Int) -> Bool {
     guard Int(entries[entry].length) == name.count else { return false }
+    // Of equal lengths, only empty ones have no address.
     guard let name = name.baseAddress, let text = bytes.baseAddress else { return true }
     return memcmp(name, text + Int(entries[entry].offset), Int(entries[entry].length)) == 0
   }
 
   private func table(of object: Int) -> [String: Int] {
+    // Made once for each object, however many names are looked up.
     if let table = state.pointee.tables[object] { return table }
     var table: [String: Int] = [:]
     for name in names(of: object) where table[text(at: name)] == nil { table[text(at: name)] = name + 1 }
@@ -96,7 +105,7 @@ final class DecodingText {
     return table
   }
 
-  /// Returns the entries of an object's names, in their order.
+  /// Returns the entries of an object's names, in the order of the text.
   func names(of object: Int) -> [Int] {
     var names: [Int] = []
     var at = object + 1
@@ -109,7 +118,7 @@ final class DecodingText {
 
   // MARK: Strings
 
-  /// Returns a string, or the name of a member.
+  /// Returns the text of a string or of a member's name, with escapes resolved.
   @inline(__always) func text(at entry: Int) -> String {
     let contents = UnsafeRawBufferPointer(rebasing: bytes[entries[entry].range])
     return entries[entry].isPlain ? String(decoding: contents, as: UTF8.self) : JSONString.text(contents)
@@ -129,20 +138,21 @@ final class DecodingText {
     }
   }
 
-  /// The bytes of a number; `nil` for anything else.
+  /// Returns the bytes of a number, or `nil` for another value.
   func number(at entry: Int) -> UnsafeRawBufferPointer? {
     entries[entry].kind == .number ? UnsafeRawBufferPointer(rebasing: bytes[entries[entry].range]) : nil
   }
 }
 
 extension DecodingText {
-  /// Returns the value of an entry.
+  /// Decodes the value at an entry as a type.
   ///
-  /// - Throws: `DecodingError`; what the type itself throws.
+  /// - Throws: `DecodingError`, or the error of the type's own `init(from:)`.
   @inline(__always) func value<Value: Decodable>(
     _ type: Value.Type, at entry: Int, _ path: @autoclosure () -> CodingPath?
   ) throws -> Value {
-    // The types are compared and not cast: most values are of other types. Where they are the same, the bits are.
+    // Types are compared and not cast, since a cast costs more and most values are of other types. Equal types have the same layout, so the
+    // bits can be reinterpreted.
     if Value.self == String.self {
       return unsafeBitCast(try required(string(at: entry), String.self, at: entry, path()), to: Value.self)
     } else if Value.self == Double.self {
@@ -150,10 +160,11 @@ extension DecodingText {
     } else if Value.self == Int.self {
       return unsafeBitCast(try required(integer(Int.self, at: entry), Int.self, at: entry, path()), to: Value.self)
     } else if Value.self == UUID.self {
-      // Another spelling than the usual one is read by the type itself.
+      // Other spellings, such as lower case, are left to `UUID` itself.
       if let number = uuidNumber(at: entry) { return unsafeBitCast(number.id, to: Value.self) }
     } else if Value.self == Date.self {
       let seconds = try required(double(at: entry), Double.self, at: entry, path())
+      // The form of Foundation's default strategy: seconds since 2001.
       return unsafeBitCast(Date(timeIntervalSinceReferenceDate: seconds), to: Value.self)
     } else if Value.self == Data.self {
       return unsafeBitCast(try data(at: entry, path()), to: Value.self)
@@ -165,8 +176,8 @@ extension DecodingText {
     return try Value(from: SlotDecoder(text: self, entry: entry, path: path()))
   }
 
-  /// Returns what was found.
-  /// - Throws: `DecodingError` when nothing was.
+  /// Returns a value that was read at an entry.
+  /// - Throws: `DecodingError` for `nil`.
   @inline(__always) func required<Value>(
     _ value: Value?, _ type: Any.Type, at entry: Int, _ path: @autoclosure () -> CodingPath?
   ) throws -> Value {
@@ -198,13 +209,13 @@ extension DecodingText {
 
   // MARK: Failures
 
-  /// Returns the error for a value that is not of a type.
+  /// Returns the error for an entry whose value is not of the expected type.
   func mismatch(_ type: Any.Type, at entry: Int, isContainer: Bool = false, _ path: [any CodingKey]) -> DecodingError {
     let found = entries[entry]
     let context = { DecodingError.Context(codingPath: path, debugDescription: $0) }
     if found.kind == .null, type != Bool.self { return .valueNotFound(type, context("expected \(type), found null")) }
     if found.kind == .number, !isContainer, type != Bool.self, type != String.self {
-      // No value is named: what is stored may be private.
+      // The error does not name the number, because stored values may be private.
       return .dataCorrupted(context("expected a number that fits \(type), found one that does not"))
     }
     return .typeMismatch(type, context("expected \(type), found \(found.name)"))

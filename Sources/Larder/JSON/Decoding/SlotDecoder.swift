@@ -1,4 +1,4 @@
-/// The decoder of one value: its place in a text.
+/// A decoder of one JSON value, at an entry of a scanned text.
 struct SlotDecoder: Decoder, SingleValueDecodingContainer {
   let text: DecodingText
   let entry: Int
@@ -51,7 +51,7 @@ struct SlotDecoder: Decoder, SingleValueDecodingContainer {
   }
 }
 
-/// The members of an object that is being decoded.
+/// A keyed decoding container over the members of one JSON object.
 struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let text: DecodingText
   let object: Int
@@ -59,9 +59,12 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   var codingPath: [any CodingKey] { CodingPath.keys(path) }
 
-  /// The keys of the type that there are members for, in the order of the text; of members with one name the first counts.
+  /// The member names that are keys of the type, in the order of the text.
+  ///
+  /// Of members with the same name only the first is listed.
   var allKeys: [Key] {
     let names = text.names(of: object).map { text.text(at: $0) }
+    // The names of a plain object ascend, so no two of them are equal.
     guard !text.entries[object].isPlain else { return names.compactMap { Key(stringValue: $0) } }
     var seen: Set<String> = []
     return names.compactMap { seen.insert($0).inserted ? Key(stringValue: $0) : nil }
@@ -90,7 +93,7 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     try text.value(type, at: entry(key), step(key))
   }
 
-  // Not left to the defaults, which look each name up three times.
+  // The standard library's default implementations look each name up three times.
   func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try present(key).map { try bool($0, key) } }
   func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try present(key).map { try string($0, key) } }
   func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try present(key).map { try double($0, key) } }
@@ -123,9 +126,10 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     SlotDecoder(text: text, entry: try entry(key), path: CodingPath(key, after: path))
   }
 
-  /// Returns the decoder of a superclass; one that finds null where there is nothing.
+  /// Returns the decoder of a superclass's member, which decodes null without such a member.
   private func outer(_ key: some CodingKey) -> any Decoder {
     let path = CodingPath(key, after: path)
+    // A superclass that decodes nothing needs no member, as with Foundation.
     guard let entry = text.member(key.stringValue, of: object) else { return SlotDecoder(text: .null, entry: 0, path: path) }
     return SlotDecoder(text: text, entry: entry, path: path)
   }
@@ -137,7 +141,7 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     return entry
   }
 
-  /// Returns the entry of a member that is there and not null.
+  /// Returns the entry of a member's value, or `nil` for a null or missing member.
   @inline(__always) private func present(_ key: Key) -> Int? {
     guard let entry = text.member(key.stringValue, of: object), !text.isNull(at: entry) else { return nil }
     return entry
@@ -159,12 +163,13 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   private func step(_ key: Key) -> CodingPath { CodingPath(key, after: path) }
 
+  // Not inlined: each decoded property would otherwise carry the code that makes the error.
   @inline(never) private func notFound(_ key: Key) -> DecodingError {
     .keyNotFound(key, .init(codingPath: codingPath, debugDescription: "expected a member \(key.stringValue), found none"))
   }
 }
 
-/// The elements of an array that is being decoded.
+/// An unkeyed decoding container over the elements of one JSON array.
 struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
   private let text: DecodingText
   private let array: Int
@@ -174,6 +179,7 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
 
   init(text: DecodingText, array: Int, path: CodingPath?) {
     (self.text, self.array, self.path) = (text, array, path)
+    // The first element's entry comes right behind that of the array.
     entry = array + 1
   }
 
@@ -182,6 +188,7 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
   var isAtEnd: Bool { currentIndex == text.entries[array].length }
 
   mutating func decodeNil() throws -> Bool {
+    // Only a null is consumed. Any other element is left for the next call, as the protocol demands.
     guard text.isNull(at: try next(Never.self)) else { return false }
     advance()
     return true
@@ -203,6 +210,7 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
   mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
   mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try integer(type) }
   mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+    // Advances only after a success, so that a caller may try another type for the same element.
     let value = try text.value(type, at: next(type), step)
     advance()
     return value
@@ -234,7 +242,8 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
 
   private var step: CodingPath { CodingPath(PlainCodingKey(position: currentIndex), after: path) }
 
-  /// Returns the next element's entry.
+  /// Returns the entry of the next element.
+  /// - Throws: `DecodingError.valueNotFound` at the end of the array.
   @inline(__always) private func next(_ type: Any.Type) throws -> Int {
     guard !isAtEnd else {
       throw DecodingError.valueNotFound(
@@ -261,7 +270,9 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
   }
 }
 
-/// A step of a coding path, and the steps before it; an array of keys is made of it only for an error, or when it is asked for.
+/// A coding path as a linked list, from the last key back to the first.
+///
+/// An array of keys is made from it only for an error or for `codingPath`.
 final class CodingPath {
   private let parent: CodingPath?
   private let key: any CodingKey
@@ -271,7 +282,7 @@ final class CodingPath {
     self.parent = parent
   }
 
-  /// Returns the keys of a path.
+  /// Returns the keys of a path, the outermost first.
   static func keys(_ path: CodingPath?) -> [any CodingKey] {
     var keys: [any CodingKey] = []
     var step = path
@@ -283,7 +294,7 @@ final class CodingPath {
   }
 }
 
-/// A key that no type has declared: a position in an array, or the place of a superclass.
+/// A coding key that no type declares: a position in an array, or `super`.
 struct PlainCodingKey: CodingKey {
   let stringValue: String
   let intValue: Int?

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Memory that grows, for text that is written from front to back.
+/// A growing buffer of bytes for text that is written from front to back.
 struct ByteBuffer: ~Copyable {
   private var base: UnsafeMutableRawPointer
   private var capacity: Int
@@ -11,12 +11,12 @@ struct ByteBuffer: ~Copyable {
     base = .allocate(byteCount: capacity + Self.slack, alignment: 8)
   }
 
-  /// Room behind the text, so that eight bytes can be read from wherever one is.
+  /// Bytes allocated beyond the capacity, so that eight bytes can be loaded from any offset of the text.
   private static let slack = 8
 
   deinit { base.deallocate() }
 
-  /// Lends the bytes, which are there until the next one is written.
+  /// The bytes written so far, valid until the next write.
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
   /// Returns a copy of the bytes.
@@ -28,6 +28,7 @@ struct ByteBuffer: ~Copyable {
   }
 
   @inline(never) private mutating func grow(by more: Int) {
+    // Doubling keeps the cost of an appended byte constant on average.
     capacity = max(2 * capacity, count + more)
     let grown = UnsafeMutableRawPointer.allocate(byteCount: capacity + Self.slack, alignment: 8)
     grown.copyMemory(from: base, byteCount: count)
@@ -42,6 +43,7 @@ struct ByteBuffer: ~Copyable {
   }
 
   @inline(__always) mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    // An empty region may have no address.
     guard let start = bytes.baseAddress else { return }
     reserve(bytes.count)
     (base + count).copyMemory(from: start, byteCount: bytes.count)
@@ -52,23 +54,24 @@ struct ByteBuffer: ~Copyable {
     append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  /// Appends text without anything that JSON escapes.
+  /// Appends text that holds no character that JSON escapes.
   mutating func append(plain text: String) {
     var text = text
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Returns the first eight of some bytes as a number, the first one highest; what is missing is zero.
+  /// Returns the first eight bytes of a range as a big-endian number, with zeros for missing bytes.
   @inline(__always) func prefix(at offset: Int, length: Int) -> UInt64 {
+    // Big-endian numbers order as their bytes do.
     let word = UInt64(bigEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     return length >= 8 ? word : word & ~(.max >> UInt64(8 * length))
   }
 
-  /// Removes what is behind a length.
+  /// Shortens the text to a length.
   mutating func truncate(to length: Int) { count = length }
 
-  /// Lends room for some bytes to a closure that writes them from the front.
-  /// - Parameter write: Returns how many it has written.
+  /// Reserves room for `limit` bytes and appends those that a closure writes there.
+  /// - Parameter write: Returns the number of bytes that it has written.
   @inline(__always) mutating func append(atMost limit: Int, _ write: (UnsafeMutableRawPointer) -> Int) {
     reserve(limit)
     count += write(base + count)
@@ -80,7 +83,9 @@ struct ByteBuffer: ~Copyable {
 extension ByteBuffer {
   /// Appends an integer in decimal digits.
   mutating func append(_ magnitude: UInt64, isNegative: Bool) {
+    // 2^64 - 1 has 20 digits, and the smallest 64-bit integer 19 and a sign.
     append(atMost: 20) { place in
+      // The length is counted first, so that the digits are stored in their final places.
       var rest = magnitude
       var length = isNegative ? 1 : 0
       repeat {
@@ -100,9 +105,9 @@ extension ByteBuffer {
     }
   }
 
-  /// Appends a string with its quotation marks.
+  /// Appends a string with its quotation marks, escaped as JSON demands.
   ///
-  /// - Returns: Whether it holds ASCII alone, and nothing that was escaped.
+  /// - Returns: Whether the string is ASCII and nothing in it was escaped.
   @discardableResult mutating func append(quoting text: String) -> Bool {
     var text = text
     return text.withUTF8 { text in append(quoting: UnsafeRawBufferPointer(text)) }
@@ -110,6 +115,7 @@ extension ByteBuffer {
 
   @inline(__always) private mutating func append(quoting text: UnsafeRawBufferPointer) -> Bool {
     let (end, isASCII) = Self.plainEnd(of: text, from: 0)
+    // Most strings have nothing to escape and are copied in one step.
     guard end == text.count, let start = text.baseAddress else { return append(escaping: text, from: end) }
     reserve(end + 2)
     base.storeBytes(of: UInt8(ascii: "\""), toByteOffset: count, as: UInt8.self)
@@ -120,7 +126,7 @@ extension ByteBuffer {
   }
 
   /// Appends a string with bytes that must be escaped, the first of them at an offset.
-  /// - Returns: `false`.
+  /// - Returns: `false`, the result of ``append(quoting:)`` for such a string.
   @inline(never) private mutating func append(escaping text: UnsafeRawBufferPointer, from offset: Int) -> Bool {
     append(UInt8(ascii: "\""))
     var (start, end) = (0, offset)
@@ -135,9 +141,9 @@ extension ByteBuffer {
     return false
   }
 
-  /// Returns where the first byte is that must be escaped, and whether all before it are ASCII.
+  /// Returns the offset of the first byte that must be escaped, and whether all bytes before it are ASCII.
   ///
-  /// Eight at a time, as ``JSONScan`` does it.
+  /// Tests eight bytes at a time, as ``JSONScan`` does.
   private static func plainEnd(of text: UnsafeRawBufferPointer, from start: Int) -> (end: Int, isASCII: Bool) {
     let ones: UInt64 = 0x0101_0101_0101_0101
     var index = start
@@ -147,6 +153,7 @@ extension ByteBuffer {
       let quotes = word ^ (ones &* 0x22)
       let solidi = word ^ (ones &* 0x5C)
       let marks = ((quotes &- ones) & ~quotes) | ((solidi &- ones) & ~solidi) | ((word &- ones &* 0x20) & ~word)
+      // This only says that one of the eight bytes must be escaped. The loop below finds it.
       guard marks & (ones &* 0x80) == 0 else { break }
       seen |= word
       index += 8
@@ -168,6 +175,7 @@ extension ByteBuffer {
     case 0x0A: append(UInt8(ascii: "n"))
     case 0x0D: append(UInt8(ascii: "r"))
     case 0x09: append(UInt8(ascii: "t"))
+    // The other control characters have no short escape (RFC 8259, section 7).
     case 0..<0x20:
       append("u00")
       append(plain: Hexadecimal.string(byte))

@@ -1,12 +1,12 @@
 internal import Foundation
 
-// The values that are one token of JSON. The types are compared and not cast: most values are of other types.
+// Values that JSON writes as one token. Types are compared and not cast, since a cast costs more and most values are of other types.
 extension EncodingWriter {
-  /// Writes a value of one of the types that have a form of their own.
-  /// - Returns: `false` for any other type; then nothing is written.
+  /// Writes a value of a type that has a JSON form of its own.
+  /// - Returns: `false` for any other type, of which nothing is written.
   /// - Throws: `EncodingError` for a number that is not finite.
   @inline(__always) func writeLeaf<Value: Encodable>(_ value: Value, _ step: @autoclosure () -> Step) throws -> Bool {
-    // Where the types are the same, the bits are.
+    // Equal types have the same layout, so the bits can be reinterpreted.
     if Value.self == String.self {
       bytes.append(quoting: unsafeBitCast(value, to: String.self))
     } else if Value.self == Double.self {
@@ -38,18 +38,20 @@ extension EncodingWriter {
   }
 
   @inline(__always) func write(_ value: some FixedWidthInteger) {
+    // Truncates nothing: wider integers are written by `write(wide:)`.
     bytes.append(UInt64(truncatingIfNeeded: value.magnitude), isNegative: value < 0)
   }
 
-  /// Writes an integer that may not fit 64 bits.
+  /// Writes an integer that may be wider than 64 bits.
   func write(wide value: some BinaryInteger) {
     let text = String(value)
+    // Some types cannot decode so many digits, so the save tries whether its own can.
     if text.utf8.count > JSONSyntax.usualNumberLength { tally.hasUnusualNumber = true }
     bytes.append(plain: text)
   }
 
   @inline(__always) func write(_ value: Double, _ step: @autoclosure () -> Step) throws {
-    // From 2^53 on, the text has zeros or an exponent in other places; zero may be negative.
+    // From 2^53 on `Double` prints zeros and exponents otherwise than an integer does, and negative zero has a sign to keep.
     if let whole = Int64(exactly: value), whole.magnitude < 1 << 53, whole != 0 || value.sign == .plus {
       write(whole)
     } else {
@@ -60,29 +62,32 @@ extension EncodingWriter {
   func write<Number: BinaryFloatingPoint & LosslessStringConvertible & Encodable>(
     fraction value: Number, _ step: @autoclosure () -> Step
   ) throws {
+    // RFC 8259 has no infinity and no NaN, and a text with one would make the whole file invalid.
     guard value.isFinite else {
       throw EncodingError.invalidValue(
         value, .init(codingPath: path(step()), debugDescription: "expected a number that JSON can hold, found \(value)"))
     }
     var text = value.description
+    // `1.0` is written as `1`, as Foundation writes it.
     if text.utf8.last == UInt8(ascii: "0"), text.hasSuffix(".0") { text.removeLast(2) }
-    // Exponents of three digits.
+    // An exponent of three digits is beyond the range of some types.
     if value.magnitude >= 1e100 || value.magnitude < 1e-99 { if value != 0 { tally.hasUnusualNumber = true } }
     bytes.append(plain: text)
   }
 
   func write(_ value: Decimal, _ step: @autoclosure () -> Step) throws {
+    // A `Decimal` is never infinite, so NaN is its only value without a JSON form.
     guard !value.isNaN else {
       throw EncodingError.invalidValue(
         value, .init(codingPath: path(step()), debugDescription: "expected a number that JSON can hold, found NaN"))
     }
     let text = value.description
-    // A decimal is written without an exponent.
+    // `Decimal` prints no exponent, so a large or small one has many digits.
     if text.utf8.count > JSONSyntax.usualNumberLength { tally.hasUnusualNumber = true }
     bytes.append(plain: text)
   }
 
-  /// Writes the upper-case text of an id, as `uuidString` has it.
+  /// Writes the upper-case text of a UUID, the same as its `uuidString`.
   func write(_ id: UUID) {
     bytes.append(UInt8(ascii: "\""))
     UUIDNumber(id).withText { bytes.append($0) }

@@ -1,9 +1,9 @@
 internal import Foundation
 
 extension EncodingWriter {
-  /// A member of an object, or what in an array is written elsewhere.
+  /// A member of an unfinished object, or an array element that has a writer of its own.
   struct Member {
-    /// The first eight bytes of the name, the first one highest, which tell most names apart.
+    /// First eight bytes of the name, most significant first, which tell most names apart.
     let prefix: UInt64
     private let offset: UInt32
     private let length: Int32
@@ -12,32 +12,32 @@ extension EncodingWriter {
 
     init(prefix: UInt64, start: Int, nameLength: Int, child: Int = -1) {
       self.prefix = prefix
-      // What does not fit is refused by `finishSlot()`.
+      // `finishSlot()` refuses texts of 4 GiB and more, so nothing that is cut off here gets into a file.
       offset = UInt32(truncatingIfNeeded: start)
       length = Int32(truncatingIfNeeded: nameLength)
       childPosition = Int32(truncatingIfNeeded: child)
     }
 
-    /// The offset of the name's quotation mark; in an array, of the element.
+    /// Offset of the name's opening quotation mark or, in an array, of the element.
     var start: Int { Int(offset) }
-    /// The length of the name as it is written, without quotation marks; -1 in an array.
+    /// Length of the name as written, without quotation marks, or -1 in an array.
     var nameLength: Int { Int(length) }
-    /// The offset where the value ends, once the next member or the end of the object has come.
+    /// Offset of the value's end, set when the next member begins or the object ends.
     var end: Int {
       get { Int(endOffset) }
       set { endOffset = UInt32(truncatingIfNeeded: newValue) }
     }
-    /// The position of the writer of the value in ``EncodingWriter/children``; -1 where it is written here.
+    /// Position of the value's writer in ``EncodingWriter/children``, or -1 for a value in this text.
     var child: Int {
       get { Int(childPosition) }
       set { childPosition = Int32(truncatingIfNeeded: newValue) }
     }
     var nameRange: Range<Int> { start + 1..<start + 1 + nameLength }
-    /// The offset of the value: behind the name, its quotation marks and the colon.
+    /// Offset of the value, behind the quoted name and the colon.
     var valueStart: Int { start + nameLength + 3 }
   }
 
-  /// Begins a member of the object that is being encoded; its value comes next.
+  /// Begins a member of the current object, whose value is written next.
   @inline(__always) func beginMember(_ name: String) {
     let slot = slots.count - 1
     let isFirst = members.count == slots[slot].firstMember
@@ -50,35 +50,38 @@ extension EncodingWriter {
     let length = bytes.count - start - 2
     bytes.append(UInt8(ascii: ":"))
     let member = Member(prefix: bytes.prefix(at: start + 1, length: length), start: start, nameLength: length)
+    // An escaped name sorts elsewhere than the characters that it stands for.
     if !isPlain { slots[slot].hasOddName = true }
+    // An object whose members come in order is finished by its bracket alone.
     if !isFirst, let last = members.last, !isBefore(last, member) { slots[slot].isInOrder = false }
     members.append(member)
   }
 
-  /// Takes back a member whose value could not be encoded.
+  /// Removes the last member, whose value could not be encoded.
   func removeMember() {
     let member = members.removeLast()
     let isFirst = members.count == slots[slots.count - 1].firstMember
     bytes.truncate(to: isFirst ? member.start : member.start - 1)
   }
 
-  /// Begins an element of the array that is being encoded; its value comes next.
+  /// Begins an element of the current array, whose value is written next.
   @inline(__always) func beginElement() {
     let slot = slots.count - 1
     if slots[slot].count > 0 { bytes.append(UInt8(ascii: ",")) }
     slots[slot].count += 1
   }
 
-  /// Takes back an element whose value could not be encoded.
+  /// Removes the last element, whose value could not be encoded.
   func removeElement() {
     let slot = slots.count - 1
     slots[slot].count -= 1
+    // The comma was written with the element.
     if slots[slot].count > 0 { bytes.truncate(to: bytes.count - 1) }
   }
 
-  // MARK: What is written elsewhere
+  // MARK: Nested containers and superclasses
 
-  /// Makes the writer of a nested container or a superclass, at the member or element that was begun.
+  /// Adds the writer of a nested container or superclass, at the member or element that was begun last.
   func addChild(_ step: Step) -> EncodingWriter {
     let slot = slots.count - 1
     let child = EncodingWriter(tally, depth: slots[slot].depth + 1, path: path(step))
@@ -88,17 +91,21 @@ extension EncodingWriter {
     } else {
       members.append(Member(prefix: 0, start: bytes.count, nameLength: -1, child: children.count))
     }
+    // Makes `finishSlot()` rewrite the object, which inserts the child's text.
     slots[slot].isInOrder = false
     children.append(child)
     return child
   }
 
-  /// Returns the writer that a member of this name has, or gets for the value that it has; `nil` when there is no such member.
+  /// Returns the writer of the member with a name, or `nil` without such a member.
+  ///
+  /// A value that was already written in this text is moved into a new writer.
   func child(named name: String, _ step: Step) -> EncodingWriter? {
     let slot = slots.count - 1
     guard let position = lastMember(named: name, from: slots[slot].firstMember, isOdd: slots[slot].hasOddName) else {
       return nil
     }
+    // A second request for the same name continues the same container.
     if members[position].child >= 0 { return children[members[position].child] }
     let end = position + 1 < members.count ? members[position].end : bytes.count
     let child = EncodingWriter(tally, depth: slots[slot].depth + 1, path: path(step))
@@ -114,10 +121,12 @@ extension EncodingWriter {
   private func lastMember(named name: String, from first: Int, isOdd: Bool) -> Int? {
     scratch.truncate(to: 0)
     let isPlain = scratch.append(quoting: name)
+    // Names with escapes or non-ASCII text have several spellings and are compared as strings.
     guard isPlain, !isOdd else { return members.indices.dropFirst(first).last { nameText(members[$0]) == name } }
     let prefix = scratch.prefix(at: 1, length: scratch.count - 2)
     return members.indices.dropFirst(first).last { position in
       let member = members[position]
+      // Two comparisons of numbers spare nearly all comparisons of bytes.
       guard member.prefix == prefix, member.nameLength == scratch.count - 2 else { return false }
       return bytes.bytes[member.nameRange].elementsEqual(scratch.bytes.dropFirst().dropLast())
     }
@@ -125,9 +134,9 @@ extension EncodingWriter {
 
   // MARK: Finishing
 
-  /// Finishes the value that is being encoded: closes its bracket, and puts its members in order.
+  /// Finishes the current value: closes its bracket and puts its members in order.
   func finishSlot() throws {
-    // Members count in 32 bits; no record may be so long.
+    // Members hold offsets in 32 bits. A record has at most 1 GiB, so no valid one is refused.
     guard bytes.count < UInt32.max else { throw misused("a value was encoded that takes more than 4 GiB") }
     let slot = slots[slots.count - 1]
     switch slot.content {
@@ -154,7 +163,7 @@ extension EncodingWriter {
     } else {
       sortMembers(from: slot.firstMember)
       for position in slot.firstMember..<members.count {
-        // Of two with one name the last one holds; it comes behind the other.
+        // Of equal names the last one counts. The sort is stable, so it comes last here.
         let isReplaced = position + 1 < members.count && isSameName(members[position], members[position + 1])
         if !isReplaced { try appendMember(members[position], value: members[position]) }
       }
@@ -164,14 +173,15 @@ extension EncodingWriter {
     bytes.append(scratch.bytes)
   }
 
-  /// Sorts members by name, those with one name as they came.
+  /// Sorts members by name, and those of one name in the order in which they came.
   private func sortMembers(from first: Int) {
     guard members.count - first <= Self.fewMembers else {
+      // The standard sort promises no stability, so equal names are compared by offset.
       let sorted = members[first...].sorted { isBefore($0, $1) || (!isBefore($1, $0) && $0.start < $1.start) }
       for (position, member) in sorted.enumerated() { members[first + position] = member }
       return
     }
-    // The properties of a type are few, and often nearly in order.
+    // An insertion sort, because the properties of a type are few and often nearly in order.
     for position in (first + 1)..<max(members.count, first + 1) {
       let moving = members[position]
       var place = position
@@ -185,8 +195,9 @@ extension EncodingWriter {
 
   private static var fewMembers: Int { 24 }
 
-  /// Returns members in the order of their names, as a dictionary has them: equal names are one, in the spelling that came first, and the
-  /// value that came last holds.
+  /// Returns members in the order of their names, with equal names joined as a dictionary joins them.
+  ///
+  /// A joined member has the spelling that came first and the value that came last.
   private func orderOfOddNames(_ first: Int) -> [(name: Int, value: Int)] {
     var positions: [String: Int] = [:]
     var order: [(name: Int, value: Int)] = []
@@ -199,12 +210,14 @@ extension EncodingWriter {
         order.append((member, member))
       }
     }
+    // Sorted by bytes: `String` compares by canonical equivalence, which is another order.
     let names = order.map { Array(nameText(members[$0.name]).utf8) }
     return order.indices.sorted { names[$0].lexicographicallyPrecedes(names[$1]) }.map { order[$0] }
   }
 
   private func appendMember(_ name: Member, value: Member) throws {
     if scratch.count > 1 { scratch.append(UInt8(ascii: ",")) }
+    // Nearly always name and value lie side by side and are copied in one step.
     if value.child < 0, name.start == value.start {
       return scratch.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[name.start..<value.end]))
     }
@@ -229,13 +242,15 @@ extension EncodingWriter {
     bytes.append(text.bytes)
   }
 
-  /// Finishes a text that was written elsewhere, and appends it.
+  /// Finishes the text of a nested writer, and appends it to the text around.
   private func finish(into text: inout ByteBuffer) throws {
+    // While an inner value is unfinished, the text lacks its end.
     guard slots.count == 1 else { throw misused("a container was finished while a value inside it was encoded") }
+    // A superclass's encoder that nothing was written to gives an empty object, as with Foundation.
     if slots[0].content == .nothing { bytes.append("{}") }
     try finishSlot()
     text.append(bytes.bytes)
-    // Whoever has kept a container of it is told so.
+    // Without slots, a container that was kept until now fails instead of writing text that is lost.
     slots.removeAll()
   }
 
@@ -249,6 +264,7 @@ extension EncodingWriter {
     left.prefix != right.prefix ? left.prefix < right.prefix : isBeforeInFull(left, right)
   }
 
+  // Rarely needed, so it is kept out of the inlined comparison.
   @inline(never) private func isBeforeInFull(_ left: Member, _ right: Member) -> Bool {
     let text = bytes.bytes
     return text[left.nameRange].lexicographicallyPrecedes(text[right.nameRange])
@@ -260,11 +276,11 @@ extension EncodingWriter {
   }
 }
 
-/// A collection that encodes itself as an array in an order of its own, another one at each launch of a program.
+/// A collection that encodes itself as an array whose order differs between launches of a program.
 ///
 /// The encoder sorts such arrays. Equal values then have equal bytes, which merges, comparisons and backends rely on.
 protocol UnorderedEncodable {
-  /// The number of elements of the array that stay together.
+  /// Number of consecutive array elements that form one entry and stay together.
   static var elementsPerEntry: Int { get }
 }
 
@@ -272,13 +288,13 @@ extension Set: UnorderedEncodable {
   static var elementsPerEntry: Int { 1 }
 }
 
-/// A dictionary whose keys are no names of JSON is encoded as keys and values in turn.
+/// A dictionary whose keys cannot be names of JSON encodes itself as an array of keys and values in turn.
 extension Dictionary: UnorderedEncodable {
   static var elementsPerEntry: Int { 2 }
 }
 
 extension EncodingWriter {
-  /// Sorts the entries of the array that is the end of the text, by their bytes.
+  /// Sorts the entries of the array at the end of the text by their bytes.
   ///
   /// Cost: a scan of the array, and a sort of its entries.
   func sortEntries(from start: Int, elementsPerEntry: Int) {
@@ -288,7 +304,7 @@ extension EncodingWriter {
       let first = position
       for element in 1...elementsPerEntry {
         position = endOfValue(from: position)
-        // The comma within the entry.
+        // The comma between a key and its value is part of the entry.
         if element < elementsPerEntry { position += 1 }
       }
       entries.append(first..<position)
@@ -297,6 +313,7 @@ extension EncodingWriter {
     let text = bytes.bytes
     let part = { (entry: Range<Int>) in UnsafeRawBufferPointer(rebasing: text[entry]) }
     let sorted = entries.sorted { part($0).precedesInBytes(part($1)) }
+    // An array that is in order already need not be copied.
     guard sorted != entries else { return }
     scratch.truncate(to: 0)
     for entry in sorted {

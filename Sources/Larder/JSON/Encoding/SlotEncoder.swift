@@ -1,4 +1,4 @@
-/// The encoder of one value: its place in the text of an ``EncodingWriter``.
+/// An encoder of one value, at its slot in the text of an ``EncodingWriter``.
 struct SlotEncoder: Encoder, SingleValueEncodingContainer {
   let writer: EncodingWriter
   let slot: Int
@@ -69,25 +69,27 @@ struct SlotEncoder: Encoder, SingleValueEncodingContainer {
     writer.write(value)
   }
 
-  /// Begins the one value of the slot.
+  /// Begins the single value of the slot.
   private func begin() throws {
     try writer.check(slot, serial)
+    // A second value would follow the first one without a comma.
     guard writer.slots[slot].content == .nothing else { throw writer.misused("a second value was encoded in the place of one") }
     writer.slots[slot].content = .value
   }
 
-  /// Writes the value, or leaves the slot free again for another.
+  /// Writes the slot's value, and frees the slot again if that fails.
   private func ended(_ write: () throws -> Void) throws {
     do {
       try write()
     } catch {
+      // A type may catch the error and encode another value instead.
       writer.slots[slot].content = .nothing
       throw error
     }
   }
 }
 
-/// The members of an object that is being encoded.
+/// A keyed encoding container that writes the members of one JSON object.
 struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
   let writer: EncodingWriter
   let slot: Int
@@ -138,7 +140,7 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
     try whole { try writer.encode(value, .key(key)) }
   }
 
-  // MARK: What is written elsewhere
+  // MARK: Nested containers and superclasses
 
   func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
     nested(key).container(keyedBy: type)
@@ -147,7 +149,7 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
   func superEncoder() -> any Encoder { added(PlainCodingKey.super) }
   func superEncoder(forKey key: Key) -> any Encoder { added(key) }
 
-  /// Returns the encoder of a nested container: that of the member with this name, if there is one.
+  /// Returns the encoder of a nested container, which continues the member of this name if there is one.
   private func nested(_ key: Key) -> SlotEncoder {
     if writer.isCurrent(slot, serial), let child = writer.child(named: key.stringValue, .key(key)) { return child.outermost }
     return added(key)
@@ -158,6 +160,7 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
       try writer.check(slot, serial)
       writer.beginMember(key.stringValue)
     } catch {
+      // The protocol's functions cannot throw, so the failure is kept until the encoding ends.
       return writer.detached()
     }
     return writer.addChild(.key(key)).outermost
@@ -175,24 +178,26 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
     writer.write(value)
   }
 
-  /// Writes a value, or takes its member back.
+  /// Writes a member's value, and removes the member again if that fails.
   @inline(__always) private func whole(_ write: () throws -> Void) throws {
     do {
       try write()
     } catch {
+      // A type may catch the error and go on, and a name without a value is no JSON.
       writer.removeMember()
       throw error
     }
   }
 }
 
-/// The elements of an array that is being encoded.
+/// An unkeyed encoding container that writes the elements of one JSON array.
 struct UnkeyedSlotEncoder: UnkeyedEncodingContainer {
   let writer: EncodingWriter
   let slot: Int
   let serial: Int
 
   var codingPath: [any CodingKey] { writer.path(to: slot) }
+  // A container may be kept after its value was finished, when its slot is gone or belongs to another value.
   var count: Int { writer.slots.indices.contains(slot) && writer.slots[slot].serial == serial ? writer.slots[slot].count : 0 }
 
   func encodeNil() throws {
@@ -238,7 +243,7 @@ struct UnkeyedSlotEncoder: UnkeyedEncodingContainer {
     try whole { try writer.encode(value, step) }
   }
 
-  // MARK: What is written elsewhere
+  // MARK: Nested containers and superclasses
 
   func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
     added().container(keyedBy: type)
@@ -253,7 +258,7 @@ struct UnkeyedSlotEncoder: UnkeyedEncodingContainer {
 
   // MARK: Elements
 
-  /// The step to the element that was begun.
+  /// The coding-path step to the element that was begun last.
   private var step: EncodingWriter.Step { .position(writer.slots[slot].count - 1) }
 
   @inline(__always) private func begin() throws {
@@ -266,7 +271,7 @@ struct UnkeyedSlotEncoder: UnkeyedEncodingContainer {
     writer.write(value)
   }
 
-  /// Writes a value, or takes its element back.
+  /// Writes an element's value, and removes the element again if that fails.
   @inline(__always) private func whole(_ write: () throws -> Void) throws {
     do {
       try write()

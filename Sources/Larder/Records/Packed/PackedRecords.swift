@@ -1,26 +1,35 @@
+// Packed/ holds the records of a collection as they were read: their values in a few large blocks of memory, and little beside them.
+// Invariant: a pack never changes, and a record in it costs no allocation of its own until it is looked up.
+// Called by Records/, Engine/StoreLoader and the backends that read whole stores.
+
 internal import Foundation
 internal import Synchronization
 
-/// All records of a collection as they were read: several packs as one, by position.
+/// The records of a collection as they were read when the store opened: several packs as one list of positions.
+///
+/// A pack (``RecordPack``) holds many records in one block of memory. The slot of a record (``RecordSlot``) is made when the record is
+/// first looked up.
 final class PackedRecords: Sendable {
   let count: Int
-  /// Whether all keys ascend.
+  /// Whether the keys ascend over all packs.
   let isSorted: Bool
-  /// The oldest and the newest schema version; the largest number and 0 without records.
+  /// Oldest and newest schema version, or the largest integer and 0 without records.
   let versions: (oldest: Int, newest: Int)
-  /// The packs, none of them empty; none once every slot was made: their values then live as long as their slots need them.
+  /// The packs that have records, or no pack once every slot was made.
+  ///
+  /// From then on each value lives only as long as its slot needs it.
   private let packs: Mutex<[RecordPack]>
-  /// The descriptions of the records beside their values, by pack.
+  /// Descriptions of the records, by pack.
   private let records: [[PackedRecord]]
-  /// The position of the first record of each pack, and the number of all.
+  /// Position of each pack's first record, followed by the number of all records.
   private let starts: [Int]
-  /// The pack of every 256th position.
+  /// Pack of every 256th position, from which the search for a position's pack begins.
   private let directory: [UInt32]
   private let slots: SlotTable
-  /// The number of slots that were not made yet, or that whoever makes them has not counted yet.
+  /// Number of slots that were not made yet, or that were made and not counted yet.
   private let unmadeCount: Atomic<Int>
 
-  /// Whether the packs are still needed.
+  /// Whether the packs are still in memory.
   var holdsPacks: Bool { packs.withLock { !$0.isEmpty } }
 
   init(_ packs: [RecordPack]) {
@@ -39,6 +48,7 @@ final class PackedRecords: Sendable {
     slots = SlotTable(count: count)
     var unmadeCount = count
     for (pack, start) in zip(packs, starts) {
+      // Refused records have slots from the start, because their values are in no block.
       for refused in pack.refused where slots.setIfNil(refused.slot, at: start + refused.position).isNew { unmadeCount -= 1 }
     }
     var directory: [UInt32] = []
@@ -54,27 +64,29 @@ final class PackedRecords: Sendable {
     (self.starts, self.directory) = (starts + [count], directory)
   }
 
-  /// Returns the pack of a position, and the position in it.
+  /// Returns the pack that holds a position, and the position within the pack.
   private func place(of position: Int) -> (pack: Int, position: Int) {
     var pack = Int(directory[position >> 8])
     while starts[pack + 1] <= position { pack += 1 }
     return (pack, position - starts[pack])
   }
 
-  /// Returns the slot at a position, made at the first call.
+  /// Returns the slot at a position, which the first call makes.
   func slot(at position: Int) -> RecordSlot {
     while true {
       if let slot = slots[position] { return slot }
-      // Once there are no packs, every slot is there.
+      // Packs are given up only after every slot was made, so the next round finds it.
       guard let (pack, offset) = pack(of: position) else { continue }
+      // Two readers may make the slot at the same time. Both get the one that was set first.
       let (slot, isNew) = slots.setIfNil(Self.slot(in: pack, at: offset), at: position)
       if isNew { countMade(1) }
       return slot
     }
   }
 
-  /// Notes that slots were made; gives up the packs after the last.
+  /// Counts slots that were made, and gives up the packs after the last one.
   private func countMade(_ count: Int) {
+    // The ordering makes every slot visible to a reader that finds no packs.
     if count > 0, unmadeCount.subtract(count, ordering: .acquiringAndReleasing).newValue == 0 { packs.withLock { $0 = [] } }
   }
 
@@ -90,9 +102,10 @@ final class PackedRecords: Sendable {
       value: pack.value(at: position))
   }
 
-  /// Makes the slots of some positions that are not there yet.
+  /// Makes the missing slots of a range of positions.
   func makeSlots(_ positions: Range<Int>) {
     guard !positions.isEmpty else { return }
+    // A copy keeps the packs, should another task give them up meanwhile.
     let packs = packs.withLock { $0 }
     guard !packs.isEmpty else { return }
     var (pack, offset) = place(of: positions.lowerBound)
@@ -102,12 +115,13 @@ final class PackedRecords: Sendable {
       if slots[position] == nil, slots.setIfNil(Self.slot(in: packs[pack], at: offset), at: position).isNew { made += 1 }
       offset += 1
     }
+    // Counted once for the range, because several cores make slots at the same time.
     countMade(made)
   }
 
-  /// Returns all slots, made where they are not there yet, so that the packs are given up.
+  /// Returns the slots of all records, and makes those that are missing.
   ///
-  /// Cost: linear.
+  /// After that the packs are no longer needed and are released. Cost: linear.
   func allSlots() -> [RecordSlot] {
     makeSlots(0..<count)
     return (0..<count).map { slot(at: $0) }
@@ -120,8 +134,9 @@ final class PackedRecords: Sendable {
     let (pack, offset) = place(of: position)
     let record = records[pack][offset]
     if let number = key.number { return record.isKeyedByNumber && record.number == number }
+    // Most other keys differ in form or length, which is seen without the text.
     if record.isKeyedByNumber || key.byteCount != Int(record.keyCount) { return false }
-    // A slot is read without a lock.
+    // A slot is read without the lock of the packs.
     if let slot = slots[position] { return slot.key == key }
     return self.key(at: position) == key
   }
@@ -134,58 +149,56 @@ final class PackedRecords: Sendable {
     return pack.key(at: offset)
   }
 
-  /// Visits the hash of each key, in the order of positions.
+  /// Calls a closure with the hash of each key, in the order of positions.
   func forEachHash(_ visit: (UInt64) -> Void) {
     let packs = packs.withLock { $0 }
     guard !packs.isEmpty else { return (0..<count).forEach { visit(key(at: $0).tableHash) } }
     for pack in packs {
       for (position, record) in pack.records.enumerated() {
+        // The hash of a text is made of its bytes, without a string.
         visit(record.isKeyedByNumber ? record.number.tableHash : pack.withKeyText(at: position) { RecordKey.tableHash(of: $0) })
       }
     }
   }
 }
 
-// Packed/ holds the records of a collection as they were read: their values in a few large blocks of memory, and little beside them.
-// Invariant: a pack never changes, and a record in it costs no allocation of its own until it is looked up. Called by Records/,
-// Engine/StoreLoader and the backends that read whole stores.
-
-/// The description of a record in a pack, beside its value: 40 bytes.
+/// The description of one record in a pack: 40 bytes, beside its value in the pack's block.
 struct PackedRecord: Sendable {
-  /// The key of a UUID; zero for any other, whose text stands before the value.
+  /// The key as a number, or zero for a key that is no UUID and stands as text before the value.
   let number: UUIDNumber
   let revision: UInt64
-  /// The bytes of the value in the pack's block.
+  /// Offset of the value in the pack's block.
   let start: UInt32
+  /// Length of the value, or the largest number for a value that is kept outside the block.
   let count: UInt32
   let schemaVersion: Int32
-  /// The length of the key's text; -1 for the key of a UUID.
+  /// Length of the key's text, or -1 for the key of a UUID.
   let keyCount: Int32
 
   var isKeyedByNumber: Bool { keyCount < 0 }
 
-  /// The range of the value in the block.
+  /// Range of the value in the block.
   var value: Range<Int> { Int(start)..<Int(start) + Int(count) }
-  /// The range of the key's text in the block.
+  /// Range of the key's text in the block.
   var keyText: Range<Int> { Int(start) - Int(keyCount)..<Int(start) }
 }
 
-/// The slots of records by position, each made when it is first asked for.
+/// A table of record slots by position, each of which is set at most once.
 ///
 /// Unchecked, since the compiler does not see that the memory holds atomics only, which are never moved.
 final class SlotTable: @unchecked Sendable {
   private let count: Int
-  /// The addresses of the slots, which this owns; 0 where none was made yet.
+  /// Addresses of the slots, which the table owns, or 0 for a slot that was not made yet.
   private let addresses: UnsafeMutablePointer<Atomic<UInt>>
 
   init(count: Int) {
     self.count = count
-    // Zero bytes are atomics of zero, and the system gives pages of them when they are touched.
+    // Zero bytes are valid atomics, and the system provides pages of them only when they are touched.
     let memory = calloc(max(count, 1), MemoryLayout<Atomic<UInt>>.stride) ?? Self.zeros(max(count, 1))
     addresses = memory.bindMemory(to: Atomic<UInt>.self, capacity: max(count, 1))
   }
 
-  /// Returns memory of zeros; as for any array, there must be some.
+  /// Returns memory of zeros, and traps without memory as an array does.
   private static func zeros(_ count: Int) -> UnsafeMutableRawPointer {
     let memory = UnsafeMutableRawPointer.allocate(byteCount: count * MemoryLayout<Atomic<UInt>>.stride, alignment: 8)
     memset(memory, 0, count * MemoryLayout<Atomic<UInt>>.stride)
@@ -197,18 +210,19 @@ final class SlotTable: @unchecked Sendable {
     free(addresses)
   }
 
-  /// The slot at a position; `nil` before it was made.
+  /// The slot at a position, or `nil` before it was made.
   subscript(position: Int) -> RecordSlot? {
     Self.unmanaged(addresses[position].load(ordering: .acquiring))?.takeUnretainedValue()
   }
 
   /// Sets the slot at a position unless there is one.
-  /// - Returns: The slot that is there now, and whether this call has set it.
+  /// - Returns: The slot that is there now, and whether it is the given one.
   func setIfNil(_ slot: RecordSlot, at position: Int) -> (slot: RecordSlot, isNew: Bool) {
     let new = Unmanaged.passRetained(slot)
     let (isExchanged, old) = addresses[position].compareExchange(
       expected: 0, desired: UInt(bitPattern: new.toOpaque()), ordering: .acquiringAndReleasing)
     guard !isExchanged, let first = Self.unmanaged(old) else { return (slot, true) }
+    // Another thread was first, so the table does not own this slot.
     new.release()
     return (first.takeUnretainedValue(), false)
   }

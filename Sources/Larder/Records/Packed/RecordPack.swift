@@ -1,22 +1,22 @@
 internal import Foundation
 
-/// A run of records of one collection, packed as a backend has read them.
+/// Records of one collection as a backend has read them, with their keys and values in one block of memory.
 package struct RecordPack: Sendable {
-  /// The collection of all of them.
+  /// Collection of all records in the pack.
   package let collection: String
   let records: [PackedRecord]
-  /// The keys and values, one after the other.
+  /// Keys and values, one after the other.
   let block: Data
-  /// The values that are not in the block because of their size, by position.
+  /// Values that are too long for the block, by position.
   let large: [Int: Data]
-  /// The records over a limit by their positions: their values are not in the block.
+  /// Records over a limit, by position, whose values are not in the block.
   let refused: [(position: Int, slot: RecordSlot, error: RepositoryError)]
   /// Whether the keys ascend.
   let isSorted: Bool
-  /// The oldest and the newest schema version; the largest number and 0 without records.
+  /// Oldest and newest schema version, or the largest integer and 0 without records.
   let versions: (oldest: Int, newest: Int)
 
-  /// The number of records.
+  /// Number of records.
   package var count: Int { records.count }
 
   /// Returns the key at a position.
@@ -25,20 +25,23 @@ package struct RecordPack: Sendable {
     return record.isKeyedByNumber ? RecordKey(record.number) : withKeyText(at: position) { RecordKey(utf8: $0) }
   }
 
-  /// Lends the text of a key that is none of a UUID.
+  /// Calls a closure with the text of a key that is no UUID.
   func withKeyText<R>(at position: Int, _ body: (UnsafeRawBufferPointer) -> R) -> R {
     block.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[records[position].keyText])) }
   }
 
-  /// Returns the value at a position: a slice, which keeps the block.
+  /// Returns the value at a position, as a slice that keeps the block in memory.
   func value(at position: Int) -> Data {
     let record = records[position]
     if record.count == .max { return large[position] ?? Data() }
     let range = record.value
+    // An empty slice would keep the block in memory for nothing.
     return range.isEmpty ? Data() : block[(block.startIndex + range.lowerBound)..<(block.startIndex + range.upperBound)]
   }
 
-  /// Visits the records as backends hand them over one by one; for packs without limits, which refuse none.
+  /// Calls a closure with each record, as a backend that has no packs does.
+  ///
+  /// Only for packs without limits, which refuse no record.
   package func forEach<Failure>(_ visit: (StoredRecord) throws(Failure) -> Void) throws(Failure) {
     for (position, record) in records.enumerated() {
       try visit(
@@ -49,13 +52,17 @@ package struct RecordPack: Sendable {
   }
 }
 
-/// The records that a backend of whole stores hands over while it opens: one by one, or a pack of them, which spares making each.
+/// The records that a backend hands over while it opens a store: a single one, or a pack of many.
+///
+/// A pack spares an object for each record.
 package enum LoadedRecords: Sendable {
   case pack(RecordPack)
   /// A record or a tombstone.
   case record(StoredRecord)
 
-  /// Visits each record and tombstone; for packs without limits.
+  /// Calls a closure with each record and tombstone.
+  ///
+  /// Only for packs without limits.
   package func forEach(_ visit: (StoredRecord) -> Void) {
     switch self {
     case .pack(let pack): pack.forEach(visit)
@@ -64,13 +71,15 @@ package enum LoadedRecords: Sendable {
   }
 }
 
-/// A backend that hands over packs of records while it opens.
+/// A backend that hands over packs of records while it opens a store.
 package protocol PackingBackend: StorageBackend {
-  /// Does what ``StorageBackend/open(_:_:)`` does; the limits of the options decide which records of a pack are refused.
+  /// Opens the store as ``StorageBackend/open(_:_:)`` does, and may hand over packs.
+  ///
+  /// The limits of the options decide which records of a pack are refused.
   func openPacked(_ options: StoreOptions, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> OpenReport
 }
 
-/// A packer of records of one collection into one block of memory.
+/// A builder of one ``RecordPack`` that copies records of a collection into one block of memory.
 package struct RecordPacker {
   private let collection: String
   private let limits: StoreOptions.Limits?
@@ -80,15 +89,15 @@ package struct RecordPacker {
   private var isSorted = true
   private var last: RecordKey?
   private var versions = (oldest: Int.max, newest: 0)
-  /// The values that are too long to be counted with others in 32 bits, by position.
+  /// Values that are too long for the 32-bit offsets of the block, by position.
   private var large: [Int: Data] = [:]
   private static let largeSize = 1 << 30
 
-  /// Makes a packer.
+  /// Makes a packer for the records of a collection.
   ///
   /// - Parameters:
-  ///   - limits: What records must keep; without it, none is refused.
-  ///   - capacity: The number of bytes that are expected; more are taken.
+  ///   - limits: Limits that records must keep. Without limits no record is refused.
+  ///   - capacity: Number of bytes that are expected. More are accepted.
   package init(_ collection: String, limits: StoreOptions.Limits?, capacity: Int, recordCapacity: Int = 0) {
     (self.collection, self.limits) = (collection, limits?.holding(for: collection))
     block = Block(capacity: capacity)
@@ -96,22 +105,26 @@ package struct RecordPacker {
   }
 
   package var isEmpty: Bool { records.isEmpty }
-  /// The number of bytes of keys and values so far.
+  /// Number of bytes of keys and values that were added so far.
   package var byteCount: Int { block.count }
 
   /// Adds a record.
   package mutating func append(_ key: RecordKey, revision: Revision, schemaVersion: Int, value: UnsafeRawBufferPointer) {
+    // Ascending keys prove that none comes twice, which spares the opening a table.
     if isSorted, let last, !(last < key) { isSorted = false }
     last = key
     versions = (min(versions.oldest, schemaVersion), max(versions.newest, schemaVersion))
+    // The value of a record over a limit stays with the backend and takes no memory.
     let refusal = limits.flatMap { RecordLimit.violation(of: $0, key: key, value: value) }
     if let refusal {
       let slot = RecordSlot(key: key, revision: revision, schemaVersion: schemaVersion, refusedFor: refusal)
       refused.append((records.count, slot, refusal))
     }
     let number = key.number
+    // The description of a record holds a UUID itself, so its text is not stored.
     if number == nil { key.withBytes { block.append($0) } }
     let start = block.count
+    // Offsets in the block have 32 bits, which a few values of 1 GiB would exhaust.
     let isLarge = refusal == nil && value.count >= Self.largeSize
     if isLarge {
       large[records.count] = Data(value)
@@ -125,14 +138,14 @@ package struct RecordPacker {
         keyCount: number == nil ? Int32(truncatingIfNeeded: key.byteCount) : -1))
   }
 
-  /// Returns the pack; nothing may be added afterwards.
+  /// Ends the packing and returns the pack.
   package consuming func finish() -> RecordPack {
     RecordPack(
       collection: collection, records: records, block: block.finish(), large: large, refused: refused, isSorted: isSorted,
       versions: versions)
   }
 
-  /// A block of memory that grows; only its packer writes it, and nobody once it is lent as `Data`.
+  /// A growing block of memory that only its packer writes to, until it is lent as `Data`.
   private final class Block {
     private var start: UnsafeMutableRawPointer
     private var capacity: Int
@@ -145,7 +158,7 @@ package struct RecordPacker {
 
     deinit { free(start) }
 
-    /// Returns memory; as for any array, there must be some.
+    /// Returns memory, and traps without memory as an array does.
     private static func memory(of size: Int) -> UnsafeMutableRawPointer { malloc(size) ?? .allocate(byteCount: size, alignment: 1) }
 
     func append(_ bytes: UnsafeRawBufferPointer) {
@@ -155,9 +168,11 @@ package struct RecordPacker {
       count += bytes.count
     }
 
-    /// Returns the bytes, which keep this; without what is left over.
+    /// Returns the bytes as `Data` that keeps the block alive, and gives unused memory back.
     func finish() -> Data {
+      // A pack may live as long as the store is open, so unused memory is given back. A size of zero would free the block.
       if capacity - count > capacity / 16 { resize(to: max(count, 1)) }
+      // The closure holds this object, whose `deinit` frees the memory.
       return Data(bytesNoCopy: start, count: count, deallocator: .custom { [self] _, _ in withExtendedLifetime(self) {} })
     }
 
