@@ -8,7 +8,9 @@ internal import Synchronization
 /// Its long part runs beside commits, on a queue of its own.
 final class Checkpointer: Sendable {
   private let state: Mutex<Progress>
-  /// The permit to run a checkpoint. A caller of ``checkpoint(_:)`` waits for it, an automatic checkpoint does not begin without it.
+  /// The permit to run a checkpoint.
+  ///
+  /// A caller of ``checkpoint(_:)`` waits for it. An automatic checkpoint does not begin while another one has it.
   private let turn = AsyncSemaphore(1)
 
   private struct Progress: Sendable {
@@ -24,10 +26,14 @@ final class Checkpointer: Sendable {
     var retryFrom: UInt64 = 0
     /// Number of automatic checkpoints that have failed in a row.
     var failureCount = 0
-    /// True if the last commit found the disk full. The next deletion then makes room for itself before it is written.
+    /// True if the last commit found the disk full.
+    ///
+    /// The next deletion then makes room for itself before it is written.
     var isDiskFull = false
 
-    /// Returns the delay of the idle timer in seconds. It doubles after each failure, up to 64 times the option's.
+    /// Returns the delay of the idle timer in seconds.
+    ///
+    /// It doubles after each failure, up to 64 times the option's.
     func pause(_ idle: Duration) -> Double {
       failureCount == 0 ? idle.inSeconds : max(idle.inSeconds, 0.05) * Double(1 << min(failureCount, 6))
     }
@@ -41,7 +47,7 @@ final class Checkpointer: Sendable {
     }
   }
 
-  /// Creates the checkpoints of a store whose main file holds everything up to `folded`.
+  /// Creates the checkpointer of a store whose main file holds all commits up to `folded`.
   init(folded: UInt64) { state = Mutex(Progress(folded: folded)) }
 
   /// True while a checkpoint runs, beside commits or between two.
@@ -50,7 +56,9 @@ final class Checkpointer: Sendable {
   /// Error of the last automatic checkpoint, for `verify`: no caller has received it.
   var failure: RepositoryError? { state.withLock { $0.failure } }
 
-  /// True while the idle timer runs. Tests read it.
+  /// True while the idle timer runs.
+  ///
+  /// Tests read it.
   var isIdleTimerSet: Bool { state.withLock { $0.isIdleTimerSet } }
 
   /// True if the last commit found the disk full.
@@ -78,6 +86,7 @@ final class Checkpointer: Sendable {
       // Commits that arrived during the checkpoint are not folded yet.
       scheduleIdleCheckpoint(of: core)
     }
+    // The number is read in the turn that begins the checkpoint. Read later, it could count commits that are not folded.
     var (commit, work) = try await core.maintain { backend throws(RepositoryError) in (core.state.commit, try backend.beginCheckpoint()) }
     while let part = work {
       await DispatchQueue(label: "larder.checkpoint", qos: .userInitiated).run { part() }
@@ -154,6 +163,7 @@ final class Checkpointer: Sendable {
       return state.pause(idle)
     }
     guard let pause else { return }
+    // Weak, because a dropped store must not stay open until the timer fires.
     core.executor.queue.asyncAfter(deadline: .now() + pause) { [weak core] in core.map { $0.checkpointer.idleTimerFired(idle, of: $0) } }
   }
 
@@ -171,8 +181,8 @@ final class Checkpointer: Sendable {
       if core.backend.isCheckpointWorthwhile {
         beginAutomatic(upTo: core.state.commit, core)
       } else {
-        // The answer depends on commits, apart from the age of the oldest change. So the timer asks again after the next commit, and not
-        // every few seconds.
+        // The backend's answer changes only with commits, apart from the age of the oldest change. So the next commit sets the timer
+        // again, which saves a wake-up every few seconds.
         state.withLock { [commit = core.state.commit] in $0.postponed = commit }
       }
     }

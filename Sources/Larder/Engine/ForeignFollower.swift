@@ -2,12 +2,16 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Commits of other processes: one store looks for them, publishes them, and stages its own writes on top of them.
+/// A follower of foreign commits (those of other processes), which looks for them and publishes them.
+///
+/// A shared store stages its own writes on top of them.
 final class ForeignFollower: Sendable {
   private let state = Mutex(Known())
 
   private struct Known: Sendable {
-    /// Newest schema version that this process reads, by collection. A collection without a repository has no entry.
+    /// Newest schema version that this process reads, by collection.
+    ///
+    /// A collection without a repository has no entry.
     var supportedVersions: [Int: Int] = [:]
     /// Error of the last look for foreign commits, if it failed.
     var failure: RepositoryError?
@@ -18,7 +22,7 @@ final class ForeignFollower: Sendable {
   /// Error of the last look for foreign commits or of the last suspension, for `verify`.
   var failure: RepositoryError? { state.withLock { $0.failure } }
 
-  /// Records a failure that no caller receives, or its end.
+  /// Records a failure that no caller receives, or `nil` once it is over.
   func note(failure: RepositoryError?) { state.withLock { $0.failure = failure } }
 
   /// Records the newest schema version that a repository of a collection reads.
@@ -32,7 +36,7 @@ final class ForeignFollower: Sendable {
   ///
   /// Runs on the executor only.
   /// - Returns: The newest state.
-  /// - Throws: what the backend throws. Nothing was begun then.
+  /// - Throws: The backend's error, with nothing begun.
   func beginSharedCommit(
     _ durability: Durability, after published: StoreState, of core: StoreCore
   ) throws(RepositoryError) -> StoreState {
@@ -54,6 +58,7 @@ final class ForeignFollower: Sendable {
     for record in commits.records where positions[record.collection] == nil {
       positions[record.collection] = core.collection(named: record.collection)
     }
+    // Copied after new collections were added above, so that their positions exist in it.
     var published = core.state
     var changes: [RecordChange] = []
     changes.reserveCapacity(commits.records.count)
@@ -62,7 +67,8 @@ final class ForeignFollower: Sendable {
         RecordChange(collection: collection, key: key, revision: revision, origin: .anotherProcess, old: old, new: new))
     }
     let supportedVersions = state.withLock { $0.supportedVersions }
-    // Also of records that another process inserted and deleted before this one looked: a device that resumes a feed asks for them.
+    // Also deletions of records that another process inserted and deleted since the last look, because a device that resumes a feed needs
+    // them.
     var deletions: [DeletionLog.Deletion] = []
     for record in commits.records {
       guard let position = positions[record.collection] else { continue }
@@ -86,7 +92,7 @@ final class ForeignFollower: Sendable {
       }
     }
     changes.sort { $0.revision < $1.revision }
-    // Without tombstones the log of deletions has a gap, and a reader that resumes must be told to start anew.
+    // Without tombstones the log of deletions has a gap, so a reader that resumes must load everything again.
     if commits.addresses == nil { core.hub.note(deletions) } else { core.hub.forgetDeletions(upTo: commits.commit) }
     core.publish(published.collections, commit: commits.commit)
     if !changes.isEmpty { core.hub.announce(changes, commit: commits.commit) }
@@ -94,7 +100,9 @@ final class ForeignFollower: Sendable {
     core.indexBuilder.settleSoon(core)
   }
 
-  /// Returns a record of another process as a slot. The slot refuses its value where this process's schema is older than the record's.
+  /// Returns a record of another process as a slot.
+  ///
+  /// The slot refuses its value where this process's schema is older than the record's.
   private func slot(of record: StoredRecord, _ value: Data, supported: Int?, limits: StoreOptions.Limits) -> RecordSlot {
     if let supported, record.schemaVersion > supported {
       return RecordSlot(
@@ -138,6 +146,7 @@ final class ForeignFollower: Sendable {
       return !state.isTimerSet
     }
     guard isFirst else { return }
+    // At least 10 ms, because an interval of zero would keep the executor busy.
     core.executor.queue.asyncAfter(deadline: .now() + max(interval.inSeconds, 0.01)) { [weak core] in
       core.map { $0.follower.pollTimerFired(of: $0) }
     }

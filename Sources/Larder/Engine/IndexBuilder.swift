@@ -1,28 +1,37 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Indexes of one store that are being built or brought up to date, beside commits.
+/// A builder of a store's indexes, which makes them and brings them up to date beside commits.
 ///
 /// An index is built on its first use. Until then its collection keeps only its declaration.
 final class IndexBuilder: Sendable {
-  /// Tasks that build an index or have built it. A finished one stays, so that a later query awaits it at once.
+  /// Tasks that build an index or have built it.
+  ///
+  /// A finished one stays, so that a later query awaits it at once.
   private let builds = Mutex<[Address: Task<Void, Never>]>([:])
-  /// True from the request to settle indexes until they are settled. Only the executor asks.
+  /// True while logged changes of indexes wait to be applied, or are being applied.
+  ///
+  /// Read and set on the executor only.
   private let isSettling = Atomic(false)
-  /// Seconds for which changes of successive commits are gathered before indexes apply them. Waking a thread for each commit costs more.
+  /// Seconds for which changes of successive commits are gathered before indexes apply them.
+  ///
+  /// Waking a thread for each commit costs more.
   private static let pauseBeforeSettling = 0.1
 
-  /// An index: its collection's position, and its own among the declared ones.
+  /// Address of an index: the position of its collection, and its own position among the declared indexes.
   private struct Address: Hashable, Sendable {
     let collection: Int
     let index: Int
   }
 
-  /// Builds indexes that are missing, in one pass over the records, while writes go on. Concurrent calls for one index share its build.
+  /// Builds indexes that are missing, in one pass over the records, while writes go on.
+  ///
+  /// Concurrent calls for one index share its build.
   func build(_ indexes: [Int], of collection: Int, in core: StoreCore) async {
     let builds = builds.withLock { builds in
       let addresses = indexes.map { Address(collection: collection, index: $0) }
       let missing = addresses.filter { builds[$0] == nil }.map(\.index)
+      // Under the lock, so that two queries do not build one index twice.
       if !missing.isEmpty {
         let task = Task { await Self.build(missing, of: collection, in: core) }
         for index in missing { builds[Address(collection: collection, index: index)] = task }
@@ -53,7 +62,7 @@ final class IndexBuilder: Sendable {
     }
   }
 
-  /// Applies the changes that indexes have logged, a moment after the last of a row of commits.
+  /// Applies the changes that indexes have logged, after a pause of 0.1 seconds in which more commits may come.
   ///
   /// Runs on the executor only.
   func settleSoon(_ core: StoreCore) {
@@ -83,8 +92,8 @@ extension TypedQueryRun {
   ///
   /// - Parameters:
   ///   - keyPath: A property whose index is wanted beside the query's own.
-  ///   - state: Reads the newest state of the collection; called again after each build.
-  /// - Throws: as ``init(_:_:_:)``, and what `state` throws.
+  ///   - state: Reads the newest state of the collection. It is called again after each build.
+  /// - Throws: as ``init(_:_:_:)``, or the error of `state`.
   nonisolated(nonsending) static func ready(
     _ query: Query<Item>, _ coder: RecordCoder<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, of collection: Int,
     in core: StoreCore, _ state: () throws(RepositoryError) -> CollectionState

@@ -2,10 +2,10 @@ internal import Dispatch
 internal import Foundation
 
 extension StoreCore {
-  /// Opens the backend and takes in its records.
+  /// Opens the backend, reads its records, and returns the open store.
   ///
-  /// The backend reads, the judge decides on what was read, and only then may the backend write.
-  /// - Parameter judge: Refuses the store by throwing; its files are then as they were.
+  /// First the backend reads. Then the judge accepts or refuses the records. Only after that may the backend write.
+  /// - Parameter judge: Refuses the store by throwing, which leaves its files unchanged.
   static func open(
     _ backend: any StorageBackend, _ options: StoreOptions,
     judgedBy judge: @escaping @Sendable (LoadedStore) throws(RepositoryError) -> Void
@@ -14,7 +14,7 @@ extension StoreCore {
     let core = try await StoreUsage.retryingWhileReleased(backend.name) { () async throws(RepositoryError) in
       try await executor.run { () throws(RepositoryError) in try openNow(backend, options, executor, judge) }
     }
-    // Behind the opening, so that it does not wait for it.
+    // After the opening: building the tables of keys takes linear time, and a binary search finds records until they are ready.
     let collections = core.state.collections
     executor.queue.async { for collection in collections { collection.records.index() } }
     core.checkpointer.scheduleIdleCheckpoint(of: core)
@@ -22,9 +22,9 @@ extension StoreCore {
     return core
   }
 
-  /// Opens the backend, has the judge decide, and recovers what it accepts.
+  /// Opens the backend, passes its records to the judge, and recovers the store if the judge accepts it.
   ///
-  /// On the executor only.
+  /// Runs on the executor only.
   private static func openNow(
     _ backend: any StorageBackend, _ options: StoreOptions, _ executor: StoreExecutor,
     _ judge: (LoadedStore) throws(RepositoryError) -> Void
@@ -37,6 +37,7 @@ extension StoreCore {
       try judge(LoadedStore(state: state, movedNames: loader.movedNames, file: backend.name, access: options.access))
       if options.access != .readOnly { report = try backend.recover(report) }
     } catch {
+      // Not `close`, which may fold the journal: a refused store keeps its files as they are.
       backend.abandon()
       throw error
     }
@@ -49,7 +50,9 @@ extension StoreCore {
       openReport: report)
   }
 
-  /// Makes an open store in memory that holds some records of one collection, in the order of their keys, as its first commit.
+  /// Returns an open store in memory whose first commit is `records`.
+  ///
+  /// They are of one collection, in key order.
   static func previewing(_ records: [StoredRecord], _ leftOut: [RepositoryError]) -> StoreCore {
     let options = StoreOptions()
     let commit = records.isEmpty ? Revision.zero : Revision(1)
@@ -66,43 +69,46 @@ extension StoreCore {
   }
 }
 
-/// A store as it was read, before it is accepted.
+/// The records of a store that was read and is not accepted yet.
 struct LoadedStore: Sendable {
   let state: StoreState
-  /// The names whose records have moved to another one.
+  /// Names of collections whose records have moved to another name.
   let movedNames: Set<String>
   let file: String
   let access: StoreOptions.Access
 
-  /// Returns the number of records of a collection; `nil` for one of which the store has nothing, not even a tombstone.
+  /// Returns the number of records of a collection, or `nil` if the store has nothing of it, not even a tombstone.
   func recordCount(of name: String) -> Int? { state.names.firstIndex(of: name).map { state.collections[$0].records.count } }
 }
 
-/// The first published state in the making, from the records that a backend streams while it opens.
+/// A builder of the first published state, from the records that a backend streams while it opens.
+///
+/// It gathers them in packs. A pack is one block of memory with the encoded records of one collection.
 struct StoreLoader {
   private let limits: StoreOptions.Limits
   private var names: [String] = []
   private var packs: [[RecordPack]] = []
-  /// The position of the collection that the last record was of.
+  /// Position of the collection of the record that was added last, or -1 before the first.
   private var current = -1
-  /// The records of that collection that are in no pack yet.
+  /// Records of the current collection that are not in a finished pack yet.
   private var packer: RecordPacker?
   private static let packSize = 256 << 10
   private var deletions: [DeletionLog.Deletion] = []
-  /// The names whose records have moved to another one: those with a tombstone that a move has left.
+  /// Names of collections whose records have moved to another name, as a tombstone of the move shows.
   private(set) var movedNames: Set<String> = []
-  /// The records over a limit.
+  /// Records over a limit of the store, which are kept and throw when they are read.
   private(set) var undecodable: [UndecodableRecord] = []
 
   init(limits: StoreOptions.Limits) { self.limits = limits }
 
-  /// Opens a backend and adds everything that it has.
+  /// Opens a backend and adds all its records and tombstones.
   mutating func load(_ backend: any StorageBackend, _ options: StoreOptions) throws(RepositoryError) -> OpenReport {
+    // A backend that makes packs itself saves a `StoredRecord` for each record.
     guard let backend = backend as? any PackingBackend else { return try backend.open(options) { add($0) } }
     return try backend.openPacked(options) { add($0) }
   }
 
-  /// Adds records or a tombstone, in the order in which the backend has them.
+  /// Adds a pack, a record or a tombstone, in the backend's order.
   mutating func add(_ records: LoadedRecords) {
     switch records {
     case .pack(let pack):
@@ -113,13 +119,14 @@ struct StoreLoader {
     }
   }
 
-  /// Adds a record or a tombstone, in the order in which the backend has them.
+  /// Adds a record or a tombstone, in the backend's order.
   mutating func add(_ record: StoredRecord) {
     if current < 0 || names[current] != record.collection {
       finishPack()
       select(record.collection)
     }
     guard let value = record.value else {
+      // Only a move writes this version. Without it the collection would look as if its user had emptied it.
       if record.schemaVersion == StoreCore.movedVersion { movedNames.insert(record.collection) }
       return deletions.append(.init(collection: current, key: record.key, revision: record.revision))
     }
@@ -128,7 +135,9 @@ struct StoreLoader {
     if let packer, packer.byteCount >= Self.packSize { finishPack() }
   }
 
-  /// Returns a stored record in memory, and the reason why its value is refused if it is over a limit.
+  /// Returns a stored record as a slot, the form of records in memory.
+  ///
+  /// If the record is over a limit, the slot refuses its value with an error, which is returned too.
   static func slot(of record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
     let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
     let limits = limits.holding(for: record.collection)
@@ -138,13 +147,13 @@ struct StoreLoader {
     return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)
   }
 
-  /// Returns the state of everything that was added.
+  /// Returns the state of all records that were added, as of a commit.
   mutating func finish(commit: Revision) -> StoreState {
     finishPack()
     return StoreState(commit: commit.number, names: names, collections: packs.map { CollectionState(records: RecordMap($0)) })
   }
 
-  /// Returns the tombstones, which the backend has kept since a commit.
+  /// Returns the tombstones as a log that is complete for deletions since the commit `horizon`.
   func deletionLog(since horizon: Revision) -> DeletionLog {
     DeletionLog(deletions, horizon: horizon, limit: limits.tombstones)
   }
@@ -172,20 +181,20 @@ struct StoreLoader {
   }
 }
 
-/// The findings of opening a repository that its store's report does not have, since only a schema leads to them.
+/// Findings of opening a repository that depend on its schema, and so are missing in the report of the store.
 struct OpeningFindings: Sendable {
-  /// The name of the collection.
+  /// Name of the repository's collection.
   let collection: String
-  /// The records that unique indexes found equal when they were built.
+  /// Records that unique indexes found equal when they were built.
   var duplicates: [OpenReport.Duplicate] = []
-  /// The move of the records from an older name, and its commit, if this opening has made it.
+  /// Move of the records from an older name, with its commit, if this opening made it.
   var renamed: (renaming: OpenReport.Renaming, commit: Revision)?
-  /// All records, if none of them decodes.
+  /// All records of the collection, if none of them decodes.
   var undecodable: [UndecodableRecord] = []
 
   init(collection: String) { self.collection = collection }
 
-  /// Returns the report of the store with these findings.
+  /// Returns the report of the store with these findings added.
   func added(to report: OpenReport) -> OpenReport {
     var report = report
     report.duplicates = duplicates
@@ -197,7 +206,7 @@ struct OpeningFindings: Sendable {
       report.collections.sort { $0.name < $1.name }
       report.undecodable = report.undecodable.map { $0.collection == renaming.oldName ? $0.moved(to: renaming.name, at: commit) : $0 }
     }
-    // The store lists those among them that are over a limit.
+    // The store's report already lists the records over a limit, and each must be listed once.
     if !undecodable.isEmpty { report.undecodable = report.undecodable.filter { $0.collection != collection } + undecodable }
     return report
   }

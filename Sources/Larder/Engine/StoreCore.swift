@@ -2,9 +2,9 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-// Engine/ is one open store: its state, its collections, its one writer.
-// Invariant: what is published was durable before, and only the executor publishes.
-// Called by LocalRepository and Store; calls the backend.
+// Engine/ is one open store: its state, its collections, and its one writer.
+// Invariant: the backend has committed a write before its state is published, and only the executor publishes records.
+// Called by LocalRepository and Store. Calls the backend.
 
 /// An open store: its published state, its collections, and its life from opening to closing.
 ///
@@ -26,7 +26,9 @@ final class StoreCore: Sendable {
   let follower = ForeignFollower()
   let hub: ChangeHub
   let migrations = MigrationRegister()
-  /// The count of the store's users. It is the last property, so that it is released after the backend has let go of its locks.
+  /// Count of the store's users.
+  ///
+  /// It is the last property, so that it is released after the backend has released its locks.
   let usage: StoreUsage
 
   init(
@@ -49,13 +51,16 @@ final class StoreCore: Sendable {
   /// Replaces the findings of opening, after the store was read anew.
   func replaceReport(_ new: OpenReport) { report.withLock { $0 = new } }
 
-  /// Number of writes that wait for the next commit, cancelled ones included. Tests read it, which fill the queue while the disk is busy.
+  /// Number of writes that wait for the next commit, cancelled ones included.
+  ///
+  /// For tests, which fill the queue while the disk is busy.
   var waitingWriteCount: Int { commits.count }
 
   // MARK: Writing
 
   /// Queues a write, and returns or throws when its commit is over.
-  /// - Throws: `.cancelled` and then nothing was written; why the write was refused; why the commit failed.
+  /// - Throws: `.cancelled` if the task was cancelled before the commit point, with nothing written. `.unsupported` in a read-only store.
+  ///   Otherwise the error that refused the write or failed its commit.
   @discardableResult
   func submit(_ operation: WriteOperation, _ durability: Durability? = nil) async throws(RepositoryError) -> WriteReceipt {
     guard options.access != .readOnly else {
@@ -63,7 +68,7 @@ final class StoreCore: Sendable {
     }
     let write = PendingWrite(operation, durability ?? options.durability)
     let outcome = await withTaskCancellationHandler {
-      // One whose task was cancelled before is not queued: its outcome is there already.
+      // In a task that was cancelled before, `onCancel` has run already and has resolved the outcome.
       if !write.outcome.isResolved { commits.add(write, to: self) }
       return await write.outcome.value()
     } onCancel: {
@@ -72,8 +77,8 @@ final class StoreCore: Sendable {
     return try outcome.get()
   }
 
-  /// Runs a closure over the pending state as one write, and returns what it returns once its changes are committed.
-  /// - Throws: what the closure throws, and then nothing was written; otherwise as ``submit(_:_:)``.
+  /// Runs a closure over the pending state as one write, and returns the closure's result once its changes are committed.
+  /// - Throws: The closure's error, with nothing written. Otherwise as ``submit(_:_:)``.
   func write<Output: Sendable>(
     _ durability: Durability? = nil, size: WriteSize = .unknown,
     _ body: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Output
@@ -81,40 +86,47 @@ final class StoreCore: Sendable {
     try await result(durability, size, body).get()
   }
 
-  /// Runs a closure as one write, with the result that the closure had.
+  /// Runs a closure as one write, and returns the closure's result or error once the write is over.
   func result<Output: Sendable, Failure: Error>(
     _ durability: Durability?, _ size: WriteSize, _ body: @escaping @Sendable (inout PendingState) throws(Failure) -> Output
   ) async throws(RepositoryError) -> Result<Output, Failure> {
-    // Beside the outcome of the write: the closure has types of its own, which a write has not.
+    // The outcome of a write has no generic type, so the closure's result needs a place of its own.
     let result = OneShot<Result<Output, Failure>>()
     let body: @Sendable (inout PendingState) -> Void = { pending in
       let savepoint = pending.savepoint()
       do throws(Failure) {
         result.resolve(.success(try body(&pending)))
       } catch {
+        // The group is committed even if this closure fails, so nothing of it may stay staged.
         pending.restore(savepoint)
         result.resolve(.failure(error))
       }
     }
     try await submit(.transaction(size, body), durability)
-    return await result.value()  // there already: a write that has succeeded was run
+    return await result.value()  // set already, because a write that succeeds has run its closure
   }
 }
 
-/// The identity of an open store, for values that outlive it: the address of a ``StoreCore`` may be used again.
+/// Identity of an open store, for values that outlive the store.
+///
+/// The address of a released ``StoreCore`` may be used again.
 final class StoreIdentity: Sendable {}
 
-/// The published state: what readers see, at one commit.
+/// Published state of a store: the records and indexes that readers see, all of one commit.
 extension StoreCore {
-  /// The state that readers see now: a copy of some pointers under a lock that is held for nothing else.
+  /// Newest published state of the store.
+  ///
+  /// Copies a few pointers, under a lock that is held only briefly.
   var state: StoreState { published.withLock { $0 } }
 
-  /// Returns the position of a collection, which is made when it is new.
+  /// Returns the position of a collection in the published state, and adds the collection if it is new.
   ///
-  /// Nothing is written until its first record is.
-  /// - Throws: `.unsupported` when it is read as another type already: the records keep the values that they were decoded to.
+  /// Adding writes nothing. The backend first receives the name with the collection's first record.
+  /// - Throws: `.unsupported` if the collection is read as another type already, because its records keep their decoded values.
+  ///   `.unsupported` for a name whose records have moved to another one.
   func collection<Item>(named name: String, of type: Item.Type) throws(RepositoryError) -> Int {
     let isSameType = register.register(type, for: name)
+    // Before the check of the type: a reserved name is registered with a type of its own, and that error would mislead.
     guard !register.isReserved(name) else {
       throw RepositoryError(
         .unsupported,
@@ -128,7 +140,7 @@ extension StoreCore {
     return collection(named: name)
   }
 
-  /// Returns the position of a collection, which is made when it is new.
+  /// Returns the position of a collection, and adds the collection if it is new.
   func collection(named name: String) -> Int {
     published.withLock { state in
       if let position = state.names.firstIndex(of: name) { return position }
@@ -149,15 +161,17 @@ extension StoreCore {
   /// Returns the records of a collection, for reading.
   /// - Throws: `.closed`.
   func records(of collection: Int) throws(RepositoryError) -> RecordMap {
-    // Not by way of `collectionState`: a look-up of one record costs little more than this lock.
+    // Not through `collectionState`, which also copies the indexes: a look-up of one record costs little more than this lock.
     let (map, isClosed) = published.withLock { state in (state.collections[collection].records, state.isClosed) }
     if isClosed { throw .storeClosed }
     return map
   }
 
-  /// Declares the indexes of a collection, as its first repository has them.
+  /// Declares the indexes of a collection.
   ///
-  /// - Throws: `.unsupported` when another repository of the collection has declared others.
+  /// The first repository of the collection decides them.
+  ///
+  /// - Throws: `.unsupported` if another repository of the collection has declared different indexes.
   func declare(_ indexes: IndexSet, for collection: Int) throws(RepositoryError) {
     let isRefused = published.withLock { state in
       let present = state.collections[collection].indexes
@@ -171,12 +185,14 @@ extension StoreCore {
     }
   }
 
-  /// Changes a collection in the published state, as index builds do, whose changes readers of its records do not see.
+  /// Changes the indexes of a collection in the published state, without a new publication.
+  ///
+  /// Readers of records must not notice the change, as with an index that was built.
   func updateCollection<Output: Sendable>(_ collection: Int, _ body: (inout CollectionState) -> Output) -> Output {
     published.withLock { state in body(&state.collections[collection]) }
   }
 
-  /// Returns a collection and the commit that it is of, read under one lock.
+  /// Returns a collection and the number of its commit, read under one lock.
   func publishedCollection(_ collection: Int) -> (state: CollectionState, commit: Revision) {
     published.withLock { ($0.collections[collection], Revision($0.commit)) }
   }
@@ -186,28 +202,33 @@ extension StoreCore {
     published.withLock { ($0.collections[collection].records, $0.publication) }
   }
 
-  /// Ends all reading and writing: every later use throws `.closed`.
+  /// Marks the store as closed.
+  ///
+  /// Every later read or write throws `.closed`.
   func noteClosed() { published.withLock { $0.condition = .closed } }
 
-  /// Has writes wait until the store is resumed, or lets them go on.
+  /// Marks the store as suspended or as resumed.
+  ///
+  /// A suspended store holds its writes.
   func setSuspended(_ isSuspended: Bool) { published.withLock { $0.isSuspended = isSuspended } }
 
-  /// The number of the publication that readers see now; `nil` once the store is closed.
+  /// Number of the newest publication, or `nil` once the store is closed.
   ///
-  /// Cost: that of the lock.
+  /// Cost: one lock.
   var openPublication: UInt64? { published.withLock { $0.isClosed ? nil : $0.publication } }
 
-  /// Publishes the collections as they are after a commit that is durable.
+  /// Publishes the collections of a commit that the backend has made durable.
   ///
-  /// On the executor only.
-  /// - Returns: The state before. What only it keeps alive is released with it: not under the lock, and best when no caller waits.
+  /// Runs on the executor only.
+  /// - Returns: The state before. Release it when no caller waits any more: every object that only this state holds is freed with it.
   @discardableResult func publish(_ collections: [CollectionState], commit: Revision) -> StoreState {
     published.withLock { current in
+      // Returned and not dropped here: releasing it under the lock would block every reader.
       let old = current
       current.commit = commit.number
       current.publication += 1
-      // A collection may have been added since these were taken; it is empty, and stays. So do indexes that were declared: none of them has
-      // been built, since only the executor begins that.
+      // Another thread may have added a collection or declared indexes since `collections` was copied. Such a collection is empty and
+      // stays. Such indexes stay too: none of them is built yet, because only the executor begins a build.
       for (position, collection) in collections.enumerated() {
         current.collections[position] = collection
         if !collection.indexes.areDeclared { current.collections[position].indexes = old.collections[position].indexes }
@@ -216,41 +237,51 @@ extension StoreCore {
     }
   }
 
-  /// Makes the look-ups of collections quick again that have changed much, and nothing else of them.
+  /// Sorts the changes of collections into a new base where so many records have changed that look-ups are slow.
   ///
-  /// Called after the callers of a commit were resumed: after a large batch it takes as long as sorting all records. A store that is about
-  /// to be suspended has no time for that, and does it after a later commit.
+  /// A base is the sorted array of records under a tree of later changes. The records stay the same.
   ///
-  /// On the executor only.
+  /// Called after the callers of a commit were resumed, because it takes as long as sorting all records after a large batch. A store that
+  /// is about to be suspended has no time for that, and sorts after a later commit.
+  ///
+  /// Runs on the executor only.
   func rebaseIfWorthwhile() {
     for (position, collection) in state.collections.enumerated() {
       guard let rebased = collection.rebasedIfWorthwhile(unless: { commits.isSuspending }) else { continue }
       _ = published.withLock { state in
         let old = state.collections[position]
         state.collections[position].take(rebased)
+        // Released outside the lock: freeing a base takes time for each of its records.
         return old
       }
     }
   }
 
-  /// Refuses all writes from now on, if an error is that of a sync: which commits are durable is not known any more.
+  /// Refuses all later writes if `error` reports a failed sync.
+  ///
+  /// It is then unknown which commits are durable.
   func notePoison(_ error: RepositoryError) {
     guard error.code == .outcomeUnknown || error.code == .poisoned else { return }
+    // A closed store stays closed, and a poisoned one keeps its first cause.
     published.withLock { if case .open = $0.condition { $0.condition = .poisoned(error) } }
   }
 }
 
 extension RepositoryError {
-  /// The error for any use of a closed store.
+  /// Error for any use of a closed store.
   static var storeClosed: RepositoryError { RepositoryError(.closed, "the store was closed; open it again") }
 }
 
 /// The types that a store's collections are read as, with the triggers and coders of tracked collections.
+///
+/// A tracked collection has a trigger.
 final class CollectionRegister: Sendable {
   private let types = Mutex<[String: ObjectIdentifier]>([:])
   private let tracked = Mutex<[Int: CollectionTrigger]>([:])
 
-  /// Registers the type of a collection if it has none yet. Returns false if it is read as another type.
+  /// Registers the type of a collection if it has none yet.
+  ///
+  /// Returns false if it is read as another type.
   func register<Item>(_ type: Item.Type, for name: String) -> Bool {
     types.withLock { types in
       defer { types[name] = types[name] ?? ObjectIdentifier(type) }
@@ -258,7 +289,9 @@ final class CollectionRegister: Sendable {
     }
   }
 
-  /// Keeps an old name from being opened while its records move to a new one, and afterwards. Returns false if it was opened before.
+  /// Keeps an old name from being opened while its records move to a new one, and afterwards.
+  ///
+  /// Returns false if it was opened before.
   func reserve(_ oldName: String) -> Bool {
     types.withLock { types in
       // The type stands for "moved": no repository reads values of it.

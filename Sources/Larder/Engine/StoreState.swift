@@ -1,35 +1,42 @@
-/// The state that readers of a store see, at one commit: an immutable value, published whole.
+/// A store's records and indexes at one commit, published to readers as one immutable value.
 struct StoreState: Sendable {
-  /// The newest commit.
+  /// Number of the newest commit.
   var commit: UInt64
-  /// The names of the collections; a collection's position never changes while the store is open.
+  /// Names of the collections, whose positions do not change while the store is open.
   var names: [String]
   var collections: [CollectionState]
   var condition: Condition = .open
-  /// Whether the backend has given up its locks: reads go on, writes wait.
+  /// True if the backend has released its locks.
+  ///
+  /// Reads go on and writes wait.
   var isSuspended = false
-  /// The number of times that records were published: as long as it is the same, so are all records.
+  /// Number of publications so far.
+  ///
+  /// Two states with one number have the same records.
   var publication: UInt64 = 0
 
-  /// The collections that hold records, by name.
+  /// Collections that hold records, sorted by name.
   var contents: [OpenReport.Collection] {
     zip(names, collections).filter { $1.records.count > 0 }.sorted { $0.0 < $1.0 }.map { .init(name: $0, recordCount: $1.records.count) }
   }
 
   enum Condition: Sendable {
     case open
-    /// A sync failed: reads go on, writes are refused.
+    /// A sync failed. Reads go on, and writes are refused.
     case poisoned(RepositoryError)
     case closed
   }
 
   var isClosed: Bool { if case .closed = condition { true } else { false } }
-  /// Whether the backend can be asked to write.
+  /// True if the backend may write now: the store is not suspended, poisoned or closed.
   var isOpen: Bool { if case .open = condition { !isSuspended } else { false } }
 
-  /// Whether writes wait until the store is resumed.
+  /// True if writes wait until the store is resumed.
+  ///
+  /// A poisoned or closed store refuses them at once, also while it is suspended, because no resumption will commit them.
   var holdsWrites: Bool { if case .open = condition { isSuspended } else { false } }
 
+  /// Refuses writes of a store that is suspended, poisoned or closed.
   /// - Throws: `.poisoned`, `.closed` or `.suspended`.
   func checkWritable() throws(RepositoryError) {
     switch condition {

@@ -1,16 +1,16 @@
 internal import Dispatch
 internal import Synchronization
 
-/// The count of a store's users, in a register of the stores that are open in this process.
+/// A count of a store's users, in a register of the stores that are open in this process.
 ///
-/// A repository that is dropped without closing releases its files a moment later: the executor may be at the end of a
-/// commit whose caller goes on already, and a migration may be in the middle of a batch. So an opening that finds the
-/// store without users waits for that moment, and does not fail with `.alreadyOpen`.
+/// Users are repositories and ``Store`` objects. A repository that is dropped without closing releases its files a moment later. The
+/// executor may be at the end of a commit whose caller goes on already, and a migration may be in the middle of a batch. So an opening that
+/// finds the store without users waits for that moment instead of failing with `.alreadyOpen`.
 final class StoreUsage: Sendable {
   private static let register = Mutex<[String: [ObjectIdentifier: Entry]]>([:])
-  /// The longest wait for a store without users to release its files.
+  /// Longest wait for a store without users to release its files.
   private static let patience = Duration.seconds(5)
-  /// The number of waits for the executor of a store that still has a user: as often as it can hand on one drop.
+  /// Number of waits for the executor of a store that still has a user: one for each block that can hand on a dropped store.
   private static let passes = 4
 
   private struct Entry: Sendable {
@@ -31,6 +31,7 @@ final class StoreUsage: Sendable {
   deinit {
     let id = ObjectIdentifier(self)
     Self.register.withLock { register in
+      // Only this entry, because another store of the same name may be open by now.
       register[name]?[id] = nil
       if register[name]?.isEmpty == true { register[name] = nil }
     }
@@ -38,7 +39,7 @@ final class StoreUsage: Sendable {
 
   func begin() { users.withLock { $0 += 1 } }
 
-  /// Ends one use.
+  /// Ends one use of the store.
   /// - Returns: Whether it was the last.
   func end() -> Bool {
     users.withLock { users in
@@ -49,21 +50,22 @@ final class StoreUsage: Sendable {
 
   // MARK: Opening again
 
-  /// Opens a store, and tries again while one of the same name that was dropped in this process releases its files.
-  /// - Throws: what `open` throws; `.alreadyOpen` when the store is in use, after ``passes`` waits of 1 to 11 ms each.
+  /// Opens a store, and tries again while a dropped store of the same name in this process releases its files.
+  /// - Throws: The error of `open`. `.alreadyOpen` if the store is in use, after ``passes`` waits of 1 to 11 ms each.
   static func retryingWhileReleased<Result: Sendable>(
     _ name: String, _ open: () async throws(RepositoryError) -> Result
   ) async throws(RepositoryError) -> Result {
     let deadline = ContinuousClock.now + patience
     var passesLeft = passes
     while true {
-      // Listed before trying: those that are gone by then hold nothing any more.
+      // Listed before the attempt. Listed after it, a store that was released in between would be missing, and the error would be thrown.
       let found = register.withLock { $0[name]?.values.map(\.self) ?? [] }
       do throws(RepositoryError) {
         return try await open()
       } catch {
         guard error.code == .alreadyOpen, !found.isEmpty, ContinuousClock.now < deadline else { throw error }
         if hasUsers(found) {
+          // A store with users is most likely in use. Only a last user that is just being released is worth a wait.
           guard passesLeft > 0 else { throw error }
           passesLeft -= 1
         }
@@ -76,22 +78,25 @@ final class StoreUsage: Sendable {
     entries.contains { entry in (entry.usage?.users.withLock { $0 } ?? 0) > 0 }
   }
 
-  /// Waits until the executors have done what they have to do now, or for a hundredth of a second.
+  /// Waits until each executor has finished the work that is queued on it now, for at most 10 ms.
   private static func wait(for executors: [StoreExecutor]) async {
     for executor in executors {
       let isOver = OneShot<Void>()
       executor.queue.async { isOver.resolve(()) }
+      // An executor may be blocked by a slow disk or a lock.
       DispatchQueue.global().asyncAfter(deadline: .now() + 0.01) { isOver.resolve(()) }
       await isOver.value()
     }
-    // A queue releases its blocks only after they ran.
+    // A queue releases a block, with the store that it captures, only after the block has run.
     await withCheckedContinuation { continuation in
       DispatchQueue.global().asyncAfter(deadline: .now() + 0.001) { continuation.resume() }
     }
   }
 }
 
-/// A use of a store by a repository or a ``Store``: it ends with the object.
+/// A use of a store by a repository or a ``Store``.
+///
+/// It ends when this object is released.
 final class StoreUse: Sendable {
   private let core: StoreCore
 
@@ -101,6 +106,7 @@ final class StoreUse: Sendable {
   }
 
   deinit {
+    // A migration holds the store during each batch, and could keep the files locked for long.
     if core.usage.end() { core.migrations.cancelAll() }
   }
 }

@@ -1,13 +1,16 @@
 internal import Synchronization
 
-/// The rewriting of the records, batch by batch, each of them a write like any other.
+/// Rewriting of records in batches, each of which is a write like any other.
 extension MigrationRun {
   func rewrite(_ old: [RecordSlot], isUrgent: Bool) async {
-    var rest = Array(old.reversed())  // so that what is done can be released
+    // Reversed, because only removing from the end is cheap, and releases finished records.
+    var rest = Array(old.reversed())
     do throws(RepositoryError) {
       while !rest.isEmpty {
+        // An urgent run migrates on all cores, which one batch would not keep busy.
         let part = Array(rest.suffix(isUrgent ? options.batchSize * 16 : options.batchSize).reversed())
         rest.removeLast(part.count)
+        // Before each part, so that none is migrated for nothing once the store is being closed.
         _ = try openCore()
         var records = await migrated(part, isUrgent: isUrgent)[...]
         if !records.isEmpty { findCopyOfEarlierRun() }
@@ -21,6 +24,7 @@ extension MigrationRun {
         if rest.isEmpty { rest = try await savedMeanwhile() }
       }
       guard let core else { throw .storeClosed }
+      // Before the end is reported, which power loss must not take back.
       if progress.rewritten > 0 { try await core.flush() }
       end(nil)
     } catch {
@@ -28,7 +32,9 @@ extension MigrationRun {
     }
   }
 
-  /// Commits a batch; records that cannot be together are tried one by one.
+  /// Commits a batch of migrated records.
+  ///
+  /// If it fails with an error that a single record can cause, commits the records one by one.
   private func commit(_ records: [MigratedRecord]) async throws(RepositoryError) {
     let core = try openCore()
     do throws(RepositoryError) {
@@ -38,16 +44,17 @@ extension MigrationRun {
         state.progress.skipped += records.count - count
       }
     } catch {
+      // Any other error would fail every record of the batch.
       guard [.uniqueViolation, .tooLarge, .encodingFailed].contains(error.code) else { throw error }
       if let only = records.first, records.count == 1 { return note(error, only.old) }
       for record in records { try await commit([record]) }
     }
   }
 
-  /// Returns the older records that a program of an older version has put into a shared store since the rewrite began.
+  /// Returns the older records that a program of an older version has saved in a shared store since the rewrite began.
   ///
-  /// Looks in the turn of a write, so that no process commits meanwhile. Once there is a record of the new version,
-  /// older programs write no more.
+  /// Reads them in the turn of a write, so that no process commits meanwhile. Once there is a record of the new version, older programs
+  /// write no more.
   private func savedMeanwhile() async throws(RepositoryError) -> [RecordSlot] {
     let core = try openCore()
     guard core.options.access == .shared else { return [] }
@@ -58,14 +65,16 @@ extension MigrationRun {
     return found
   }
 
-  /// - Throws: `.closed` when the store was closed or dropped.
+  /// Returns the open store, unless the migration must end.
+  /// - Throws: `.closed` if the store was closed or released.
   private func openCore() throws(RepositoryError) -> StoreCore {
     guard let core, !state.withLock({ $0.isCancelled }) else { throw .storeClosed }
     return core
   }
 
-  /// Notes the copy that an earlier run has made which was interrupted after it.
+  /// Adds the store's copy of an earlier, interrupted migration to the progress.
   private func findCopyOfEarlierRun() {
+    // Without a record of the new version, no earlier run has written one, and the first batch makes the copy itself.
     guard progress.backupFile == nil, let core,
       core.state.collections[collection].records.newestSchemaVersion == coder.schemaVersion
     else { return }
@@ -74,7 +83,7 @@ extension MigrationRun {
     if let file = known ?? core.copyOfEarlierRun(before: coder.schemaVersion, of: collection) { note(copy: file) }
   }
 
-  /// Brings records up, on every core if it is urgent; failures are noted.
+  /// Migrates records, on all cores if it is urgent, and records the failures.
   private func migrated(_ slots: [RecordSlot], isUrgent: Bool) async -> [MigratedRecord] {
     isUrgent ? await ConcurrentMap.parts(slots) { $0.compactMap(self.migrated) }.flatMap(\.self) : slots.compactMap(migrated)
   }

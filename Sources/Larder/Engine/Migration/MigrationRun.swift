@@ -1,23 +1,27 @@
+// Migration/ rewrites older records in the background or before an opening ends, and copies the store before the first rewrite.
+// Invariant: a rewrite keeps the record's revision, and gives way to any newer write of the record.
+// Called by the engine when a repository opens.
+
 internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// A rewrite of older records, whatever they are read as.
+/// A rewrite of older records, without its generic type.
 protocol AnyMigrationRun: AnyObject, Sendable {
-  /// Ends it before its next batch.
+  /// Ends the migration before its next batch.
   func cancel()
-  /// Begins again if it has stopped because the store was suspended.
+  /// Starts the migration again if it stopped because the store was suspended.
   func resume()
-  /// Notes the copy of the store that was made before the first record of its version.
+  /// Records the path of the store's copy from before the first record of the migration's version.
   func note(copy file: String)
 }
 
-/// Rewrites the older records of a collection in batches, through the same path as every write.
+/// A rewrite of a collection's older records in batches, through the same path as every write.
 ///
-/// Each record says itself whether it is done, so a run that was killed at any point is continued by the next one. Batches are
-/// buffered, with one flush at the end: a rewrite that power loss takes back has lost nothing, because the older record is there again.
+/// The schema version of each record shows whether it is done, so a run that was killed at any point is continued by the next one. Batches
+/// are buffered, with one flush at the end. A rewrite that power loss takes back has lost nothing, because the older record is there again.
 ///
-/// The store holds the run and the run does not hold the store, so that one that is dropped is not kept open by its migration.
+/// The store holds the run, and the run holds the store weakly. So a migration does not keep a dropped store open.
 final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationRun where Item.ID: Hashable & Codable & Sendable {
   weak let core: StoreCore?
   let collection: Int
@@ -25,12 +29,12 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   let coder: RecordCoder<Item>
   let options: StoreOptions.Migration
   let state: Mutex<State>
-  /// Raised when a run ends.
+  /// Signal that is raised when the migration ends.
   private let ended = Signal()
 
   struct State: Sendable {
     var progress: MigrationProgress
-    /// The revisions of the records that could not be brought up.
+    /// Revisions of the records that could not be migrated, by key.
     var failed: [RecordKey: Revision] = [:]
     var isCancelled = false
   }
@@ -48,7 +52,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   var progress: MigrationProgress { state.withLock { $0.progress } }
 
-  /// Whether it ends before its next batch, because the store is being closed.
+  /// True if the migration ends before its next batch, because the store is being closed.
   var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
   func cancel() { state.withLock { $0.isCancelled = true } }
@@ -57,18 +61,20 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   func note(copy file: String) { state.withLock { $0.progress.backupFile = file } }
 
-  /// Gets ready to be started again if there are older records that it has not seen: in a shared store an older program
-  /// may have saved some.
+  /// Makes the migration ready for another start if there are older records that it has not tried.
+  ///
+  /// In a shared store an older program may have saved some.
   func lookAgain() {
-    // Only a run that is over is asked: one that goes on still has older records before it, and would begin once more when it has ended.
+    // Only for a run that is over. One that goes on has older records left anyway, and would start once more at its end.
     guard let core, progress.isOver, !untried(in: core.state.collections[collection].records).isEmpty else { return }
     state.withLock { state in
+      // Once more under the lock, because another task may have started the run meanwhile.
       guard state.progress.isOver else { return }
       state.progress.phase = .waiting
     }
   }
 
-  /// Returns the older records that have not failed.
+  /// Returns the records of older schema versions whose migration has not failed since they last changed.
   func untried(in records: RecordMap) -> [RecordSlot] {
     let older = records.older(than: coder.schemaVersion)
     guard !older.isEmpty else { return [] }
@@ -76,7 +82,9 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     return older.filter { failed[$0.key] != $0.revision }
   }
 
-  /// Begins, or begins again what has stopped; does nothing while it runs, or when it is over.
+  /// Starts the migration, or starts a stopped one again.
+  ///
+  /// Does nothing while it runs or once it is over.
   func start(isUrgent: Bool) {
     let mustStart = state.withLock { state in
       guard !state.isCancelled, state.progress.phase == .waiting || state.progress.phase == .stopped else { return false }
@@ -91,6 +99,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
       let old = core.state.collections[collection].records.ordered().filter { $0.schemaVersion < coder.schemaVersion }
       state.withLock { state in
         let before = state.progress
+        // A new start also tries the records that have failed, so the counts begin anew.
         state.failed = [:]
         state.progress = MigrationProgress(collection: name, version: coder.schemaVersion, phase: .running)
         state.progress.backupFile = before.backupFile
@@ -101,24 +110,26 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     }
   }
 
-  /// Waits for the end of a run that has been started, or for the cancellation of the task.
+  /// Waits until a started migration ends or the calling task is cancelled.
   func finish() async {
     while !Task.isCancelled {
+      // Before the look at the phase, so that an end in between is not missed.
       let moment = ended.moment
       guard progress.phase == .running else { return }
       await ended.wait(after: moment)
     }
   }
 
-  /// Ends the run, and resumes those that wait for that.
+  /// Ends the migration with an error, or as finished without one, and resumes the tasks that wait for it.
   func end(_ error: RepositoryError?) {
     state.withLock { state in
       state.progress.phase = error == nil ? .finished : .stopped
       state.progress.error = error
     }
+    // Outside the lock, because the app's closure may read the progress.
     options.progress?(progress)
     ended.raise()
-    // The store may have been resumed before the run has noticed that it was suspended.
+    // The store may have been resumed before this run met the suspension. Then no other call restarts it.
     if core?.state.isSuspended == false { resume() }
   }
 }
@@ -158,18 +169,20 @@ final class MigrationRegister: Sendable {
   func noteCopiesAreUnsupported() { copies.withLock { $0.isUnsupported = true } }
 }
 
-/// The collection that a rewrite is of, and the version that it leads to.
+/// The position of a rewrite's collection, and the schema version to which it leads.
 struct MigrationKey: Hashable, Sendable {
   let collection: Int
   let version: Int
 }
 
 extension MigrationProgress {
-  /// Whether nothing is left to do, as far as is known.
+  /// True if the migration has nothing left to do, as far as it has looked.
   fileprivate var isOver: Bool { phase == .notNeeded || phase == .finished }
 }
 
-/// Threads of its own for migrations: they neither take the cooperative pool's, nor wait until it has nothing better to do.
+/// An executor with threads of its own for migrations.
+///
+/// They do not occupy the cooperative pool, and do not wait until it is idle.
 final class MigrationExecutor: TaskExecutor {
   static let lazy = MigrationExecutor(.utility)
   static let urgent = MigrationExecutor(.userInitiated)
