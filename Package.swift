@@ -17,6 +17,7 @@ let package = Package(
     .library(name: "LarderSQLite", targets: ["LarderSQLite"]),
     .library(name: "LarderBlobs", targets: ["LarderBlobs"]),
     .library(name: "LarderSync", targets: ["LarderSync"]),
+    .library(name: "LarderWire", targets: ["LarderWire"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -53,10 +54,12 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-    .target(name: "LarderSync", dependencies: ["Larder"], swiftSettings: settings),
-    .target(name: "LarderTesting", dependencies: ["Larder", "LarderSync"], swiftSettings: settings),
+    // The messages of sync, for devices and servers. LarderSync exports it, so an app imports LarderSync alone.
+    .target(name: "LarderWire", dependencies: ["Larder"], swiftSettings: settings),
+    .target(name: "LarderSync", dependencies: ["Larder", "LarderWire"], swiftSettings: settings),
+    .target(name: "LarderTesting", dependencies: ["Larder", "LarderSync", "LarderWire"], swiftSettings: settings),
     .testTarget(
-      name: "LarderSyncTests", dependencies: ["Larder", "LarderSQLite", "LarderSync", "LarderTesting", "TestSupport"],
+      name: "LarderSyncTests", dependencies: ["Larder", "LarderSQLite", "LarderSync", "LarderTesting", "LarderWire", "TestSupport"],
       swiftSettings: settings),
     // A process that writes to a store and says what was acknowledged, for tests that kill it.
     .executableTarget(

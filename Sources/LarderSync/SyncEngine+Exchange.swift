@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+internal import LarderWire
 
 // One exchange of one scope: rounds of a push and a pull, until there is nothing left to send or receive.
 

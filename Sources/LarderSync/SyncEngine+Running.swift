@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+internal import LarderWire
 
 extension SyncEngine {
   /// States of the sync, for the app to show, starting with the current one.

@@ -1,4 +1,5 @@
 internal import Larder
+internal import LarderWire
 
 // Requests about several scopes at once: which have no news, and in which a right was restored.
 

@@ -5,6 +5,7 @@
 
 public import Foundation
 public import Larder
+@_exported public import LarderWire
 
 /// The sync engine of a store: sends local edits to a server and receives the edits of other devices.
 ///

@@ -1,5 +1,6 @@
 public import Foundation
 internal import Larder
+internal import LarderWire
 internal import Synchronization
 
 /// The state of a store's sync, for an app to show.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+@_spi(Wire) internal import LarderWire
 
 extension Ledger {
   /// Largest number of records in one push.

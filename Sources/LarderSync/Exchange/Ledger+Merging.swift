@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+internal import LarderWire
 
 extension Ledger {
   /// Merges a record with unsent edits with the server's value, and rebases the edits onto that.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+internal import LarderWire
 
 extension Ledger {
   /// Applies the outcomes of the push in flight.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+@_spi(Wire) internal import LarderWire
 
 extension Ledger {
   /// Applies a page that was requested at some state of the scope.

@@ -4,6 +4,7 @@
 
 internal import Foundation
 internal import Larder
+@_spi(Wire) internal import LarderWire
 
 /// The store writes of one scope's exchange: each push outcome and each page is applied in one commit.
 ///

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+internal import LarderWire
 internal import Synchronization
 
 #if canImport(FoundationNetworking)

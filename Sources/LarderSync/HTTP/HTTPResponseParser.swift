@@ -1,3 +1,4 @@
+internal import LarderWire
 internal import Foundation
 
 /// An incremental parser of an HTTP/1.1 response, whose pieces may end anywhere.

@@ -4,6 +4,7 @@
 
 public import Foundation
 internal import Larder
+@_spi(Wire) public import LarderWire
 
 #if canImport(FoundationNetworking)
   internal import FoundationNetworking

@@ -1,3 +1,5 @@
+internal import LarderWire
+
 #if canImport(FoundationNetworking)
   internal import Foundation
   internal import FoundationNetworking

@@ -4,6 +4,7 @@
 
 internal import Foundation
 internal import Larder
+internal import LarderWire
 
 /// One side of a merge: a value or a deletion, with the time and the device of its edit.
 struct MergeSide: Sendable {

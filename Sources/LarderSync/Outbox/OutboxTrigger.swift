@@ -4,6 +4,7 @@
 
 internal import Foundation
 internal import Larder
+internal import LarderWire
 
 /// Names of the collections in which sync keeps its own data.
 enum SyncCollections {

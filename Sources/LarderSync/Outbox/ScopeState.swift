@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+internal import LarderWire
 internal import Synchronization
 
 /// A device's sync state for one scope: its read position and its push in flight.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+internal import LarderWire
 
 /// A deletion by this device that the server has accepted.
 ///

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+internal import LarderWire
 
 /// The outbox entry of a synced record: the server's revision and, while there are unsent edits, their base.
 ///

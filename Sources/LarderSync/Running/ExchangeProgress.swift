@@ -1,4 +1,5 @@
 internal import Larder
+internal import LarderWire
 
 /// Progress of the exchange of one scope, or the sum over several scopes.
 struct ExchangeProgress: Sendable, Hashable {

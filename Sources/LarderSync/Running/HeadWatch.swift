@@ -1,4 +1,5 @@
 internal import Larder
+internal import LarderWire
 
 /// A watch for news of one scope, by server-sent events or, where these fail, by long polls.
 ///

@@ -1,4 +1,5 @@
 internal import Larder
+internal import LarderWire
 internal import Synchronization
 
 // Running/ holds the parts with which an engine runs by itself: due scopes, waits after failures, the watch for news.

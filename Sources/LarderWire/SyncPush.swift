@@ -1,5 +1,5 @@
 public import Foundation
-internal import Larder
+package import Larder
 
 /// A batch of edits that a device sends in one request.
 ///
@@ -42,7 +42,7 @@ public struct SyncPush: Sendable, Hashable {
   /// Reads a stored push of this device, without a check of bounds.
   ///
   /// An earlier version of the app may have stored a record out of bounds.
-  init(unchecked json: Data) throws(SyncProblem) {
+  package init(unchecked json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     history = try json.optionalText("history")
     device = try json.text("device")
@@ -60,7 +60,7 @@ public struct SyncPush: Sendable, Hashable {
   /// The push as JSON.
   public var json: Data { value.json }
 
-  var value: JSONValue {
+  package var value: JSONValue {
     var json: JSONValue = [
       "device": .string(device), "seq": JSONValue(seq), "token": .string(token), "clock": JSONValue(clock),
       "groups": .array(groups.map { ["records": .array($0.map(\.json))] }),

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 internal import Larder
 
 /// Members of the messages between device and server, with the bounds of their values.
@@ -82,7 +82,7 @@ internal import Larder
   /// Checks the bound of a record's value.
   ///
   /// - Throws: `.malformed` for bytes that are not JSON, or for JSON out of bounds.
-  func check(_ json: Data) throws(SyncProblem) {
+  package func check(_ json: Data) throws(SyncProblem) {
     guard case .json(let depth) = bound, let flaw = StoredValue(schemaVersion: 1, json: json).flaw(depth: depth) else { return }
     throw .malformed("expected JSON of at most \(depth) nested levels for \(rawValue), found \(flaw)")
   }
@@ -114,7 +114,7 @@ extension PushedRecord {
   /// Checks the bounds of the record.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
-  func check() throws(SyncProblem) {
+  package func check() throws(SyncProblem) {
     try WireField.collection.check(collection)
     try WireField.id.check(id)
     try WireField.base.check(base)
@@ -139,7 +139,7 @@ extension SyncRecord {
   /// Checks the bounds of the record.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
-  func check() throws(SyncProblem) {
+  package func check() throws(SyncProblem) {
     try WireField.collection.check(collection)
     try WireField.id.check(id)
     try WireField.revision.check(revision)
@@ -154,7 +154,7 @@ extension SyncPush {
   /// Checks the bounds of the push and of its records.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
-  func check() throws(SyncProblem) {
+  package func check() throws(SyncProblem) {
     if let history { try WireField.history.check(history) }
     try WireField.device.check(device)
     try WireField.seq.check(seq)
@@ -168,7 +168,7 @@ extension SyncReceipt {
   /// Checks the bounds of the receipt without the records of its conflicts, since a device sets a bad record aside alone.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
-  func check() throws(SyncProblem) {
+  package func check() throws(SyncProblem) {
     try WireField.seq.check(seq)
     try WireField.token.check(token)
     // The number becomes the revision of the records, and is sent back as their base.
@@ -180,7 +180,7 @@ extension SyncPushReply {
   /// Checks the bounds of the answer.
   ///
   /// - Throws: The errors of ``SyncReceipt/check()``.
-  func check() throws(SyncProblem) {
+  package func check() throws(SyncProblem) {
     try WireField.history.check(history)
     try WireField.now.check(now)
     try receipt.check()
@@ -191,7 +191,7 @@ extension SyncChanges {
   /// Checks the bounds of the page without its records, since a device sets a bad record aside alone.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
-  func check() throws(SyncProblem) {
+  package func check() throws(SyncProblem) {
     try WireField.history.check(history)
     try WireField.since.check(since)
     try WireField.until.check(until)
