@@ -1,48 +1,54 @@
 public import Foundation
 
-/// The bytes that are kept for a key.
+/// Bytes that a blob store returns for a key.
 public struct Blob: Sendable {
-  /// The place in which a blob was found.
+  /// Place from which a blob was read: memory or disk.
   public enum Origin: String, Codable, Hashable, Sendable {
-    /// It was in memory.
+    /// The blob was in memory.
     case memory
-    /// It was read from its file, and its hash compared.
+    /// The blob was read from its file, and its hash was compared.
     case disk
   }
 
-  /// The bytes.
+  /// Contents of the blob.
   public let data: Data
-  /// The moment at which the bytes were stored, by the wall clock.
+  /// Time at which the blob was stored, by the wall clock.
   public let storedAt: Date
-  /// The place in which they were found.
+  /// Place from which the blob was read.
   public let origin: Origin
 }
 
-/// The key, size and age of a blob, which are known without reading it.
+/// Key, size and age of a blob, which need no read of its file.
 public struct BlobInfo: Hashable, Sendable {
-  /// Its key; another one with other bytes is another key, also where Swift takes the strings for equal.
+  /// Key of the blob.
+  ///
+  /// Keys with different bytes are different keys, even if they are equal as Swift strings.
   public let key: String
-  /// Its size in bytes.
+  /// Size of the blob in bytes.
   public let size: Int
-  /// The moment at which it was stored, by the wall clock.
+  /// Time at which the blob was stored, by the wall clock.
   public let storedAt: Date
 }
 
-/// The entry of a blob in the index.
+/// Entry of a blob in the index of a blob store.
 struct BlobEntry: Codable, Identifiable, Sendable {
-  /// The SHA-256 of the key's UTF-8.
+  /// SHA-256 of the key's UTF-8.
   let id: String
   let key: String
   let size: Int
-  /// The SHA-256 of the contents.
+  /// SHA-256 of the contents.
   let hash: String
-  /// The number of the file name that the blob has, of two: a new blob is written under the other one, and is valid when the index says so.
+  /// Which of the key's two file names the blob has, 0 or 1.
+  ///
+  /// A new blob is written under the other name, and the commit of its entry makes it valid. So the old file stays whole until then.
   let slot: Int
   let storedAt: Date
-  /// The number of its last use.
+  /// Number of the blob's last use.
+  ///
+  /// The store numbers uses upward.
   var used: UInt64
 
-  /// Whether an entry of the same key is of the same write.
+  /// Returns true if another entry of the same key comes from the same write.
   func isSameBlob(as other: BlobEntry) -> Bool { slot == other.slot && hash == other.hash && storedAt == other.storedAt }
 
   var info: BlobInfo { BlobInfo(key: key, size: size, storedAt: storedAt) }

@@ -1,9 +1,10 @@
 internal import Foundation
 internal import Larder
 
-/// The files of a blob store: their names, and the operations on them.
+/// Names of a blob store's files, and the operations on them.
 ///
-/// A blob is named by the SHA-256 of its key, so that a key is never a path. Everything here blocks: on the executor only.
+/// A blob's file is named by the SHA-256 of its key, so a key is never a path. Every operation blocks, so call it only on the store's
+/// executor.
 struct BlobFiles: Sendable {
   let directory: String
   let fileSystem: any FileSystem
@@ -13,7 +14,7 @@ struct BlobFiles: Sendable {
     self.fileSystem = fileSystem
   }
 
-  /// The name of the index, a JSON store in the same directory.
+  /// Name of the index file, which is a JSON store in the same directory.
   static let index = "blob-index.json"
 
   static func name(_ id: String, slot: Int) -> String { slot == 0 ? id : "\(id)-\(slot)" }
@@ -22,11 +23,14 @@ struct BlobFiles: Sendable {
 
   func path(_ name: String) -> String { directory + "/" + name }
 
-  /// The kinds of names in the directory.
+  /// Kind of a file, by its name: a blob, an unfinished write, or a file that is not the store's.
   enum Kind { case blob, unfinished, other }
 
-  /// Returns the kind of a name; names that a blob store does not make are `.other`.
+  /// Returns the kind of a file name.
+  ///
+  /// Names that a blob store does not make are `.other`.
   static func kind(of name: String) -> Kind {
+    // Strict, because a file of the kind `.blob` or `.unfinished` without an entry is removed. A user's file must not match.
     let parts = name.split(separator: "-", omittingEmptySubsequences: false)
     guard let id = parts.first?.utf8, id.count == 64, id.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }) else {
       return .other
@@ -39,12 +43,13 @@ struct BlobFiles: Sendable {
     }
   }
 
-  /// Returns the contents of a blob; `nil` when its file is gone.
+  /// Returns the contents of a blob, or `nil` if its file is gone.
   ///
-  /// - Throws: `.corrupted` when they are not what was stored.
+  /// - Throws: `.corrupted` if the size or the hash is not that of the entry.
   func read(_ entry: BlobEntry, comparesHash: Bool) throws(RepositoryError) -> Data? {
     let path = path(Self.name(entry))
     guard let file = try fileSystem.open(path, writable: false) else { return nil }
+    // The size first: a file that has grown to gigabytes must not be read into memory to be refused.
     let size = try file.size()
     guard size == entry.size || !comparesHash else {
       throw RepositoryError(.corrupted, "the blob has \(size) bytes and not \(entry.size)", file: path)
@@ -57,13 +62,14 @@ struct BlobFiles: Sendable {
     return data
   }
 
-  /// Gives a written and synced file its name, durably; what has the name and is no file is set aside.
+  /// Renames a written and synced file to its final name, durably.
   ///
-  /// On failure neither name is left, as far as the system allows.
-  /// - Returns: What was set aside, as an error to report.
+  /// A directory, a link or a pipe of that name is set aside first. On failure neither name is left, as far as the system allows.
+  /// - Returns: An error to report if an entry was set aside.
   func place(_ temporary: String, as name: String) throws(RepositoryError) -> RepositoryError? {
     do throws(RepositoryError) {
       let problem = try rename(temporary, to: name)
+      // The caller commits the index entry next. Without this sync, a power cut could leave the entry without its file.
       try fileSystem.syncDirectory(directory)
       return problem
     } catch {
@@ -79,22 +85,23 @@ struct BlobFiles: Sendable {
       try fileSystem.rename(path(temporary), to: path(name))
       return nil
     } catch { failure = error }
+    // Looked up only after a failure, which saves a system call in every other write.
     guard isOfAnotherKind(name) else { throw failure }
     let problem = try setAside(name)
     try fileSystem.rename(path(temporary), to: path(name))
     return problem
   }
 
-  /// Removes a file that nothing refers to any more.
+  /// Removes a file that no index entry names, and ignores a failure.
   ///
-  /// If that fails, the next open finds it and removes it: a file without an entry is never read.
+  /// A file that stays is never read, and the next opening removes it.
   func discard(_ name: String) {
     do throws(RepositoryError) { try fileSystem.remove(path(name)) } catch {}
   }
 
-  /// Removes a file, or sets aside what has its name and is none.
+  /// Removes a file, or sets aside a directory, a link or a pipe of its name.
   ///
-  /// - Returns: What was set aside, as an error to report.
+  /// - Returns: An error to report if an entry was set aside.
   @discardableResult
   func clear(_ name: String) throws(RepositoryError) -> RepositoryError? {
     if isOfAnotherKind(name) { return try setAside(name) }
@@ -102,31 +109,32 @@ struct BlobFiles: Sendable {
     return nil
   }
 
-  // MARK: What is no file
+  // MARK: Directories, links and pipes
 
-  /// Whether a name stands for something that is no plain file, such as a directory, a link or a pipe.
+  /// Returns true if the entry of a name exists and is no plain file, such as a directory, a link or a pipe.
   func isOfAnotherKind(_ name: String) -> Bool {
     do throws(RepositoryError) {
       return try fileSystem.status(of: path(name)).map { $0.kind != .file } ?? false
     } catch {
-      return error.code == .unsupported  // a file system that opens a file for its status has refused that
+      return error.code == .unsupported  // a file layer that opens a file to read its status refuses other kinds of entries
     }
   }
 
-  /// Gives what has a name another one, under which it is left alone: nothing of it is read or removed.
+  /// Renames an entry of the directory to a name that ends in `-damaged`, under which the store never reads or removes it.
   ///
-  /// A plain file takes the place of one that was set aside before it; beside anything else it gets a number.
+  /// A plain file replaces one that was set aside before it. If the new name belongs to another kind of entry, a number is added.
   /// - Returns: An error to report, with both names.
   func setAside(_ name: String) throws(RepositoryError) -> RepositoryError {
     let new = name + "-damaged"
     var failure: RepositoryError?
+    // Bounded, because a file system that refuses every new name would otherwise keep an opening in this loop for ever.
     for number in 0..<1_000 {
       let target = number == 0 ? new : "\(new)-\(number)"
       do throws(RepositoryError) {
         try fileSystem.rename(path(name), to: path(target))
         return RepositoryError(.unsupported, "this was no file of the store, and is now \(target)", file: path(name))
       } catch {
-        // A name that is taken by a directory, or by a file where this is a directory.
+        // Only a taken name is worth another attempt: a directory is in the way, or a file is in the way of a directory.
         guard let call = error.underlying as? SystemCallError, Self.taken.contains(call.errorNumber) else { throw error }
         failure = error
       }
@@ -137,7 +145,8 @@ struct BlobFiles: Sendable {
 
   private static let taken: Set<Int32> = [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST]
 
-  /// Whether a name is that of something that was set aside, which is never touched again; earlier versions wrote `-damaged` before the
-  /// end of a name of the index.
+  /// Returns true if an entry of this name was set aside, and so is never touched again.
+  ///
+  /// Earlier versions wrote `-damaged` before the end of an index file's name.
   static func isSetAside(_ name: String) -> Bool { name.contains("-damaged") }
 }

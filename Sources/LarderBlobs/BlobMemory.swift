@@ -1,6 +1,7 @@
+internal import DequeModule
 internal import Foundation
 
-/// The blobs that are kept in memory: those used last, within limits.
+/// Least-recently-used cache of the blobs in memory, with limits on count and bytes.
 struct BlobMemory: Sendable {
   struct Entry: Sendable {
     let data: Data
@@ -11,7 +12,9 @@ struct BlobMemory: Sendable {
   private let byteLimit: Int
   private var entries = RecencyList<String, Entry>()
   private(set) var bytes = 0
-  /// The ids that were used in memory, and are not yet noted in the order of the files.
+  /// Ids of blobs that were read from memory and are not yet in ``BlobStore``'s order of use.
+  ///
+  /// A read from memory does not run on the store's executor, which alone may change that order.
   private var used = RecencyList<String, Bool>()
 
   init(_ limits: BlobStore.Limits) {
@@ -21,17 +24,18 @@ struct BlobMemory: Sendable {
 
   var count: Int { entries.count }
 
-  /// Returns the blob of this id, which counts as a use.
+  /// Returns the blob of an id, if memory holds it, and counts that as a use.
   mutating func use(_ id: String) -> Entry? {
     guard let entry = entries.use(id) else { return nil }
     used.use(id, true)
     return entry
   }
 
-  /// Keeps a blob, and lets go of those used longest ago.
+  /// Adds a blob, and drops the least recently used ones that are over the limits.
   ///
-  /// One that is larger than everything that may be kept is not.
+  /// A blob that is larger than the limit on bytes is not added.
   mutating func keep(_ entry: Entry, _ id: String) {
+    // Also when the new blob is too large to be added: the old one must not be returned for its key.
     remove(id)
     guard countLimit > 0, entry.data.count <= byteLimit else { return }
     entries.use(id, entry)
@@ -49,9 +53,76 @@ struct BlobMemory: Sendable {
     bytes = 0
   }
 
-  /// Returns the ids used here since the last call, from the one used longest ago to the one used last.
+  /// Returns the ids of blobs that were read from memory since the last call, least recently used first.
   mutating func takeUsed() -> [String] {
     defer { used = RecencyList() }
     return Array(used.keys)
+  }
+}
+
+/// Dictionary whose keys are ordered by their last use.
+///
+/// Every operation takes constant time on average. A use appends the key to a queue and makes the key's earlier place stale. A stale place
+/// is never first in the queue. When stale places outweigh the others, all of them are removed.
+struct RecencyList<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private struct Use: Sendable {
+    let key: Key
+    let number: Int
+  }
+
+  private var entries: [Key: (value: Value, lastUse: Int)] = [:]
+  private var uses: Deque<Use> = []
+  private var lastNumber = 0
+
+  var count: Int { entries.count }
+
+  /// Value of a key.
+  ///
+  /// Reading it does not count as a use.
+  subscript(key: Key) -> Value? { entries[key]?.value }
+
+  /// Inserts or replaces the value of a key, and makes the key the most recently used.
+  ///
+  /// - Returns: The value that was replaced.
+  @discardableResult
+  mutating func use(_ key: Key, _ value: Value) -> Value? {
+    lastNumber += 1
+    let old = entries.updateValue((value, lastNumber), forKey: key)
+    uses.append(Use(key: key, number: lastNumber))
+    removeStaleUses()
+    return old?.value
+  }
+
+  /// Makes a key the most recently used, if the list has it.
+  ///
+  /// - Returns: The value of the key.
+  @discardableResult
+  mutating func use(_ key: Key) -> Value? {
+    guard let value = self[key] else { return nil }
+    use(key, value)
+    return value
+  }
+
+  /// Removes a key, and returns its value.
+  @discardableResult
+  mutating func remove(_ key: Key) -> Value? {
+    guard let entry = entries.removeValue(forKey: key) else { return nil }
+    removeStaleUses()
+    return entry.value
+  }
+
+  /// Least recently used key.
+  var leastRecent: Key? { uses.first?.key }
+
+  /// All keys, least recently used first.
+  var keys: some Sequence<Key> { uses.lazy.filter(isCurrent).map(\.key) }
+
+  private func isCurrent(_ use: Use) -> Bool { entries[use.key]?.lastUse == use.number }
+
+  private mutating func removeStaleUses() {
+    // `leastRecent` reads the first place without a check.
+    while let first = uses.first, !isCurrent(first) { uses.removeFirst() }
+    // A key that is used again and again would let the queue grow without bound. At twice the entries, the cost per use stays constant.
+    if uses.count > 2 * entries.count + 16 { uses = Deque(uses.filter(isCurrent)) }
   }
 }

@@ -1,7 +1,7 @@
 internal import Foundation
-internal import Larder
+public import Larder
 
-/// The opening of a blob store: it brings index and files into line, whatever state a crash or damage has left them in.
+/// Opening of a blob store, which makes the index and the files agree after a crash or damage.
 struct BlobOpening {
   let files: BlobFiles
   let tuning: BlobStore.Tuning
@@ -9,7 +9,7 @@ struct BlobOpening {
   struct Opened: Sendable {
     let index: LocalRepository<BlobEntry>
     var report: BlobReport
-    /// All entries, from the one used longest ago to the one used last.
+    /// All entries, least recently used first.
     var entries: [BlobEntry]
   }
 
@@ -20,7 +20,7 @@ struct BlobOpening {
     (index, damage, aside) = try await anyIndex()
     do throws(RepositoryError) {
       if let undecodable = await undecodable(in: index) {
-        // One entry that means nothing makes its file an orphan; which one, it does not say.
+        // The entry's file cannot be identified, and would be removed as an orphan. So the index starts empty, with a report.
         damage = undecodable
         try await index.replaceAll(with: [], discardingUndecodable: true)
       }
@@ -28,32 +28,34 @@ struct BlobOpening {
       opened.report.setAside = (aside + opened.report.setAside).sorted()
       return opened
     } catch {
+      // Releases the lock, so that a second attempt does not throw `.alreadyOpen`.
       await index.abandon()
       throw error
     }
   }
 
-  /// The codes of damage, for which an index is begun anew.
+  /// Error codes of a damaged index, which the store sets aside to begin a new one.
   private static let healable: Set<RepositoryError.Code> = [.corrupted, .dataMissing, .notOurStore]
 
-  /// Returns the index, or a new one in the place of one that cannot be used.
+  /// Opens the index, or creates a new one in place of an index that is damaged.
   private func anyIndex() async throws(RepositoryError) -> (LocalRepository<BlobEntry>, damage: RepositoryError?, setAside: [String]) {
     var damage: RepositoryError
     do throws(RepositoryError) {
       return (try await openIndex(), nil, [])
     } catch { damage = error }
+    // Another store has the directory, or a newer app wrote it: these files are whole, and moving them would lose them.
     if [.locked, .alreadyOpen, .newerSchema].contains(damage.code) { throw damage }
     let aside: [String]
     do throws(RepositoryError) {
       aside = try await locked { files throws(RepositoryError) in try Self.setAsideWhatIsNoFile(files) }
     } catch {
-      // A disk that is full, or a directory that cannot be reached: the first failure is the one to report. Damage never is, and what
-      // lies in the way not while another store has the directory.
+      // On a full disk or without access, this attempt fails as a consequence, so the first error is the one to report. If the index is
+      // damaged, or another store has the directory, the new error says why the repair could not be done.
       throw Self.healable.contains(damage.code) || [.locked, .alreadyOpen].contains(error.code) ? error : damage
     }
     if !aside.isEmpty {
       do throws(RepositoryError) {
-        // Without its journal the index may be older than the blobs are. Their hashes tell.
+        // If the journal was set aside, the index may be older than the blobs. Reads notice it by the hashes.
         return (try await openIndex(), aside.contains(BlobFiles.index) ? damage : nil, aside)
       } catch { damage = error }
     }
@@ -62,26 +64,28 @@ struct BlobOpening {
     return (try await openIndex(), damage, aside)
   }
 
-  /// Returns the error of an entry that cannot be read, if there is one.
+  /// Returns the error of an index entry that does not decode, or `nil` if all of them decode.
   private func undecodable(in index: LocalRepository<BlobEntry>) async -> RepositoryError? {
     await index.executor.run { index.snapshot.undecodable.first?.error }
   }
 
   private func openIndex() async throws(RepositoryError) -> LocalRepository<BlobEntry> {
+    // No tombstones: nobody syncs the index, and evictions would fill it with them.
     let file = URL(fileURLWithPath: files.path(BlobFiles.index), isDirectory: false)
     return try await LocalRepository(
       backend: JSONFileBackend(file: file, fileSystem: files.fileSystem), schema: RepositorySchema("blobs"),
       options: StoreOptions(limits: .init(tombstones: 0), checkpoint: tuning.checkpoint, suspensionTimeout: tuning.suspensionTimeout))
   }
 
-  /// Runs an operation on the files of the index under their lock.
+  /// Runs an operation on the files of the index while holding the lock of the index.
   ///
-  /// - Returns: What the operation has moved, and the lock itself if it was no file and so locked nothing.
+  /// - Returns: The names that the operation has set aside, and that of the lock if it was no plain file and had to be set aside too.
   private func locked(
     _ operation: @escaping @Sendable (BlobFiles) throws(RepositoryError) -> [String]
   ) async throws(RepositoryError) -> [String] {
     let files = files
     return try await StoreExecutor(label: "larder.blobs.healing").run { () throws(RepositoryError) -> [String] in
+      // No store is open in this process now, so without the lock another process could open the files that are moved.
       let name = BlobFiles.index + "-lock"
       let isLockAFile = !files.isOfAnotherKind(name)
       if !isLockAFile { _ = try files.setAside(name) }
@@ -91,7 +95,7 @@ struct BlobOpening {
     }
   }
 
-  /// Moves a damaged index out of the way; nothing of it is deleted but the copies that it had made of itself.
+  /// Sets a damaged index and its journal aside, and removes the copies that the index had made of itself.
   private static func setAsideIndex(_ files: BlobFiles) throws(RepositoryError) -> [String] {
     let index = BlobFiles.index
     for name in try files.fileSystem.entries(of: files.directory) ?? [] {
@@ -101,13 +105,14 @@ struct BlobOpening {
       default: if name.hasPrefix(index + "-quarantine-"), !BlobFiles.isSetAside(name) { try files.clear(name) }
       }
     }
+    // Before the new index is created, so that a crash cannot bring the damaged files back beside it.
     try files.fileSystem.syncDirectory(files.directory)
     return []
   }
 
-  /// Moves directories, links and pipes out of the way that have names of the index and of what belongs to it.
+  /// Sets aside directories, links and pipes under the names of the index and of the files beside it.
   ///
-  /// - Returns: Their names.
+  /// - Returns: The names that they had.
   private static func setAsideWhatIsNoFile(_ files: BlobFiles) throws(RepositoryError) -> [String] {
     let index = BlobFiles.index
     var aside: [String] = []
@@ -120,12 +125,13 @@ struct BlobOpening {
     return aside
   }
 
-  /// Removes files without an entry, then entries without a file.
+  /// Removes the files that have no index entry, then the entries that have no file.
   private func heal(_ index: LocalRepository<BlobEntry>, _ damage: RepositoryError?) async throws(RepositoryError) -> Opened {
     let entries = index.snapshot.loadAll().sorted { $0.used < $1.used }
     let files = files
     let found = try await index.executor.run { () throws(RepositoryError) in try Self.compare(entries, files) }
     let gone = Set(found.missing.map(\.id))
+    // In the usual case no file is missing, and the index needs no write.
     if !gone.isEmpty {
       try await index.write { (transaction) throws(RepositoryError) in for id in gone { try transaction.delete(id, in: index) } }
     }
@@ -143,10 +149,10 @@ struct BlobOpening {
     var aside: [String] = []
   }
 
-  /// Compares the directory with the index, and removes what is in no entry.
+  /// Compares the directory with the index, and removes the blobs and unfinished files that no entry names.
   ///
-  /// What is no file under the name of a valid blob shows when that is read. On the executor only.
-  /// - Parameter spared: The names of unfinished files that stay.
+  /// A directory, a link or a pipe under the name of a valid blob is found when the blob is read. Call this only on the executor.
+  /// - Parameter spared: Names of unfinished files that stay.
   static func compare(
     _ entries: [BlobEntry], _ files: BlobFiles, sparing spared: Set<String> = []
   ) throws(RepositoryError) -> Found {
@@ -165,5 +171,42 @@ struct BlobOpening {
     found.unfinished.removeAll(where: found.aside.contains)
     found.missing = Array(known.values)
     return found
+  }
+}
+
+/// Report of opening a blob store, with all that was found damaged or left over, and repaired.
+///
+/// A clean report means that every blob was in the file that the index names. A blob store is a cache, so it repairs itself, where a
+/// repository would refuse to open. Files with names that a blob store does not use are never touched.
+public struct BlobReport: Sendable {
+  /// Report of opening the index.
+  public var index: OpenReport
+  /// Error for which the store began anew with an empty index, or `nil` if the index was sound.
+  ///
+  /// All blobs are gone then.
+  ///
+  /// A damaged index file is kept as `blob-index.json-damaged`, and its journal as `blob-index.json-journal-damaged`. An index with an
+  /// entry that does not decode is emptied in place, without a copy.
+  public var damage: RepositoryError?
+  /// Files of blobs without an index entry, which were removed.
+  ///
+  /// A crash before the commit of the entry leaves one.
+  public var orphans: [String] = []
+  /// Files that were missing although the index named them.
+  ///
+  /// Their entries were removed.
+  public var missing: [String] = []
+  /// Files of unfinished writes, which were removed.
+  public var unfinished: [String] = []
+
+  /// Names of the store under which a directory, a link or a pipe was found.
+  ///
+  /// The name is that of a blob, of an unfinished write, of the index or of a file beside it. The entry was renamed, with `-damaged` after
+  /// the name, and is otherwise unchanged.
+  public var setAside: [String] = []
+
+  /// True if nothing had to be repaired.
+  public var isClean: Bool {
+    index.isClean && damage == nil && orphans.isEmpty && missing.isEmpty && unfinished.isEmpty && setAside.isEmpty
   }
 }

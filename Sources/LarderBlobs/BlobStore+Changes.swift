@@ -2,22 +2,22 @@ internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// A blob that is written, synced, and not in place yet.
+/// Blob whose temporary file is written and synced, and that has no index entry yet.
 struct BlobDraft: Sendable {
   let key: String
   let ticket: WriteTicket
   let size: Int
   let hash: String
-  /// The contents, if they were kept.
+  /// Contents of the blob for the memory, or `nil` if they were too large to be kept while it was written.
   let data: Data?
 }
 
 extension BlobStore {
-  /// Makes a draft the blob of its key.
+  /// Makes a draft the blob of its key, and removes the blobs that are over the limits.
   ///
-  /// The file gets the name that the current blob does not have, and one commit of the index then makes it valid, takes the place of
-  /// the old one, and removes what is over the limits. Files that are no longer valid go last. An index that can take no commit any
-  /// more may name the file that would be replaced: then no file is touched but the draft's own.
+  /// The draft's file takes the one of the key's two names that the current blob does not have. One commit of the index then makes it
+  /// valid and removes the entries of the evicted blobs. The files of the replaced and the evicted blobs are removed last. If the index
+  /// takes no more commits, only the draft's own file is touched.
   func commit(_ draft: BlobDraft) async throws(RepositoryError) {
     do throws(RepositoryError) { try await takeTurn() } catch {
       discard(draft.ticket)
@@ -27,18 +27,23 @@ extension BlobStore {
     let id = draft.ticket.id
     let old: BlobEntry?
     do throws(RepositoryError) {
+      // Within the turn: the key may have been removed while this write waited.
       try draft.ticket.check()
+      // After a failed sync, the durable index may name the very file that this write would replace.
       try index.checkWritable()
       old = try index.snapshot.find(by: id)
     } catch {
       discard(draft.ticket)
       throw error
     }
+    // Before the victims are chosen, so that a blob that was just read from memory is not one of them.
     drainUses()
     clock += 1
     let entry = BlobEntry(
       id: id, key: draft.key, size: draft.size, hash: draft.hash, slot: old.map { 1 - $0.slot } ?? 0, storedAt: Date(), used: clock)
+    // From here on the file is this call's to remove, and no longer the writer's.
     draft.ticket.end(.over)
+    // The file before its entry: an entry must never name a file that a crash could have lost.
     if let problem = try files.place(draft.ticket.temporary, as: BlobFiles.name(entry)) { report(problem) }
     let removed = try await write(entry, victims(for: entry), else: BlobFiles.name(entry))
     forget(removed + [old].compactMap { $0 })
@@ -47,10 +52,12 @@ extension BlobStore {
     if let data = draft.data { memory.withLock { $0.keep(.init(data: data, storedAt: entry.storedAt), id) } }
   }
 
-  /// Ends a write, and removes its file unless the store was closed or is suspended: then others may have the directory.
+  /// Ends a write, and removes its file unless the store was closed or is suspended, because another process may have the directory.
   func discard(_ ticket: WriteTicket) { ticket.giveUp(files, suspension) }
 
-  /// Commits an entry, the removal of others, and the order of use; on failure the new file goes.
+  /// Commits an entry, the removal of the evicted entries, and the order of use.
+  ///
+  /// On failure the new file is removed.
   private func write(
     _ entry: BlobEntry, _ victims: [String], else name: String
   ) async throws(RepositoryError) -> [BlobEntry] {
@@ -69,7 +76,7 @@ extension BlobStore {
         return removed
       }
     } catch {
-      // After a failed sync it is unknown whether the entry is there: the next open reads it, and finds either the file or an orphan.
+      // After a failed sync, the entry may be durable and need its file. If it is not, the next opening removes the file as an orphan.
       if error.code != .outcomeUnknown, error.code != .poisoned { files.discard(name) }
       throw error
     }
@@ -83,7 +90,7 @@ extension BlobStore {
     try transaction.save(entry, in: index)
   }
 
-  /// Returns the blobs used longest ago that must go, so that the rest and a new one are within the limits.
+  /// Returns the least recently used blobs that must be removed, so that the others and a new one are within the limits.
   private func victims(for entry: BlobEntry? = nil) -> [String] {
     var (count, bytes) = (recency.count, diskBytes)
     if let entry {
@@ -91,6 +98,7 @@ extension BlobStore {
       bytes += entry.size - (recency[entry.id] ?? 0)
     }
     var victims: [String] = []
+    // Not the key that is written: its old blob is replaced anyway, and is not counted twice.
     for id in recency.keys where id != entry?.id {
       guard count > limits.diskCount || bytes > limits.diskBytes else { break }
       victims.append(id)
@@ -100,7 +108,7 @@ extension BlobStore {
     return victims
   }
 
-  /// Removes what is over the limits, which may be lower than when the store was last open.
+  /// Removes the blobs that are over the limits, in a turn of its own.
   func trim() async throws(RepositoryError) {
     await changes.acquire()
     defer { changes.release() }
@@ -113,27 +121,28 @@ extension BlobStore {
   func removeVictims() async throws(RepositoryError) {
     let (ids, index) = (victims(), index)
     guard !ids.isEmpty else { return }
+    // Read before the commit, which removes them: `forget` needs the names of their files.
     let entries = ids.compactMap { index.snapshot.loadEntry($0) }
     try await index.write { (transaction) throws(RepositoryError) in for id in ids { try transaction.delete(id, in: index) } }
     forget(entries)
   }
 
-  /// Removes an entry whose file is damaged or gone, unless it was changed or the store suspended meanwhile.
+  /// Removes an entry whose file is damaged or gone, unless the entry changed or the store was suspended meanwhile.
   ///
-  /// - Returns: Whether it was still the same.
+  /// - Returns: True if the entry was unchanged, so that the caller reports the damage.
   func drop(_ entry: BlobEntry) async -> Bool {
     await changes.acquire()
     defer { changes.release() }
     guard !isClosed, !suspension.isActive, let current = index.snapshot.loadEntry(entry.id), current.isSameBlob(as: entry) else {
       return false
     }
-    // If the index cannot be written now, the next read or open finds the same again.
+    // If the index cannot be written now, the next read or opening finds the same damage again.
     do throws(RepositoryError) { try await index.delete(entry.id) } catch { return true }
     forget([entry])
     return true
   }
 
-  /// Forgets blobs that the index no longer has, and removes their files.
+  /// Removes blobs without an index entry from memory and from the order of use, and removes their files.
   func forget(_ entries: [BlobEntry]) {
     for entry in entries {
       memory.withLock { $0.remove(entry.id) }
@@ -143,11 +152,11 @@ extension BlobStore {
     }
   }
 
-  // MARK: The order of use
+  // MARK: Order of use
 
-  /// Makes the order of use that of the index's entries.
+  /// Replaces the order of use by that of the index's entries.
   ///
-  /// For a blob that was read since the index was last written, that read counts.
+  /// Reads since the last write of the index are kept.
   func adopt(_ entries: [BlobEntry]) {
     let noted = touched
     (recency, touched, diskBytes) = (RecencyList(), RecencyList(), 0)
@@ -157,22 +166,26 @@ extension BlobStore {
       diskBytes += entry.size
       if use > entry.used { touched.use(entry.id, use) }
     }
+    // Never back: the next use must be newer than every one that the index has.
     clock = max(clock, uses.last?.use ?? 0)
   }
 
-  /// Notes a use.
+  /// Makes a blob the most recently used.
   func use(_ id: String) {
+    // A blob that was removed after it was read from memory must not come back into the order.
     guard recency.use(id) != nil else { return }
     clock += 1
     touched.use(id, clock)
   }
 
-  /// Notes the uses of blobs in memory.
+  /// Adds the reads from memory to the order of use.
   private func drainUses() {
     for id in memory.withLock({ $0.takeUsed() }) { use(id) }
   }
 
-  /// Returns what is to be noted in the index beside another change: not much, so that the change stays quick.
+  /// Returns the uses that the next commit writes to the index, and forgets them.
+  ///
+  /// - Parameter limit: The maximum number of uses, which keeps the commit of a save small.
   private func takeTouched(except excluded: Set<String>, limit: Int = 256) -> [(id: String, use: UInt64)] {
     let ids = Array(touched.keys.lazy.filter { !excluded.contains($0) }.prefix(limit))
     return ids.compactMap { id in touched.remove(id).map { (id, $0) } }
@@ -190,8 +203,9 @@ extension BlobStore {
 }
 
 extension RepositorySnapshot where Item == BlobEntry {
-  /// Returns the entry of an id, if there is one; the id is never one that cannot be a key.
+  /// Returns the entry of an id, or `nil` if there is none.
   func loadEntry(_ id: String) -> BlobEntry? {
+    // 64 hexadecimal digits are always a valid key, so the only possible error is that of an entry that does not decode.
     do throws(RepositoryError) { return try find(by: id) } catch { return nil }
   }
 }

@@ -3,25 +3,25 @@ public import Larder
 internal import Synchronization
 
 extension BlobStore {
-  /// Stores bytes for a key, in place of those that it has.
+  /// Stores bytes for a key, and replaces the blob that the key has.
   ///
-  /// Returns when they are durable: a crash leaves the old blob or the new one, whole. What is removed to make room is gone then too.
+  /// The call returns when the bytes are durable and the blobs over the limits are removed. A crash leaves the old blob or the new one,
+  /// whole.
   ///
-  /// - Throws: `.tooLarge` for more than the disk limit, `.invalidKey`, `.full` or `.inputOutput` (nothing has changed, nothing is left).
-  ///   `.cancelled`, also when the key was removed or the store cleared meanwhile. `.suspended` and `.dataMissing` as ``suspend()`` and
-  ///   ``resume()`` say. `.outcomeUnknown`, `.poisoned`, `.closed`.
+  /// - Throws: `.tooLarge` for more bytes than the disk limit, and `.full` or `.inputOutput`: nothing has changed, and no file is left.
+  ///   `.cancelled` if the task was cancelled, the key removed or the store cleared meanwhile. See the article Errors of Larder.
   public nonisolated(nonsending) func save(_ data: Data, for key: String) async throws(RepositoryError) {
     let writer = try await writer(for: key)
     try await writer.write(data)
     try await writer.finish()
   }
 
-  /// Stores the bytes of a sequence for a key, chunk by chunk as they come, in place of those that it has.
+  /// Stores the bytes of a sequence for a key chunk by chunk, and replaces the blob that the key has.
   ///
-  /// Memory holds one chunk, and at most 16 MiB of what came before it. When the sequence throws or the task is cancelled, nothing is
-  /// left.
+  /// Use this for a body that does not fit into memory. Memory holds one chunk, and at most 16 MiB of the earlier ones. If the sequence
+  /// throws or the task is cancelled, no file is left.
   ///
-  /// - Throws: what the sequence throws; otherwise as ``save(_:for:)``.
+  /// - Throws: The error of the sequence, or the errors of ``save(_:for:)``.
   public nonisolated(nonsending) func save<Failure: Error>(
     _ chunks: some AsyncSequence<Data, Failure>, for key: String
   ) async throws {
@@ -35,19 +35,19 @@ extension BlobStore {
     try await writer.finish()
   }
 
-  /// Begins to write a blob; nothing is visible before ``BlobWriter/finish()``.
+  /// Returns a writer of a blob, which becomes visible at ``BlobWriter/finish()``.
   ///
-  /// If the key is removed or the store cleared after this call, `finish` throws `.cancelled`: what was begun before cannot come back
-  /// after.
+  /// Call this before you start a download. If the key is removed or the store cleared after this call, `finish` throws `.cancelled`, so
+  /// that old bytes cannot come back.
   ///
-  /// When the store is closed, the write is over: what there is of it is removed, and the writer throws `.closed`.
+  /// Closing the store ends the write. Its file is removed, and the writer throws `.closed`.
   ///
   /// - Throws: `.invalidKey`, `.closed`, `.poisoned`.
   public func writer(for key: String) throws(RepositoryError) -> BlobWriter {
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
     let ticket = WriteTicket(try Self.id(of: key))
     tickets.removeAll { $0.ticket == nil }
-    // The writer of a suspended store waits before it makes its file.
+    // A suspended index refuses this check. Its writer waits for `resume()` before it makes its file, and checks then.
     if !suspension.isActive { try index.checkWritable() }
     tickets.append(WeakTicket(ticket: ticket))
     return BlobWriter(self, key: key, ticket)
@@ -56,17 +56,18 @@ extension BlobStore {
   /// Removes the blob of a key from memory and disk.
   ///
   /// Writes of this key that have begun and not returned store nothing.
-  /// - Returns: Whether there was one.
-  /// - Throws: `.invalidKey`, `.cancelled`, `.suspended`, `.full` or `.inputOutput` (nothing has changed), `.outcomeUnknown`, `.poisoned`,
-  ///   `.closed`.
+  /// - Returns: True if there was a blob.
+  /// - Throws: `.full` or `.inputOutput`: nothing has changed. `.cancelled`, `.suspended`. See the article Errors of Larder.
   @discardableResult
   public func remove(_ key: String) async throws(RepositoryError) -> Bool {
     let id = try Self.id(of: key)
     try await takeTurn()
     defer { changes.release() }
     try index.checkWritable()
+    // Also if there is no blob yet: a write that began before this call must not bring one.
     for entry in tickets where entry.ticket?.id == id { entry.ticket?.end(.removed) }
     guard let entry = try index.snapshot.find(by: id) else { return false }
+    // The entry before the file, so that a crash in between leaves an orphan and no entry without a file.
     try await index.delete(id)
     forget([entry])
     return true
@@ -74,9 +75,9 @@ extension BlobStore {
 
   /// Removes every blob from memory and disk.
   ///
-  /// Writes that have begun and not returned store nothing. Files go first, so that this works on a full disk; if it throws, some blobs
-  /// may be gone and the others are whole.
-  /// - Throws: `.cancelled`, `.suspended`, `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`.
+  /// Writes that have begun and not returned store nothing. Files are removed before their index entries, so this works on a full disk. If
+  /// it throws, some blobs may be gone, and the others are whole.
+  /// - Throws: `.inputOutput` or `.full`, `.cancelled`, `.suspended`. See the article Errors of Larder.
   public func clear() async throws(RepositoryError) {
     try await takeTurn()
     defer { changes.release() }
@@ -84,6 +85,7 @@ extension BlobStore {
     try index.checkWritable()
     for entry in tickets { entry.ticket?.end(.removed) }
     let entries = index.snapshot.loadAll()
+    // Files first: on a full disk they make the room that the commit of the empty index needs.
     for entry in entries { try files.clear(BlobFiles.name(entry)) }
     memory.withLock { $0.removeAll() }
     try await index.replaceAll(with: [], discardingUndecodable: true)

@@ -1,40 +1,82 @@
-// LarderBlobs/ keeps bytes by key, each blob in a file of its own, within limits: images and other large things that can be fetched again.
-// Invariant: what is read for a key is, byte for byte, what one write has stored for it; a crash, damage or a full disk makes it a miss and
-// nothing else. An index, itself a repository, says which file is valid: a file is made before its entry and removed after it. Called by
-// apps.
+// LarderBlobs/ caches bytes by key, within limits: images and other large data that an app can fetch again. Each blob has its own file.
+// An index, which is a LocalRepository in the same directory, names the valid file of each key.
+// Invariant: a read returns the exact bytes of one write of its key, or nil. A crash, damage or a full disk can only make it nil. The file
+// of a blob is made before its index entry and removed after it. Called by apps.
 
 public import Foundation
 public import Larder
 internal import Synchronization
 
-/// A cache of bytes by key, in memory and in files: durable, bounded, and healed by itself.
+/// A durable cache of bytes by key, in memory and in files, with limits on its size.
 ///
 /// ```swift
-/// let photos = try await BlobStore(directory: url)
+/// // In the app's caches directory, which backups leave out
+/// let photos = try await BlobStore()
+///
+/// // In a directory of your own, with lower limits
+/// let tiles = try await BlobStore(directory: url, limits: .init(diskCount: 1_000, diskBytes: 100_000_000))
+/// ```
+///
+/// Open a directory once, and pass the store to all of your code.
+///
+/// ```swift
 /// try await photos.save(bytes, for: "https://example.org/pier.jpg")
 /// let photo = try await photos.blob(for: "https://example.org/pier.jpg")
 /// ```
 ///
-/// Files are named by the SHA-256 of their key. Keys are compared by their bytes in UTF-8: two strings that Swift takes for equal, such
-/// as "é" as one scalar and as two, are two keys. A blob is durable and whole when a write returns; its hash is compared when it is
-/// read. When a limit is reached, the blobs used longest ago are removed. Damage is a miss with a report, never an error and never
-/// other bytes. Disk work runs on the store's own executor.
+/// ## Promises and cost
 ///
-/// One process at a time has the directory. ``suspend()`` gives it up until ``resume()``, so that another process can use it.
+/// A blob is durable and whole when a write returns. After a crash, a key has its old blob or its new one. The store compares the hash of a
+/// blob when it reads the file. Damage is a miss with a report, never an error and never other bytes. At a limit, the store removes the
+/// least recently used blobs.
+///
+/// A key has at most 64 KiB. Files are named by the SHA-256 of their key, so a key is never a path. Keys are compared by their bytes in
+/// UTF-8: "é" as one scalar and "é" as two are two keys, although Swift strings of them are equal.
+///
+/// A write syncs the blob's file, the directory and the index. A read returns the whole blob in memory.
+///
+/// ## Threads and tasks
+///
+/// Call a store from every thread, actor and task. ``blob(for:)`` returns a blob in memory without a switch of executors. ``info(for:)``,
+/// ``contents``, ``persistedKeys`` and ``removeFromMemory()`` need no `await`. Disk work runs on the store's own executor, so it blocks no
+/// thread of the cooperative pool.
+///
+/// One process at a time has the directory. Call ``suspend()`` to give it up until ``resume()``, so that another process can use it.
+///
+/// ## When to use another type
+///
+/// - Use `LocalRepository` for values that you query or observe, or that nobody can fetch again. It refuses damage and removes nothing.
+/// - Use `URLCache` if the caching headers of a server should decide how long a response is kept. A blob does not expire.
+/// - Use plain files for a person's documents, and for files that you map or read in parts.
+/// - Use ``writer(for:)`` for a body that arrives in chunks or does not fit into memory.
+///
+/// ## Avoid
+///
+/// - Do not keep the only copy of your data here. The store removes blobs at its limits, and empties itself if its index is damaged.
+/// - Do not open a directory twice. The second opening throws `.alreadyOpen`, or `.locked` in another process.
+/// - Do not start a download before you have its ``BlobWriter``. A blob that was downloaded before ``clear()`` would come back after it.
+/// - Do not let iOS suspend your app with a store open in an app group's container. Call ``suspend()`` first.
 public actor BlobStore {
-  /// The most that is kept; blobs that were used longest ago are removed first.
+  /// Limits on the number and the bytes of blobs, in memory and on disk.
+  ///
+  /// At a limit, the store removes the least recently used blobs first.
   public struct Limits: Hashable, Sendable {
-    /// The most blobs in memory: 200 by default; 0 keeps none.
+    /// Maximum number of blobs in memory: 200 by default.
+    ///
+    /// With 0, memory holds none.
     public var memoryCount: Int
-    /// The most bytes in memory: 50 MB by default.
+    /// Maximum number of bytes in memory: 50 MB by default.
     public var memoryBytes: Int
-    /// The most blobs on disk: 10,000 by default.
+    /// Maximum number of blobs on disk: 10,000 by default.
     public var diskCount: Int
-    /// The most bytes on disk: 500 MB by default; a larger blob is refused.
+    /// Maximum number of bytes on disk: 500 MB by default.
+    ///
+    /// A larger blob is refused.
     public var diskBytes: Int
 
     /// Creates limits.
     public init(memoryCount: Int = 200, memoryBytes: Int = 50_000_000, diskCount: Int = 10_000, diskBytes: Int = 500_000_000) {
+      // A negative limit would never be met, and with no blob on disk not even the newest write could stay.
       self.memoryCount = max(memoryCount, 0)
       self.memoryBytes = max(memoryBytes, 0)
       self.diskCount = max(diskCount, 1)
@@ -42,18 +84,18 @@ public actor BlobStore {
     }
   }
 
-  /// The number and size of the blobs that are kept.
+  /// Number and size of the blobs in memory and on disk.
   public struct Usage: Hashable, Sendable {
-    /// Blobs in memory.
+    /// Number of blobs in memory.
     public var memoryCount: Int
-    /// Their bytes.
+    /// Bytes of the blobs in memory.
     public var memoryBytes: Int
-    /// Blobs on disk.
+    /// Number of blobs on disk.
     public var diskCount: Int
-    /// Their bytes.
+    /// Bytes of the blobs on disk.
     public var diskBytes: Int
 
-    /// Creates a count, of nothing by default.
+    /// Creates a usage, of zeros by default.
     public init(memoryCount: Int = 0, memoryBytes: Int = 0, diskCount: Int = 0, diskBytes: Int = 0) {
       self.memoryCount = memoryCount
       self.memoryBytes = memoryBytes
@@ -62,12 +104,14 @@ public actor BlobStore {
     }
   }
 
-  /// Settings that tests change.
+  /// Settings that only tests change.
   package struct Tuning: Sendable {
     package var checkpoint = StoreOptions.Checkpoint.automatic
-    /// Whether hashes are compared; off only to show that the tests notice.
+    /// Whether reads compare hashes.
+    ///
+    /// A test turns it off to show that the other tests would fail without it.
     package var comparesHashes = true
-    /// The time for which changes wait in a suspended store.
+    /// Time for which changes wait in a suspended store before they throw `.suspended`.
     package var suspensionTimeout = Duration.seconds(30)
 
     package init(
@@ -79,9 +123,9 @@ public actor BlobStore {
     }
   }
 
-  /// The report of opening: what was found, and what was healed.
+  /// Report of opening the store, which lists all that was repaired.
   public nonisolated let openReport: BlobReport
-  /// The limits.
+  /// Limits on the number and the bytes of the blobs.
   public nonisolated let limits: Limits
   nonisolated let files: BlobFiles
   nonisolated let tuning: Tuning
@@ -89,16 +133,22 @@ public actor BlobStore {
   nonisolated let memory: Mutex<BlobMemory>
   nonisolated let report: @Sendable (RepositoryError) -> Void
 
-  /// The order of the blobs on disk, each with its size; the index has it as of its last write.
+  /// Sizes of the blobs on disk, in order of use.
+  ///
+  /// The index has this order as of its last write.
   var recency = RecencyList<String, Int>()
   var diskBytes = 0
-  /// The blobs that were read since the index was last written, with the numbers of their uses.
+  /// Use numbers of the blobs that were read since the last write of the index.
   var touched = RecencyList<String, UInt64>()
-  /// The number of the last use.
+  /// Number of the last use.
+  ///
+  /// Uses are numbered upward, across launches.
   var clock: UInt64 = 0
-  /// The turn of a change, from looking at the index until it is visible: one change at a time.
+  /// Lock of a change, held from its first read of the index until the change is visible.
+  ///
+  /// Changes run one at a time.
   let changes = AsyncSemaphore(1)
-  /// The writes that are under way.
+  /// Writes that have begun and are not finished.
   var tickets: [WeakTicket] = []
   var isClosed = false
   /// Whether the index has given up its lock.
@@ -107,20 +157,21 @@ public actor BlobStore {
   var isSuspended = false
   nonisolated let suspension = BlobSuspension()
 
-  /// The index's own serial executor, so that nothing here blocks the cooperative pool.
+  /// Serial executor of the index, whose thread blocks on the disk instead of a thread of the cooperative pool.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { index.unownedExecutor }
 
-  /// Opens the blobs of a directory, or makes an empty store, and heals what a crash or damage has left; see ``openReport``.
+  /// Opens the blob store of a directory, or creates an empty one.
   ///
-  /// Files with names that a blob store does not use are left alone. An index that cannot be used is set aside and begun anew.
+  /// Opening repairs the store after a crash or damage, and ``openReport`` lists the repairs. Files with names that a blob store does not
+  /// use are left alone. An index that cannot be used is set aside, and the store begins anew, empty.
   /// - Parameters:
-  ///   - directory: Where the files are; made if it is missing, for its owner only. `blobs` in `DataDirectory.caches()` unless given, which
-  ///     backups leave out.
-  ///   - limits: How much is kept.
-  ///   - fileSystem: The file layer: the operating system's, unless a test gives another one.
-  ///   - report: Called on the store's executor with blobs that were found damaged or gone; the errors name files and hashes, no keys.
-  /// - Throws: `.locked` or `.alreadyOpen` while another process or store has the directory; `.newerSchema` for an index of a newer
-  ///   version; `.protectedDataUnavailable`, `.inputOutput`, `.full`; `.unsupported` for a URL that is no file URL.
+  ///   - directory: The directory of the files. A missing one is made, for its owner only. By default `blobs` in `DataDirectory.caches()`,
+  ///     which backups leave out.
+  ///   - limits: The limits of the store.
+  ///   - fileSystem: The file layer. Pass another one than the operating system's only in tests.
+  ///   - report: Called on the store's executor when a blob was found damaged or gone. The errors name files and hashes, and no keys.
+  /// - Throws: `.locked` or `.alreadyOpen` while another process or store has the directory. `.newerSchema` for an index of a newer
+  ///   version of Larder. `.unsupported` for a URL that is no file URL. See the article Errors of Larder.
   public init(
     directory: URL = DataDirectory.caches().appending(path: "blobs"), limits: Limits = .init(),
     fileSystem: any FileSystem = POSIXFileSystem(),
@@ -135,7 +186,7 @@ public actor BlobStore {
     guard directory.isFileURL else { throw RepositoryError(.unsupported, "expected the file URL of a directory, found another URL") }
     files = BlobFiles(directory, fileSystem)
     let opened = try await BlobOpening(files: files, tuning: tuning).run()
-    // Their properties can be set to anything.
+    // The caller may have set a property of `limits` to a negative number after its initializer had clamped them.
     self.limits = Limits(
       memoryCount: limits.memoryCount, memoryBytes: limits.memoryBytes, diskCount: limits.diskCount, diskBytes: limits.diskBytes)
     self.tuning = tuning
@@ -144,18 +195,20 @@ public actor BlobStore {
     openReport = opened.report
     memory = Mutex(BlobMemory(self.limits))
     adopt(opened.entries)
+    // The limits may be lower than at the last opening.
     try await trim()
   }
 
   // MARK: Reading
 
-  /// Returns the blob of a key, or `nil` when there is none.
+  /// Returns the blob of a key, or `nil` if there is none.
   ///
-  /// One in memory is returned at once, without waiting for the disk. One that does not match its hash is removed and reported, and is
-  /// `nil`; a suspended store leaves it alone.
-  /// - Throws: `.inputOutput` or `.protectedDataUnavailable` when the file cannot be read; `.invalidKey`, `.closed`.
+  /// A blob in memory is returned at once, even while the disk is busy. A blob that does not match its hash is removed and reported, and
+  /// the call returns `nil`. A suspended store returns `nil` and leaves the file alone.
+  /// - Throws: `.inputOutput` or `.protectedDataUnavailable` if the file cannot be read. `.invalidKey`, `.closed`.
   public nonisolated(nonsending) func blob(for key: String) async throws(RepositoryError) -> Blob? {
     let id = try Self.id(of: key)
+    // Before the hop to the store's executor, which may be busy with a sync.
     if let blob = inMemory(id) { return blob }
     return try await read(id)
   }
@@ -164,24 +217,24 @@ public actor BlobStore {
     memory.withLock { $0.use(id) }.map { Blob(data: $0.data, storedAt: $0.storedAt, origin: .memory) }
   }
 
-  /// Returns the size and age of a blob without reading it; `nil` when there is none.
+  /// Returns the size and age of a blob without reading its file, or `nil` if there is no blob.
   ///
   /// - Throws: `.invalidKey`.
   public nonisolated func info(for key: String) throws(RepositoryError) -> BlobInfo? {
     try index.snapshot.find(by: Self.id(of: key))?.info
   }
 
-  /// The key, size and age of every blob, in the order of the keys.
+  /// Key, size and age of every blob, sorted by key.
   ///
-  /// Cost: linear.
+  /// Cost: linear in the number of blobs, plus the sort.
   public nonisolated var contents: [BlobInfo] { index.snapshot.loadAll().map(\.info).sorted { $0.key < $1.key } }
 
-  /// The keys of all blobs on disk, in order; two of them may be equal as strings and differ in bytes.
+  /// Keys of all blobs on disk, sorted.
   ///
-  /// Cost: linear.
+  /// Two of them may be equal as Swift strings and differ in their bytes. Cost: as ``contents``.
   public nonisolated var persistedKeys: [String] { contents.map(\.key) }
 
-  /// The number and size of the blobs that are kept now.
+  /// Number and size of the blobs that the store has now.
   public var usage: Usage {
     let (count, bytes) = memory.withLock { ($0.count, $0.bytes) }
     return Usage(memoryCount: count, memoryBytes: bytes, diskCount: recency.count, diskBytes: diskBytes)
@@ -189,7 +242,7 @@ public actor BlobStore {
 
   private func read(_ id: String) async throws(RepositoryError) -> Blob? {
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
-    // Another reader may have brought it into memory while this one waited.
+    // Another read of the key may have ended while this one waited for the executor, so the file need not be read twice.
     if let blob = inMemory(id) { return blob }
     guard let entry = try index.snapshot.find(by: id) else { return nil }
     let problem: RepositoryError
@@ -199,30 +252,35 @@ public actor BlobStore {
         memory.withLock { $0.keep(.init(data: data, storedAt: entry.storedAt), id) }
         return Blob(data: data, storedAt: entry.storedAt, origin: .disk)
       }
-      // Another process may have the directory: what is wrong with a file may be its doing, and the file is left alone.
+      // Another process may have the directory, and may have removed or replaced the file. Its entry must stay.
       if suspension.isActive { return nil }
       problem = RepositoryError(.dataMissing, "the file of a blob is gone", file: files.path(BlobFiles.name(entry)))
     } catch {
+      // A failed read, as of a locked device, is no damage: removing the entry would lose a good blob.
       let isNoFile = files.isOfAnotherKind(BlobFiles.name(entry))
       guard isNoFile || error.code == .corrupted else { throw error }
       if suspension.isActive { return nil }
       problem = isNoFile ? try files.setAside(BlobFiles.name(entry)) : error
     }
+    // Of several reads that meet the same damage, only one reports it.
     if await drop(entry) { report(problem) }
     return nil
   }
 
   // MARK: Upkeep
 
-  /// Removes all blobs from memory, as under memory pressure; the files stay.
+  /// Removes all blobs from memory and keeps their files.
+  ///
+  /// Call this under memory pressure.
   public nonisolated func removeFromMemory() { memory.withLock { $0.removeAll() } }
 
-  /// Notes the order of use and closes the store; calls throw `.closed` afterwards, those of its writers too.
+  /// Writes the order of use to the index, and closes the store.
   ///
-  /// Writes that are not finished are over, and their files are removed, so that the next store in the directory finds none of them. A
-  /// suspended store leaves every file as it is: another process may have the directory, and the next opening removes them.
-  /// A store that is dropped without closing loses only the order of its last reads. The second call does nothing.
-  /// - Throws: what prevented a clean close; every blob is safe in any case.
+  /// Later calls throw `.closed`, those of its writers too. Unfinished writes end, and their files are removed. A suspended store leaves
+  /// every file as it is, because another process may have the directory. The next opening removes the unfinished files.
+  ///
+  /// You may drop a store without closing it, and lose only the order of its last reads. The second call does nothing.
+  /// - Throws: The error that prevented a clean close. Every blob is safe in any case.
   public func close() async throws(RepositoryError) {
     await changes.acquire()
     defer { changes.release() }
@@ -231,21 +289,22 @@ public actor BlobStore {
     for entry in tickets {
       guard let ticket = entry.ticket else { continue }
       ticket.end(.closed)
-      // Also that of a write which was given up while a call of `suspend()` waited for this one.
+      // Also the file of a write that was given up while `suspend()` waited for this call, and so was left in place.
       if !isSuspended, ticket.hasFile { files.discard(ticket.temporary) }
     }
     removeFromMemory()
     var failure: RepositoryError?
     if !isSuspended { do throws(RepositoryError) { try await noteUses() } catch { failure = error } }
     try await index.close()
-    // The order of use is not worth a failure when everything else went well.
+    // On a full disk only the order of use is lost, and a cache can do without it.
     if let failure, failure.code != .full { throw failure }
   }
 
-  /// Returns the name of a key's file.
+  /// Returns the SHA-256 of a key, which names its file and its index entry.
   ///
   /// - Throws: `.invalidKey` for a key that is longer than 64 KiB.
   static func id(of key: String) throws(RepositoryError) -> String {
+    // The index holds every key in memory, and one from outside may have any length.
     guard key.utf8.count <= 64 << 10 else { throw RepositoryError(.invalidKey, "the key of a blob is at most 64 KiB long") }
     return SHA256Digest.text(of: Data(key.utf8))
   }

@@ -2,9 +2,10 @@ public import Foundation
 public import Larder
 internal import Synchronization
 
-/// A writer of one blob, chunk by chunk; dropped or aborted, it leaves nothing.
+/// Writer of one blob, chunk by chunk.
 ///
-/// Calls come one after the other. Made by ``BlobStore/writer(for:)``.
+/// Call ``BlobStore/writer(for:)`` to make one, ``write(_:)`` for each chunk, and ``finish()`` at the end. Make one call at a time. A
+/// writer that you drop or abort leaves no file.
 public actor BlobWriter {
   private let store: BlobStore
   private let key: String
@@ -13,7 +14,9 @@ public actor BlobWriter {
   private var file: (any OpenFile)?
   private var size = 0
   private var digest = SHA256Digest()
-  /// The bytes written so far, for memory, until they are too many.
+  /// Bytes written so far, which go into the store's memory at the end.
+  ///
+  /// `nil` once they are too many.
   private var kept: Data? = Data()
 
   private enum State {
@@ -22,10 +25,10 @@ public actor BlobWriter {
     case over
   }
 
-  /// The most that is kept in memory of a blob while it is written.
+  /// Maximum number of bytes of an unfinished blob in memory.
   private static let keptBytes = 16 << 20
 
-  /// The store's executor.
+  /// Executor of the store.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { store.unownedExecutor }
 
   init(_ store: BlobStore, key: String, _ ticket: WriteTicket) {
@@ -37,20 +40,22 @@ public actor BlobWriter {
   deinit {
     guard file != nil, case .open = state else { return }
     let (files, ticket, suspension) = (store.files, ticket, store.suspension)
+    // The last reference may be dropped on any thread, the main one too, and removing a file blocks.
     store.index.executor.queue.async { ticket.giveUp(files, suspension) }
   }
 
-  /// Writes the bytes that follow.
+  /// Appends a chunk to the blob.
   ///
-  /// While the store is suspended, the call waits.
-  /// - Throws: `.tooLarge` when the blob would be larger than the disk limit; `.full`, `.inputOutput`, `.cancelled`; `.suspended` after
-  ///   30 s; `.dataMissing` when another process has removed the unfinished file while the store was suspended. The write is over
-  ///   then: nothing is left, and later calls throw the same. `.closed` after ``finish()`` or ``abort()``, and once the store was closed;
-  ///   `.poisoned` when an earlier sync of the store has failed.
+  /// While the store is suspended, the call waits for up to 30 s. An error ends the write. No file is left, and later calls throw the same
+  /// error.
+  /// - Throws: `.tooLarge` if the blob would be larger than the disk limit. `.cancelled` if the task was cancelled, the key removed or the
+  ///   store cleared. `.dataMissing` if another process has removed the unfinished file while the store was suspended: write the blob
+  ///   again. `.closed` after ``finish()`` or ``abort()``. See the article Errors of Larder.
   public func write(_ chunk: Data) async throws(RepositoryError) {
     try await failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
       try ticket.check()
+      // At the chunk that goes over the limit, so that an endless body does not fill the disk first.
       guard chunk.count <= store.limits.diskBytes - size else {
         throw RepositoryError(.tooLarge, "the blob is larger than \(store.limits.diskBytes) bytes, the limit of the store")
       }
@@ -58,9 +63,11 @@ public actor BlobWriter {
       try chunk.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
       size += chunk.count
       digest.add(chunk)
+      // A blob of several hundred megabytes must not be gathered in memory to be dropped at the end.
       if size > min(Self.keptBytes, store.limits.memoryBytes) {
         kept = nil
       } else if offset == 0 {
+        // Shares the caller's buffer. Appending would copy a blob that comes in one chunk.
         kept = chunk
       } else {
         kept?.append(chunk)
@@ -68,34 +75,42 @@ public actor BlobWriter {
     }
   }
 
-  /// Makes what was written the blob of its key; returns when it is durable.
+  /// Makes the written bytes the blob of the key, and returns when it is durable.
   ///
-  /// - Throws: as `save` of ``BlobStore``; in every case the write is over, and on failure nothing is left.
+  /// The write is over in every case. On failure no file is left.
+  /// - Throws: The errors of `save` of ``BlobStore``.
   public func finish() async throws(RepositoryError) {
     try await failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
       try ticket.check()
+      // A blob without a chunk has no file yet.
       let file = try openFile()
+      // Before the rename: otherwise a power cut could leave the final name with only some of the bytes.
       try file.sync()
       try file.close()
     }
     state = .over
     let draft = BlobDraft(key: key, ticket: ticket, size: size, hash: digest.text, data: kept)
+    // The draft has its own reference. A writer that outlives `finish()` must not hold the bytes.
     kept = nil
     try await store.commit(draft)
   }
 
-  /// Ends the write and removes its file; does nothing when the write is over already.
+  /// Ends the write and removes its file.
+  ///
+  /// Does nothing if the write is over.
   public func abort() {
     guard case .open = state else { return }
     end(.over)
   }
 
-  /// The number of bytes of the blob in memory, for tests.
+  /// Number of bytes of the blob in memory, for tests.
   var keptByteCount: Int { kept?.count ?? 0 }
 
+  /// Returns the temporary file, which the first call creates.
   private func openFile() throws(RepositoryError) -> any OpenFile {
     if let file { return file }
+    // A poisoned or closed store takes no commit, so no file is made for one.
     try store.index.checkWritable()
     let new = try store.files.fileSystem.create(store.files.path(ticket.temporary))
     file = new
@@ -103,15 +118,16 @@ public actor BlobWriter {
     return new
   }
 
-  /// Runs a step as soon as the store is not suspended, and ends the write when it fails.
+  /// Runs a step as soon as the store is not suspended, and ends the write if the step fails.
   private func failing(_ step: () throws(RepositoryError) -> Void) async throws(RepositoryError) {
     try checkOpen()
     do throws(RepositoryError) {
       while store.suspension.isActive { try await store.waitUntilResumed() }
+      // Another call, such as `abort()`, may have ended the write during the wait.
       try checkOpen()
       try step()
     } catch {
-      // Another call may have ended the write while this one waited.
+      // The first error of a write stays the one that later calls throw.
       if case .open = state { end(.failed(error)) }
       throw error
     }
@@ -131,4 +147,93 @@ public actor BlobWriter {
     ticket.giveUp(store.files, store.suspension)
     file = nil
   }
+}
+
+/// State of an unfinished write, shared by its writer and the store: its key, its temporary file, and whether it may go on.
+final class WriteTicket: Sendable {
+  /// Reason for which a write may not go on.
+  enum End: Sendable {
+    /// The key was removed after the write began.
+    ///
+    /// The writer still has to remove the file.
+    case removed
+    /// The store was closed and has removed the file.
+    case closed
+    /// Another process has removed the file while the store was suspended.
+    case lost
+    /// The write was finished or given up.
+    case over
+  }
+
+  /// SHA-256 of the key's UTF-8.
+  let id: String
+  /// Name of the temporary file.
+  ///
+  /// Its random number is one of 2⁶³, so that no other write has the same name.
+  let temporary: String
+  private let state = Mutex(State())
+
+  private struct State {
+    var end: End?
+    var hasFile = false
+  }
+
+  init(_ id: String) {
+    self.id = id
+    temporary = BlobFiles.temporaryName(id, .random(in: 1 ... .max))
+  }
+
+  /// True if the write has made its temporary file.
+  var hasFile: Bool { state.withLock { $0.hasFile } }
+
+  /// True if the write has made its temporary file and may go on.
+  var isWriting: Bool { state.withLock { $0.hasFile && $0.end == nil } }
+
+  /// Records that the temporary file was made.
+  func noteFile() { state.withLock { $0.hasFile = true } }
+
+  /// Throws if the write may not go on.
+  ///
+  /// - Throws: `.cancelled`, `.closed` or `.dataMissing`.
+  func check() throws(RepositoryError) {
+    switch state.withLock({ $0.end }) {
+    case nil: return
+    case .removed: throw RepositoryError(.cancelled, "the blob was removed while it was written")
+    case .closed: throw RepositoryError(.closed, "the blob store was closed")
+    case .lost:
+      throw RepositoryError(
+        .dataMissing,
+        "expected the unfinished file of the blob, found that another process has removed it while the store was suspended; "
+          + "write the blob again")
+    case .over: throw RepositoryError(.closed, "the write is over")
+    }
+  }
+
+  /// Ends the write, and returns true if the caller has to remove its file.
+  ///
+  /// A write that is closed, lost or over stays so.
+  @discardableResult
+  func end(_ new: End) -> Bool {
+    state.withLock { state in
+      switch state.end {
+      // The file was removed or renamed already, and another process may have the directory by now.
+      case .closed, .lost, .over: return false
+      case nil, .removed:
+        state.end = new
+        return true
+      }
+    }
+  }
+
+  /// Ends the write, and removes its file unless the store is suspended.
+  ///
+  /// ``BlobStore/resume()`` or the next opening removes a file that stays. Call this only on the executor.
+  func giveUp(_ files: BlobFiles, _ suspension: BlobSuspension) {
+    if end(.over), state.withLock({ $0.hasFile }), !suspension.isActive { files.discard(temporary) }
+  }
+}
+
+/// Weak reference to the ticket of a write, so that the store does not keep a dropped writer's ticket.
+struct WeakTicket: Sendable {
+  weak var ticket: WriteTicket?
 }

@@ -1,6 +1,6 @@
-/// A random number generator that repeats itself: equal seeds give equal numbers, on every machine and in every version.
+/// Random number generator with a seed, which gives equal numbers for equal seeds on every machine and in every version.
 ///
-/// Print the seed of a random test, so that a failure can be repeated:
+/// Print the seed of a random test, so that you can repeat a failure:
 ///
 /// ```swift
 /// let seed = UInt64.random(in: .min ... .max)
@@ -9,16 +9,17 @@
 /// let rating = Int.random(in: 1...5, using: &generator)
 /// ```
 ///
-/// The numbers are those of SplitMix64 (Steele, Lea and Flood, 2014): good for tests, not for secrets. Cost: two multiplications a
+/// The generator is SplitMix64 (Steele, Lea and Flood, 2014). Use it for tests, and never for secrets. Cost: two multiplications for each
 /// number.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// Starts from a seed; every seed is as good as another.
+  /// Makes a generator from a seed, which may be any number.
   public init(seed: UInt64) { state = seed }
 
   /// Returns the next number.
   public mutating func next() -> UInt64 {
+    // The constants of the paper. Another one would change every seed that a test has printed.
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

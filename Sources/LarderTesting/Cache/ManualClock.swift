@@ -2,24 +2,24 @@ public import Foundation
 public import Larder
 internal import Synchronization
 
-/// A clock that stands still until a test moves it: for everything that takes a `WallClock`.
+/// Clock that moves only when a test moves it, for every type that takes a `WallClock`.
 ///
 /// ```swift
 /// let clock = ManualClock()
 /// let cache = CachedRepository(storage: storage, freshness: freshness, clock: clock, source: source)
 /// clock.advance(by: .hours(2))            // time passes
-/// clock.setWall(to: .distantFuture)       // the user sets the clock; no time passes
+/// clock.setWall(to: .distantFuture)       // the user sets the clock, and no time passes
 /// ```
 ///
-/// ``advance(by:)`` wakes the tasks whose sleep is over, in the order in which their sleeps end. A test that advances before a task sleeps
-/// would wake nothing, so wait for the task first:
+/// ``advance(by:)`` wakes the tasks whose sleep is over, in the order in which their sleeps end. If you advance before a task sleeps,
+/// nothing wakes. So wait for the task first:
 ///
 /// ```swift
 /// await clock.waitForSleepers()           // the retry waits
 /// clock.advance(by: .seconds(1))          // and goes on
 /// ```
 ///
-/// Cost: one lock a call; advancing looks at every sleeper.
+/// Cost: one lock for each call. ``advance(by:)`` is linear in the number of sleeping tasks.
 ///
 /// ## Topics
 ///
@@ -55,17 +55,17 @@ public final class ManualClock: WallClock {
 
   private let state: Mutex<State>
 
-  /// Makes a clock that shows 1 January 2026, 00:00 UTC, unless told otherwise.
+  /// Makes a clock that shows a date: 1 January 2026, 00:00 UTC, by default.
   public init(now: Date = Date(timeIntervalSince1970: 1_767_225_600)) { state = Mutex(State(now: now)) }
 
-  /// The date, as the test has set it.
+  /// Date of the wall clock.
   public var now: Date { state.withLock { $0.now } }
-  /// The time that the test has let pass.
+  /// Sum of all durations by which the test has advanced the clock.
   public var uptime: Duration { state.withLock { $0.uptime } }
-  /// The number of tasks that sleep.
+  /// Number of sleeping tasks.
   public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
-  /// Lets time pass on both clocks, and wakes the tasks that have slept long enough.
+  /// Advances the wall clock and the uptime, and wakes the tasks whose sleep is over.
   public func advance(by duration: Duration) {
     let woken = state.withLock { state in
       state.uptime += duration
@@ -73,20 +73,22 @@ public final class ManualClock: WallClock {
       let uptime = state.uptime
       let due = state.sleepers.filter { $0.value.until <= uptime }
       for id in due.keys { state.sleepers[id] = nil }
+      // Sleeps that end together wake in the order in which they began, the same in each run.
       return due.sorted { ($0.value.until, $0.key) < ($1.value.until, $1.key) }.map(\.value.continuation)
     }
+    // Without the lock, because a resumption calls the executor of the task.
     for continuation in woken { continuation.resume(returning: true) }
   }
 
-  /// Sets the wall clock, as a user or the network does; no time passes.
+  /// Sets the wall clock, as a user or the network does, without a change of the uptime.
   public func setWall(to date: Date) { state.withLock { $0.now = date } }
 
-  /// Sets the wall clock ahead, or back by a negative number of seconds; no time passes.
+  /// Sets the wall clock ahead, or back by a negative number of seconds, without a change of the uptime.
   public func setWall(by seconds: TimeInterval) { state.withLock { $0.now += seconds } }
 
-  /// Sleeps until the test has let so much time pass.
+  /// Sleeps until the test has advanced the clock by the duration.
   ///
-  /// - Throws: `CancellationError`.
+  /// - Throws: `CancellationError` if the task is cancelled.
   public func sleep(for duration: Duration) async throws {
     let id = state.withLock { state in
       state.last += 1
@@ -95,6 +97,7 @@ public final class ManualClock: WallClock {
     let isOver = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let answer: (isOver: Bool?, watchers: [CheckedContinuation<Void, Never>]) = state.withLock { state in
+          // Under the lock: a cancellation before this line finds no sleeper to resume, and a later one waits for the lock and does.
           if Task.isCancelled { return (false, []) }
           if duration <= .zero { return (true, []) }
           state.sleepers[id] = Sleeper(until: state.uptime + duration, continuation: continuation)
@@ -104,14 +107,16 @@ public final class ManualClock: WallClock {
         for watcher in answer.watchers { watcher.resume() }
       }
     } onCancel: {
+      // Whoever removes the sleeper resumes it, so a cancellation beside `advance` resumes once.
       state.withLock { $0.sleepers.removeValue(forKey: id) }?.continuation.resume(returning: false)
     }
     guard isOver else { throw CancellationError() }
   }
 
-  /// Waits until at least some number of tasks sleep: one, unless given.
+  /// Waits until at least `count` tasks sleep: one by default.
   public func waitForSleepers(_ count: Int = 1) async {
     await withCheckedContinuation { continuation in
+      // Under one lock with the sleepers, so that a task which begins to sleep now is not missed.
       let isThere = state.withLock { state in
         if state.sleepers.count >= count { return true }
         state.watchers.append((count, continuation))
@@ -121,6 +126,7 @@ public final class ManualClock: WallClock {
     }
   }
 
+  /// Removes and returns the continuations of ``waitForSleepers(_:)`` whose count is reached.
   private static func takeWatchers(_ state: inout State) -> [CheckedContinuation<Void, Never>] {
     let count = state.sleepers.count
     let ready = state.watchers.filter { $0.count <= count }.map(\.continuation)

@@ -1,24 +1,24 @@
 public import Larder
 internal import Synchronization
 
-/// A source that answers what a test has written down, and can be held: for caches over it.
+/// Remote source whose answers a test scripts, and whose calls a test can hold, for tests of caches.
 ///
 /// ```swift
-/// let source = ScriptedSource<String, Int> { key, _ in .value(key.count) }   // what it answers by itself
-/// source.answer("a", .failure(Unreachable()), .success(.value(1)))           // once each, in order, before that
+/// let source = ScriptedSource<String, Int> { key, _ in .value(key.count) }   // the answer to every call without a script
+/// source.answer("a", .failure(Unreachable()), .success(.value(1)))           // the next two answers for "a"
 /// source.hold()                                                              // the network is slow from now on
 /// await source.waitForCalls(1)
 /// source.release()
 /// ```
 public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
-  /// The answer to one call.
+  /// Answer to one call: a fetched value or an error.
   public typealias Answer = Result<Fetched<Value>, any Error>
 
-  /// A call that was made.
+  /// Key and validator of a call to the source.
   public struct Call: Sendable {
-    /// The key asked for.
+    /// Key that the cache has requested.
     public let key: Key
-    /// The validator that came with it.
+    /// Validator that the cache has sent, or `nil` if it had none.
     public let validator: String?
   }
 
@@ -35,6 +35,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
 
     var counts: Counts { Counts(calls: calls.count, held: held.count, cancelled: cancelled) }
 
+    /// Removes and returns the continuations of waiting tests whose condition holds.
     mutating func takeWatchers() -> [CheckedContinuation<Void, Never>] {
       let counts = counts
       defer { watchers.removeAll { $0.isOver(counts) } }
@@ -51,45 +52,46 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
   private let state = Mutex(State())
   private let otherwise: @Sendable (Key, String?) async throws -> Fetched<Value>
 
-  /// Makes a source that answers with this whatever is not written down.
+  /// Makes a source that calls a closure for every call without a scripted answer.
   public init(_ otherwise: @escaping @Sendable (Key, String?) async throws -> Fetched<Value>) { self.otherwise = otherwise }
 
   // MARK: Script
 
-  /// Writes down what the next calls for a key are answered with, once each.
+  /// Appends answers for the next calls with a key, one for each call.
   public func answer(_ key: Key, _ answers: Answer...) {
     state.withLock { $0.script[key, default: []] += answers }
   }
 
-  /// Stops every call from now on before it is answered, as a slow network would.
+  /// Holds every later call before its answer, as a slow network would.
   public func hold() { state.withLock { $0.isHolding = true } }
 
-  /// Lets all stopped calls go, and stops no more.
+  /// Releases all held calls, and holds no more.
   public func release() {
     let held = state.withLock { state in
       state.isHolding = false
       defer { state.held = [:] }
       return state.held.values
     }
+    // Without the lock, because a resumption calls the executor of the task.
     for continuation in held { continuation.resume(returning: true) }
   }
 
-  // MARK: What happened
+  // MARK: Record of calls
 
-  /// The calls that were begun, in their order.
+  /// All calls, in the order in which they began.
   public var calls: [Call] { state.withLock { $0.calls } }
-  /// The number of calls that were begun.
+  /// Number of calls that have begun.
   public var callCount: Int { state.withLock { $0.calls.count } }
-  /// The number of calls that were cancelled while they were held.
+  /// Number of calls that were cancelled while they were held.
   public var cancelledCount: Int { state.withLock { $0.cancelled } }
-  /// The largest number of calls that ran at the same time.
+  /// Largest number of calls that ran at the same time.
   public var mostAtOnce: Int { state.withLock { $0.mostRunning } }
 
-  /// Waits until so many calls were begun.
+  /// Waits until at least `count` calls have begun.
   public func waitForCalls(_ count: Int) async { await wait { $0.calls >= count } }
-  /// Waits until so many calls are held.
+  /// Waits until at least `count` calls are held.
   public func waitForHeld(_ count: Int) async { await wait { $0.held >= count } }
-  /// Waits until so many held calls were cancelled.
+  /// Waits until at least `count` held calls were cancelled.
   public func waitForCancelled(_ count: Int) async { await wait { $0.cancelled >= count } }
 
   private func wait(_ isOver: @escaping @Sendable (Counts) -> Bool) async {
@@ -105,14 +107,15 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
 
   // MARK: RemoteSource
 
-  /// Answers by the script.
+  /// Returns or throws the next scripted answer for the key, or calls the closure of the source if there is none.
   ///
-  /// - Throws: what the script says, and `CancellationError` when it is cancelled while it is held.
+  /// - Throws: The scripted error, or `CancellationError` if the call is cancelled while it is held.
   public func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
     let (answer, watchers): (Answer?, [CheckedContinuation<Void, Never>]) = state.withLock { state in
       state.calls.append(Call(key: key, validator: validator))
       state.running += 1
       state.mostRunning = max(state.mostRunning, state.running)
+      // Taken when the call begins and not after a hold, so that held calls get their answers in the order in which they began.
       let answer = state.script[key]?.first
       if answer != nil { state.script[key]?.removeFirst() }
       return (answer, state.takeWatchers())
@@ -124,7 +127,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
     return try answer.get()
   }
 
-  /// Waits while calls are held.
+  /// Waits while the source holds its calls.
   private func pass() async throws {
     let id = state.withLock { state in
       state.last += 1
@@ -134,6 +137,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
       await withCheckedContinuation { continuation in
         let answer: (isFree: Bool?, watchers: [CheckedContinuation<Void, Never>]) = state.withLock { state in
           guard state.isHolding else { return (true, []) }
+          // A cancellation before this line found no continuation to resume.
           if Task.isCancelled {
             state.cancelled += 1
             return (false, state.takeWatchers())
@@ -146,6 +150,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
       }
     } onCancel: {
       let (continuation, watchers) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, [CheckedContinuation<Void, Never>]) in
+        // Either the call was released already, or it is not held yet and sees the cancellation itself.
         guard let continuation = state.held.removeValue(forKey: id) else { return (nil, []) }
         state.cancelled += 1
         return (continuation, state.takeWatchers())

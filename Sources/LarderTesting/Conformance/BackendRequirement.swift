@@ -1,11 +1,13 @@
-// Conformance/ states what a StorageBackend must do, one named rule after the other, for backends of this package and of others.
-// Invariant: a rule uses the public seam only, and names what it saw. Called by tests, of any framework.
+// Conformance/ holds the rules that every StorageBackend must keep, each with a name and a check, for backends of this package and others.
+// Invariant: a rule uses only the public seam, and its failure names the behavior that it saw. Called by tests, of any framework.
 
 public import Foundation
 
-/// A rule that every `StorageBackend` must keep, with the check that shows it: together the conformance suite for backend authors.
+/// Rule that every `StorageBackend` must keep, with its check.
 ///
-/// With Swift Testing, one function runs the whole suite, each rule as a test case of its own:
+/// All rules together are the conformance suite for authors of backends.
+///
+/// With Swift Testing, one function runs the whole suite, with a test case for each rule:
 ///
 /// ```swift
 /// @Test(arguments: BackendRequirement.all)
@@ -14,14 +16,13 @@ public import Foundation
 /// }
 /// ```
 ///
-/// With another framework, loop over ``all`` and report each ``ConformanceFailure``; its text names the rule and what was seen instead.
-/// A backend without files describes its places with ``BackendFactory/init(capabilities:place:)``.
+/// With another framework, loop over ``all`` and report each ``ConformanceFailure``. Its text names the rule and the behavior that broke
+/// it. For a backend without files, describe its places with ``BackendFactory/init(capabilities:place:)``.
 ///
-/// Rules that need an ability which the factory does not list are skipped, so list what the backend can do: a backend that shares its store
-/// adds ``BackendCapability/sharing``. A wrapper around another backend runs the suite as well.
+/// A rule that needs a capability which your factory does not list is skipped. So list every capability of the backend: if it shares its
+/// store, add ``BackendCapability/sharing``. Run the suite over a wrapper of another backend, too.
 ///
-/// Cost: a check makes a place of its own, is synchronous, and takes milliseconds, apart from the rules about size. Checks may run in
-/// parallel.
+/// Cost: each check is synchronous, makes a new place, and takes milliseconds, apart from the rules about size. Checks may run in parallel.
 ///
 /// ## Topics
 ///
@@ -40,9 +41,9 @@ public import Foundation
 /// - ``name``
 /// - ``rule``
 public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
-  /// The rule as a name, such as "tombstonesComeBack".
+  /// Name of the rule, such as "tombstonesComeBack".
   public let name: String
-  /// The rule in words.
+  /// Sentence that states the rule.
   public let rule: String
   private let needs: Set<BackendCapability>
   private let needsFile: Bool
@@ -59,55 +60,60 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
     self.trial = trial
   }
 
-  /// All rules; new ones may be added.
+  /// All rules of the conformance suite.
+  ///
+  /// A later version may add rules.
   public static let all: [BackendRequirement] =
     opening + refusing + committing + addressing + keeping + lifetime + upkeep + sharing
 
-  /// Whether the rule applies to a kind of backend, which depends on its capabilities.
+  /// Returns true if the factory has every capability that the rule needs.
   public func applies(to factory: BackendFactory) -> Bool { needs.isSubset(of: factory.capabilities) }
 
-  /// Checks the rule in a fresh place; does nothing when the rule does not apply.
+  /// Checks the rule in a new place, or does nothing if the rule does not apply.
   ///
-  /// - Throws: A ``ConformanceFailure`` that names the rule and says what was seen instead.
+  /// - Throws: A ``ConformanceFailure`` that names the rule and the behavior that broke it.
   public func check(_ factory: BackendFactory) throws(ConformanceFailure) {
     guard applies(to: factory) else { return }
     do {
       let place = try factory.makePlace()
       defer { place.remove() }
+      // A factory may list `.backup` while this place has no file or no place for a backup, and then there is nothing to check.
       guard !needsFile || place.file != nil, !needs.contains(.backup) || place.backup != nil else { return }
       let trial = Trial(place)
+      // Runs before the place is removed, since an open backend may still write to it.
       defer { trial.end() }
       try self.trial(trial)
     } catch let violation as Violation {
       throw ConformanceFailure(requirement: self, seen: violation.seen, underlying: nil)
     } catch {
+      // An error that no step of the rule expects is a breach, too: the backend threw where it must succeed.
       throw ConformanceFailure(requirement: self, seen: "expected no error, found \(error)", underlying: error)
     }
   }
 
-  /// The name of the rule.
+  /// Name of the rule.
   public var description: String { name }
 
-  /// Whether both are the same rule.
+  /// Returns true if both rules have the same name.
   public static func == (left: BackendRequirement, right: BackendRequirement) -> Bool { left.name == right.name }
-  /// Hashes the name.
+  /// Hashes the name of the rule.
   public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-/// A rule that a backend broke.
+/// Error of a backend that broke a rule of the conformance suite.
 public struct ConformanceFailure: Error, CustomStringConvertible {
-  /// The rule.
+  /// Rule that the backend broke.
   public let requirement: BackendRequirement
-  /// The behavior that was seen instead.
+  /// Behavior that broke the rule.
   public let seen: String
-  /// The error that the backend threw where it must not, if that is what happened.
+  /// Error that the backend threw where it must succeed, or `nil` if the rule was broken in another way.
   public let underlying: (any Error)?
 
-  /// The rule and what was seen.
+  /// Name and text of the rule, and the behavior that broke it.
   public var description: String { "\(requirement.name): \(requirement.rule). Seen: \(seen)" }
 }
 
-/// A breach of a rule, as the trial saw it.
+/// Error that ends a ``Trial`` when the backend breaks the rule.
 struct Violation: Error {
   let seen: String
 }

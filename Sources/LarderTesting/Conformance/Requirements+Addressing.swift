@@ -2,7 +2,7 @@ internal import Foundation
 internal import Larder
 
 extension BackendRequirement {
-  /// Collections and keys.
+  /// Rules about collections and keys.
   static let addressing: [BackendRequirement] = [
     BackendRequirement("collectionsAreApart", "one key in two collections is two records, and each can be emptied alone") { trial in
       try trial.open()
@@ -10,6 +10,7 @@ extension BackendRequirement {
       try trial.reopen()
       try trial.commit(.delete("a", in: "twos"), .delete("b", in: "twos"))
       try trial.reopen()
+      // A collection that holds only tombstones must not have been forgotten, nor its number given to another.
       try trial.commit(.put("a", "4", in: "twos"))
       try trial.reopen()
     },
@@ -17,9 +18,11 @@ extension BackendRequirement {
       "collectionNamesAreApart", "names that a schema may have work; the odd ones are refused with unsupported rather than merged"
     ) { trial in
       try trial.open()
+      // Names that differ only in characters which a backend may replace to make a file or table name, and a word of SQL.
       let plain = ["a", "aa", "_a", "0", "1.5", "a.b", "a-b", "a_b", "a..", "_", "select", "meta", String(repeating: "n", count: 64)]
       for (number, name) in plain.enumerated() { try trial.commit(.put("k", "\(number)", in: name), .put("only \(number)", in: name)) }
       var accepted = plain
+      // Names that a backend may compare without case, or that SQLite, Larder or a file system reserves.
       let odd = ["A", "Aa", "SELECT", "sqlite_master", "sqlite_x", "larder", "larder_meta", "main", "null", "con"]
       for (number, name) in odd.enumerated() {
         do {
@@ -30,11 +33,13 @@ extension BackendRequirement {
         }
       }
       try trial.reopen()
+      // One batch over all names, which shows a pair that was merged: one of its two records would be gone.
       try trial.commit([accepted.map { .delete("k", in: $0) }])
       try trial.reopen()
     },
     BackendRequirement("keysWithNULAreApart", "keys may hold NUL, and what follows it counts") { trial in
       try trial.open()
+      // A key that is passed to C as a string ends at its first NUL, and all of these would be "a" or "".
       try trial.commit(.put("a", "0"), .put("a\0one", "1"), .put("a\0two", "2"), .put("a\0", "3"), .put("\0", "4"), .put("\0\0", "5"))
       try trial.reopen()
       try trial.commit(.put("a\0one", "changed"), .delete("a\0two"), .delete("\0"))
@@ -42,6 +47,7 @@ extension BackendRequirement {
     },
     BackendRequirement("keysAreComparedByBytes", "keys that Unicode calls equivalent, and cases, are different keys") { trial in
       try trial.open()
+      // Equal as Swift strings, or equal after a compatibility or case mapping, which a dictionary of strings or a collation would apply.
       let spellings = ["caf\u{E9}", "cafe\u{301}", "CAF\u{C9}", "\u{212B}", "\u{C5}", "A\u{30A}", "\u{FB01}", "fi", "ss", "\u{DF}"]
       for (number, key) in spellings.enumerated() { try trial.commit(.put(key, "\(number)")) }
       try trial.reopen()
@@ -50,6 +56,7 @@ extension BackendRequirement {
     },
     BackendRequirement("theEmptyKeyIsAKey", "the empty key works like any other") { trial in
       try trial.open()
+      // An empty key may be bound as NULL, and a blank may be trimmed to it.
       try trial.commit(.put("", "1"), .put(" ", "2"))
       try trial.reopen()
       try trial.commit(.delete(""))
@@ -57,6 +64,7 @@ extension BackendRequirement {
     },
     BackendRequirement("keysAreNoPaths", "keys that look like paths, queries or numbers are only keys") { trial in
       try trial.open()
+      // Paths, patterns, SQL, and texts that a column with numeric affinity would turn into equal numbers.
       let keys = [
         "../x", "/", "/etc/passwd", "..", ".", "a/b", "a\\b", "C:", "~", "%2e%2e", "'; DROP TABLE records; --", "\"", "'", "?1", "%", "_",
         "1", "01", "1.0", "1e0", "-0", "0x1", "NULL", "true", " lead", "trail ", "\ttab", "line\nfeed", "\r\n", "\u{7F}", "\u{2028}",
@@ -68,13 +76,52 @@ extension BackendRequirement {
     },
     BackendRequirement("longKeysAndEmojiAreKept", "keys of 1 KiB and of any plane are kept whole") { trial in
       try trial.open()
+      // The two long keys have 1,024 bytes, the limit, and differ in the last byte only.
       let long = String(repeating: "k", count: 1023)
       let family = "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}"
       try trial.commit(
         .put(long + "1", "1"), .put(long + "2", "2"), .put(family, "3"), .put("\u{1F468}", "4"),
+        // 256 scalars of four bytes, the last scalar of Unicode, a noncharacter, and a byte order mark that a decoder may drop.
         .put(String(repeating: "\u{1F980}", count: 256)), .put("\u{10FFFF}"), .put("\u{FFFF}"), .put("\u{FEFF}bom"), .put("bom"))
       try trial.reopen()
       try trial.commit(.delete(long + "1"), .delete("\u{FEFF}bom"))
+      try trial.reopen()
+    },
+  ]
+}
+
+extension BackendRequirement {
+  /// Rules about the bytes of values.
+  static let keeping: [BackendRequirement] = [
+    BackendRequirement("valuesAreKeptByteForByte", "a value comes back as its bytes, not as other JSON of one meaning") { trial in
+      try trial.open()
+      // The order of members, spaces, spellings of numbers and escapes, and members of one name: a decoder and encoder would change them.
+      let values = [
+        #"{"b":1,"a":2}"#, #"{ "spaced" :  [ 1 , 2 ] }"#, "{}", "[]", "null", "true", "0", "-0", "-0.0", "1.50", "1e2",
+        "12345678901234567890123", #""""#, #""text""#,
+        #""\u00e9 \/ \u0000 \" \\ \n \ud83e\udd80""#, "\"caf\u{E9} cafe\u{301} \u{1F980} \u{7F} \u{2028}\"",
+        #"{"a":1,"a":2}"#, #"[[[[[[[["deep"]]]]]]]]"#, "{\"tab\":\t1}", "\"\u{FEFF}\"",
+      ]
+      for (number, value) in values.enumerated() { try trial.commit(.put("\(number)", value)) }
+      try trial.reopen()
+    },
+    BackendRequirement("aMebibyteIsKept", "a value of 1 MiB is kept, beside small ones") { trial in
+      try trial.open()
+      let text = "\"" + String(repeating: "0123456789abcdef", count: 65_536) + "\""
+      try trial.commit(.put("before"), .put("large", text), .put("after"))
+      try trial.reopen()
+      // The large value shrinks and another record grows, so that space is used again.
+      try trial.commit(.put("large", "1"), .put("other", text))
+      try trial.reopen()
+    },
+    BackendRequirement("tenThousandRecordsAreKept", "10,000 records are kept, in large batches and small ones") { trial in
+      try trial.open()
+      for batch in 0..<10 { try trial.commit([(0..<1_000).map { .put("\(batch)-\($0)", #"{"n":\#($0)}"#) }]) }
+      try trial.reopen()
+      // One batch of 500 commits, and one commit of 500 records.
+      try trial.commit((0..<500).map { [.put("3-\($0)", #"{"changed":true}"#)] })
+      try trial.commit([(0..<500).map { .delete("7-\($0)") }])
+      try trial.backend.checkpoint()
       try trial.reopen()
     },
   ]

@@ -2,7 +2,7 @@ internal import Foundation
 internal import Larder
 
 extension BackendRequirement {
-  /// Second opens, closes and crashes.
+  /// Rules about second openings, closing, suspending and crashes.
   static let lifetime: [BackendRequirement] = [
     BackendRequirement("aSecondOpenIsRefused", "a second open in one process is refused with alreadyOpen, and the first goes on") { trial in
       try trial.open()
@@ -17,11 +17,13 @@ extension BackendRequirement {
     ) { trial in
       try trial.open()
       try trial.commit(.put("a"))
+      // Both ways to end a refused backend. A POSIX lock would be lost at the first close of any descriptor of its file.
       for closes in [true, false] {
         let second = try trial.place.makeBackend()
         try trial.requireError(.alreadyOpen, from: "a second open") { _ = try Trial.open(second) }
         if closes { try second.close() }
       }
+      // The first backend must still hold its lock.
       try trial.requireError(.alreadyOpen, from: "another second open") { _ = try Trial.open(trial.place.makeBackend()) }
       try trial.commit(.put("b"))
       try trial.reopen()
@@ -34,6 +36,7 @@ extension BackendRequirement {
       try trial.commit(.delete("a"))
       trial.drop()
       try trial.open()
+      // A crash with commits on both sides of a checkpoint, then one of a store that was only opened.
       try trial.commit(.put("c"))
       try trial.backend.checkpoint()
       try trial.commit(.put("d"))
@@ -47,6 +50,7 @@ extension BackendRequirement {
       "droppingKeepsBufferedCommits", "buffered commits survive a crash of the process", needs: [.handles]
     ) { trial in
       try trial.open()
+      // A buffered commit before a durable one, and one after it, which no sync covers when the process ends.
       try trial.commit(.put("a"), durability: .buffered)
       try trial.commit(.put("b"), durability: .durable)
       try trial.commit(.put("c"), .delete("a"), durability: .buffered)
@@ -64,6 +68,7 @@ extension BackendRequirement {
       try trial.commit(.put("a"))
       let backend = try trial.backend
       try trial.close()
+      // The second close finds no open file and no lock, and must not throw.
       try backend.close()
       try trial.open()
     },
@@ -75,12 +80,13 @@ extension BackendRequirement {
       let backend = try trial.backend
       try trial.close()
       try trial.open(backend)
-      // It has its locks again, too.
+      // The backend must hold its locks again, too.
       try trial.requireError(.alreadyOpen, from: "a second open beside a backend that was opened again") {
         _ = try Trial.open(trial.place.makeBackend())
       }
       try trial.commit(.put("b"))
       try trial.close()
+      // An opening without `recover`, which `abandon` must undo completely.
       _ = try backend.open(.init()) { _ in }
       backend.abandon()
       try trial.open(backend)
@@ -94,6 +100,7 @@ extension BackendRequirement {
       try trial.open()
       try trial.commit(.put("a"), durability: .buffered)
       let first = try trial.backend
+      // First a suspension during which nobody else has the place.
       try first.suspend()
       try trial.resume(first)
       try trial.commit(.put("b"))
@@ -101,9 +108,11 @@ extension BackendRequirement {
       let second = try trial.place.makeBackend()
       _ = try trial.open(second)
       try trial.requireError(.alreadyOpen, .locked, from: "resuming beside a backend that is open") {
+        // `resume` may return `false`, which closes the backend. Then its opening has to be refused.
         if try !first.resume() { _ = try Trial.open(first) }
       }
       try trial.commit(.put("c"), .delete("a"))
+      // Each backend has missed the commits of the other one when it is resumed.
       try second.suspend()
       try trial.resume(first, after: 2)
       try trial.commit(.put("d"))
@@ -113,6 +122,7 @@ extension BackendRequirement {
       try trial.close()
       try trial.resume(first, after: 4)
       try trial.commit(.put("f"))
+      // Closing a suspended backend must not wait for a lock or lose a commit.
       try first.suspend()
       try first.close()
       try trial.open()
@@ -127,6 +137,7 @@ extension BackendRequirement {
       try trial.requireError(.closed, from: "a flush after close") { try backend.flush() }
       try trial.requireError(.closed, from: "a checkpoint after close") { try backend.checkpoint() }
       if let backup = trial.place.backup {
+        // A backend that makes no backups throws `.unsupported`, open or closed.
         try trial.requireError(.closed, .unsupported, from: "a backup after close") { try backend.backup(to: backup.file) }
       }
       try trial.open()

@@ -2,10 +2,11 @@ internal import Foundation
 internal import Larder
 
 extension BackendRequirement {
-  /// Flush, checkpoint, verify and backup.
+  /// Rules about flush, checkpoint, verify and backup.
   static let upkeep: [BackendRequirement] = [
     BackendRequirement("flushKeepsEverything", "flush may be called at any time and keeps everything") { trial in
       try trial.open()
+      // Before the first commit, after a buffered one, with nothing left to sync, and after a durable commit.
       try trial.backend.flush()
       try trial.commit(.put("a"), durability: .buffered)
       try trial.backend.flush()
@@ -21,6 +22,7 @@ extension BackendRequirement {
       try trial.backend.checkpoint()
       try trial.commit(.put("d"), .delete("b"))
       try trial.reopen()
+      // A checkpoint of commits that an earlier opening has made.
       try trial.backend.checkpoint()
       try trial.reopen()
     },
@@ -43,6 +45,7 @@ extension BackendRequirement {
         let report = try trial.backend.verify()
         try trial.require(report.isSound, "verify \(moment) reports \(report.problems.first?.description ?? "problems")")
         try trial.require(report.commit.number == trial.commit, "verify \(moment) reports commit \(report.commit), not \(trial.commit)")
+        // Counted from the expected records, so that a backend cannot agree with its own mistake.
         let records = trial.expected.values.count { $0.value != nil }
         let tombstones = trial.expected.count - records
         try trial.require(report.recordCount == records, "verify \(moment) counts \(report.recordCount) records, not \(records)")
@@ -68,12 +71,14 @@ extension BackendRequirement {
       try trial.backend.checkpoint()
       try trial.commit(.delete("a"), .put("c", "2"))
       try trial.commit(.put("d"), durability: .buffered)
+      // The newest commit is only buffered, and the backup must hold it too.
       try trial.backend.backup(to: backup.file)
       let copy = try backup.makeBackend()
       let (report, records) = try Trial.open(copy)
       try trial.compare(records)
       try trial.require(report.commit.number == trial.commit, "the backup is at commit \(report.commit), not \(trial.commit)")
       try trial.require(!report.isNew, "opening the backup says isNew")
+      // The original must not share a file or a lock with the copy.
       try copy.close()
       try trial.commit(.put("e"))
       try trial.reopen()

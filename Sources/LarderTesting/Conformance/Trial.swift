@@ -1,17 +1,18 @@
 internal import Foundation
 internal import Larder
 
-/// One run of a rule: the place, the backend that is open on it, and what it must hold by now.
+/// One run of a conformance rule: the place, the open backend, and the records that the backend must hold.
 final class Trial {
   let place: BackendPlace
-  /// The record or tombstone that every address must hold.
+  /// Record or tombstone that the backend must hold at each address.
   private(set) var expected: [RecordAddress: StoredRecord] = [:]
-  /// The newest commit.
+  /// Number of the newest commit.
   private(set) var commit: UInt64 = 0
   private var openBackend: (any StorageBackend)?
 
   init(_ place: BackendPlace) { self.place = place }
 
+  /// Backend that the rule has opened.
   var backend: any StorageBackend {
     get throws {
       guard let openBackend else { throw Violation(seen: "the rule uses a backend that it has not opened") }
@@ -21,14 +22,15 @@ final class Trial {
 
   // MARK: Opening and ending
 
-  /// Opens a new backend on the place, and compares its records with those it must hold.
+  /// Opens a new backend on the place, and compares its records with the expected ones.
   @discardableResult
   func open(_ options: StoreOptions = .init()) throws -> OpenReport { try open(place.makeBackend(), options) }
 
-  /// Opens a backend that is on the place, and compares what it hands out with what it must hold.
+  /// Opens an existing backend of the place, and compares its records with the expected ones.
   @discardableResult
   func open(_ backend: any StorageBackend, _ options: StoreOptions = .init()) throws -> OpenReport {
     let (report, records) = try Self.open(backend, options)
+    // Before the comparison, so that `end()` closes the backend if the comparison throws.
     openBackend = backend
     try compare(records)
     try require(report.commit.number == commit, "opening reports commit \(report.commit) instead of \(commit)")
@@ -42,10 +44,11 @@ final class Trial {
     return (report, records)
   }
 
-  /// Resumes a backend that was suspended, and compares what it tells, or hands out where it is read anew, with what it must hold.
+  /// Resumes a suspended backend, and compares the foreign commits that it returns with the expected records.
   ///
-  /// - Parameter known: The newest commit before it was suspended; `nil` when others have committed nothing since.
+  /// - Parameter known: The newest commit before the suspension, or `nil` if no other backend has committed since.
   func resume(_ backend: any StorageBackend, after known: UInt64? = nil) throws {
+    // A backend that returns false is closed now, and the store would open and read it again.
     guard try backend.resume() else {
       try open(backend)
       return
@@ -56,6 +59,7 @@ final class Trial {
       throw Violation(seen: "a backend goes on by itself and tells nothing, though another has written meanwhile")
     }
     try require(told.commit.number == commit, "a resumed backend tells of commit \(told.commit) instead of \(commit)")
+    // The last of several changes of one record holds.
     let found = Dictionary(told.records.map { ($0.address, $0.value) }) { $1 }
     for record in expected.values where record.revision.number > known {
       try require(
@@ -64,6 +68,7 @@ final class Trial {
   }
 
   func close() throws {
+    // `openBackend` stays set if this throws, so that `end()` tries again and the place can be removed.
     try backend.close()
     openBackend = nil
   }
@@ -77,20 +82,20 @@ final class Trial {
     return try open(options)
   }
 
-  /// Ends the use of the place, whatever state the rule left it in.
+  /// Closes the backend that the rule left open, if it did.
   func end() {
-    do { try openBackend?.close() } catch { return }  // the rule was judged already
+    do { try openBackend?.close() } catch { return }  // the rule was judged already, and a broken backend may fail here
   }
 
   // MARK: Writing
 
-  /// One record to write; without a value it is a tombstone.
+  /// Record to write, or a tombstone if it has no value.
   struct Write {
     var collection = "records"
     var key: String
     var value: Data?
     var version = 1
-    /// The commit's own unless given.
+    /// Revision of the record, or `nil` for that of its commit.
     var revision: Revision?
 
     static func put(_ key: String, _ value: String = #"{"n":1}"#, in collection: String = "records", version: Int = 1) -> Write {
@@ -102,24 +107,26 @@ final class Trial {
     }
   }
 
-  /// Commits one batch, in which each group is a commit of its own.
+  /// Commits one batch, in which each group of writes is one commit.
   func commit(_ groups: [[Write]], _ durability: Durability = .durable, to other: (any StorageBackend)? = nil) throws {
     let batch = batch(groups, from: commit + 1, durability)
     try (other ?? backend).commit(batch)
+    // Only after the commit has succeeded: a batch that throws must leave nothing.
     for record in batch.records { expected[record.address] = record }
     commit = batch.commits.upperBound
   }
 
-  /// Commits a batch of one commit.
+  /// Commits a batch that is one commit.
   func commit(_ writes: Write..., durability: Durability = .durable) throws { try commit([writes], durability) }
 
-  /// Commits a record as a migration rewrites it: at a newer version, with the revision that it has.
+  /// Commits a record as a migration does, with a newer schema version and its old revision.
   func rewrite(_ key: String, _ value: String, version: Int) throws {
     var write = Write.put(key, value, version: version)
     write.revision = expected[RecordAddress(collection: write.collection, key: RecordKey(key))]?.revision
     try commit(write)
   }
 
+  /// Makes a batch whose groups have the commit numbers from `first` on.
   func batch(_ groups: [[Write]], from first: UInt64, _ durability: Durability = .durable) -> WriteBatch {
     var records: [StoredRecord] = []
     for (index, writes) in groups.enumerated() {
@@ -133,7 +140,7 @@ final class Trial {
     return WriteBatch(records: records, commits: first...(first + UInt64(groups.count) - 1), durability: durability)
   }
 
-  /// Forgets that a tombstone must be there.
+  /// Removes a tombstone from the expected records, because the limit allows the backend to drop it.
   func forgetTombstone(_ key: String) { expected[RecordAddress(collection: "records", key: RecordKey(key))] = nil }
 
   // MARK: Judging
@@ -142,7 +149,7 @@ final class Trial {
     if !condition { throw Violation(seen: seen()) }
   }
 
-  /// Runs a body that must fail with one of these codes.
+  /// Runs a body that must throw a `RepositoryError` with one of the codes.
   func requireError(_ codes: RepositoryError.Code..., from what: String, _ body: () throws -> Void) throws {
     let names = codes.map(\.description).joined(separator: " or ")
     do {
@@ -155,7 +162,7 @@ final class Trial {
     throw Violation(seen: "\(what) does not throw, instead of \(names)")
   }
 
-  /// Compares the records of a backend with those that must be there: every address once, nothing else, all fields.
+  /// Compares the records of a backend with the expected ones: each address exactly once, and all fields equal.
   func compare(_ records: [StoredRecord]) throws {
     var missing = expected
     var found: Set<RecordAddress> = []
@@ -168,16 +175,19 @@ final class Trial {
       try require(
         record.schemaVersion == wanted.schemaVersion,
         "\(Self.name(record)) has schema version \(record.schemaVersion), not \(wanted.schemaVersion)")
+      // Two cases of the last comparison with texts of their own, since a lost deletion is another mistake than a changed value.
       if record.value == nil, wanted.value != nil { throw Violation(seen: "\(Self.name(record)) comes back as a tombstone") }
       if record.value != nil, wanted.value == nil { throw Violation(seen: "\(Self.name(record)) was deleted and comes back with a value") }
       try require(record.value == wanted.value, "\(Self.name(record)) comes back with other bytes")
     }
+    // Sorted, so that the same failure names the same record each time.
     let lost = missing.values.sorted { $0.address < $1.address }
     guard let first = lost.first else { return }
     throw Violation(seen: "\(lost.count) of \(expected.count) addresses are not handed out, such as \(Self.name(first))")
   }
 
   private static func name(_ record: StoredRecord) -> String {
+    // A key has up to 1 KiB and any characters. Quoted and cut, it stays on one line of the report.
     let kind = record.value == nil ? "tombstone" : "record"
     return "the \(kind) \(record.collection)/\(record.key.text.prefix(40).debugDescription)"
   }

@@ -1,6 +1,6 @@
 public import Larder
 
-/// Elements that a test hands out one by one: the live results or the changes of a repository of its own.
+/// Asynchronous sequence whose elements a test sends one by one, for the live results or the changes of a test double of a repository.
 ///
 /// ```swift
 /// nonisolated struct ScriptedSpots: ObservableRepository {
@@ -12,47 +12,52 @@ public import Larder
 /// spots.script.finish(throwing: RepositoryError(.closed))  // and now its error
 /// ```
 ///
-/// An element that is sent waits until it is read. The sequence has one reader, and an iterator goes on where another one has stopped.
+/// Elements are buffered until they are read. Give the sequence one reader at a time: all iterators take from the same buffer, so an
+/// iterator goes on where another one has stopped.
 public struct ScriptedSequence<Element: Sendable>: AsyncSequence, Sendable {
-  /// The error that ``finish(throwing:)`` can end it with.
+  /// Error with which ``finish(throwing:)`` can end the sequence.
   public typealias Failure = RepositoryError
 
   private let stream: AsyncThrowingStream<Element, any Error>
   private let continuation: AsyncThrowingStream<Element, any Error>.Continuation
 
-  /// Makes a sequence of these elements, which goes on with what is sent.
+  /// Makes a sequence that begins with these elements, and continues with those that you send.
   public init(_ elements: [Element] = []) {
+    // Unbounded by default: a script must not lose an element because its reader is slow.
     (stream, continuation) = AsyncThrowingStream.makeStream()
     for element in elements { continuation.yield(element) }
   }
 
-  /// Hands out one more element; does nothing after the end.
+  /// Sends an element to the reader.
+  ///
+  /// Does nothing after the end.
   public func send(_ element: Element) { continuation.yield(element) }
 
-  /// Ends the sequence behind what was sent, with an error if one is given.
+  /// Ends the sequence after the elements that were sent, with an error if you give one.
   public func finish(throwing error: RepositoryError? = nil) { continuation.finish(throwing: error) }
 
-  /// Makes an iterator of what was not read yet.
+  /// Makes an iterator over the elements that were not read yet.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(stream.makeAsyncIterator()) }
 
-  /// An iterator that gives the elements to the reader.
+  /// Iterator over the elements of a ``ScriptedSequence``.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    /// The error that the sequence can end with.
+    /// Error with which the sequence can end.
     public typealias Failure = RepositoryError
 
     private var inner: AsyncThrowingStream<Element, any Error>.AsyncIterator
 
     init(_ inner: AsyncThrowingStream<Element, any Error>.AsyncIterator) { self.inner = inner }
 
-    /// Returns the next element, as soon as it was sent; `nil` at the end, and when the task is cancelled.
+    /// Waits for the next element, and returns `nil` at the end or when the task is cancelled.
     ///
-    /// - Throws: the error that the sequence was finished with.
+    /// - Throws: The error that ``ScriptedSequence/finish(throwing:)`` was given.
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws(RepositoryError) -> Element? {
       do {
         return try await inner.next(isolation: actor)
       } catch let error as RepositoryError {
         throw error
       } catch {
+        // Cannot happen, since `finish` takes only a `RepositoryError`. The stream has no typed errors, so the compiler wants this case.
         throw RepositoryError(.inputOutput, "expected an error of the script, found another one", underlying: error)
       }
     }

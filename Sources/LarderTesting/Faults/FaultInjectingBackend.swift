@@ -1,10 +1,14 @@
-// Faults/ makes a backend slow, full or broken at a test's word. Invariant: nothing is done that the test did not ask for. Called by tests.
+// Faults/ holds a backend that a test makes slow, full or broken.
+// Invariant: a call fails or waits only if the test has planned that. Called by tests.
 
 internal import Dispatch
+public import Foundation
 public import Larder
 internal import Synchronization
 
-/// A backend around another one that holds, fails, counts and records its calls, for tests of an app on a slow, full or broken disk.
+/// Wrapper around another backend, the inner backend, that holds, fails, counts and records calls.
+///
+/// Use it to test your app on a slow, full or broken disk.
 ///
 /// A disk that is busy, and then full:
 ///
@@ -19,13 +23,13 @@ internal import Synchronization
 /// do { try await saving } catch RepositoryError.Code.full { print("nothing of the spot was stored") }
 /// ```
 ///
-/// A fault ``Moment/before`` the inner backend has done its part leaves no trace there; one ``Moment/after`` it is like a failed sync: the
-/// caller is told of a failure, and the batch may be there after reopening.
+/// A fault ``Moment/before`` the inner call leaves no trace in the inner backend. A fault ``Moment/after`` it is like a failed sync: the
+/// caller gets an error, and the batch may be there after reopening.
 ///
-/// A held call blocks the store's executor, as a slow disk would, and no thread of the cooperative pool. Release what is held before the
+/// A held call blocks the store's executor, as a slow disk would, and no thread of the cooperative pool. Release every held call before the
 /// test ends.
 ///
-/// Cost: one lock a call, and a copy of every committed batch for as long as the backend lives.
+/// Cost: one lock for each call, and a copy of every committed batch for as long as the backend lives.
 ///
 /// ## Topics
 ///
@@ -50,16 +54,16 @@ internal import Synchronization
 /// ### Deciding on checkpoints
 /// - ``setWantsCheckpoint(_:)``
 public final class FaultInjectingBackend: StorageBackend {
-  /// A call that can be held, failed and counted.
+  /// Kind of call that a test can hold, fail and count.
   public enum Operation: Hashable, Sendable, CaseIterable {
     case open, recover, commit, flush, checkpoint, verify, backup, close
   }
 
-  /// The moment of a fault: before or after the inner backend has done its part.
+  /// Moment of a fault: before or after the call of the inner backend.
   public enum Moment: Hashable, Sendable {
-    /// The call fails and the inner backend is not asked.
+    /// The call fails without a call of the inner backend.
     case before
-    /// The inner backend has done everything, and the call fails all the same, as after a failed sync.
+    /// The call of the inner backend succeeds, and then this call fails, as after a failed sync.
     case after
   }
 
@@ -71,19 +75,19 @@ public final class FaultInjectingBackend: StorageBackend {
 
   private struct State: Sendable {
     var calls: [Operation: Int] = [:]
-    /// The calls that have passed the gate.
+    /// Number of calls of each kind that have passed the gate, which holds calls.
     var settled: [Operation: Int] = [:]
     var faults: [Operation: [Fault]] = [:]
     var gates: [Operation: Gate] = [:]
     var batches: [WriteBatch] = []
-    /// The `.full` that a batch of deletions has met, so that its second attempt meets it too.
+    /// Planned `.full` that a batch of deletions has met, for its second attempt by `commitOnFullDisk`.
     var refusal: RepositoryError?
     var wantsCheckpoint: Bool?
   }
 
   private struct Gate: Sendable {
     var isHolding = false
-    /// The call that is held, if there is one.
+    /// Semaphore on which the held call waits, or `nil` if no call is held.
     var stopped: DispatchSemaphore?
     var watchers: [CheckedContinuation<Void, Never>] = []
   }
@@ -91,20 +95,23 @@ public final class FaultInjectingBackend: StorageBackend {
   let inner: any StorageBackend
   private let state = Mutex(State())
 
-  /// Wraps a backend; every call goes through until a method of this type says otherwise.
+  /// Wraps an inner backend.
+  ///
+  /// Every call goes through until you hold or fail one.
   public init(_ inner: any StorageBackend) { self.inner = inner }
 
   // MARK: Faults
 
-  /// Makes one call fail: the one that is held, or a later one.
+  /// Plans the failure of one call: the held call, or a later one.
   ///
   /// - Parameters:
-  ///   - operation: The kind of call; `verify` cannot fail and is not affected.
-  ///   - call: The number of the call from now on: 1, the default, is the held call if there is one, else the next.
-  ///   - error: The error that it throws.
-  ///   - moment: The moment of the fault: before the inner backend is asked, unless given.
+  ///   - operation: The kind of call. `verify` cannot fail and is not affected.
+  ///   - call: The number of the call, counted from now on. 1, the default, is the held call if there is one, otherwise the next call.
+  ///   - error: The error that the call throws.
+  ///   - moment: Whether the call fails before or after the call of the inner backend: before by default.
   public func fail(_ operation: Operation, call: Int = 1, with error: RepositoryError, _ moment: Moment = .before) {
     state.withLock { state in
+      // From the calls that have passed the gate, so that the held call is number 1.
       let fault = Fault(call: state.settled[operation, default: 0] + call, moment: moment, error: error)
       state.faults[operation, default: []].append(fault)
     }
@@ -112,12 +119,12 @@ public final class FaultInjectingBackend: StorageBackend {
 
   // MARK: Gates
 
-  /// Holds every call of a kind from now on, before it reaches the inner backend, until ``release(_:)`` or ``step(_:)``.
+  /// Holds every later call of a kind before it reaches the inner backend, until ``release(_:)`` or ``step(_:)``.
   public func hold(_ operation: Operation) {
     state.withLock { $0.gates[operation, default: Gate()].isHolding = true }
   }
 
-  /// Waits until a call of this kind is held; returns at once if one is.
+  /// Waits until a call of this kind is held, or returns at once if one is held already.
   public func waitUntilHeld(_ operation: Operation) async {
     await withCheckedContinuation { continuation in
       let isStopped = state.withLock { state in
@@ -129,15 +136,16 @@ public final class FaultInjectingBackend: StorageBackend {
     }
   }
 
-  /// Lets the held call go on, if there is one, and holds no more of its kind.
+  /// Releases the held call, if there is one, and holds no more calls of its kind.
   public func release(_ operation: Operation) { letGo(operation, holdsNext: false) }
 
-  /// Lets the held call go on, if there is one, and holds the next of its kind.
+  /// Releases the held call, if there is one, and holds the next call of its kind.
   public func step(_ operation: Operation) { letGo(operation, holdsNext: true) }
 
   private func letGo(_ operation: Operation, holdsNext: Bool) {
     let stopped: DispatchSemaphore? = state.withLock { state in
       state.gates[operation, default: Gate()].isHolding = holdsNext
+      // Cleared with the lock held, so that the next `waitUntilHeld` waits for another call.
       defer { state.gates[operation]?.stopped = nil }
       return state.gates[operation]?.stopped
     }
@@ -146,33 +154,34 @@ public final class FaultInjectingBackend: StorageBackend {
 
   // MARK: Looking at the calls
 
-  /// Returns the number of calls of a kind, failed and held ones included.
+  /// Returns the number of calls of a kind, including failed and held calls.
   public func calls(_ operation: Operation) -> Int { state.withLock { $0.calls[operation, default: 0] } }
 
-  /// The batches that the inner backend has committed, in order; those that then failed ``Moment/after`` included.
+  /// Batches that the inner backend has committed, in order, including those that then failed ``Moment/after``.
   public var batches: [WriteBatch] { state.withLock { $0.batches } }
 
   // MARK: Checkpoints
 
-  /// Sets the answer of ``wantsCheckpoint``; `nil` leaves it to the inner backend.
+  /// Sets the value of ``wantsCheckpoint``, or `nil` for that of the inner backend.
   public func setWantsCheckpoint(_ wants: Bool?) { state.withLock { $0.wantsCheckpoint = wants } }
 
-  /// Whether a checkpoint would pay: as ``setWantsCheckpoint(_:)`` has set it, else as the inner backend says.
+  /// True if a checkpoint would pay, by ``setWantsCheckpoint(_:)`` or else by the inner backend.
   public var wantsCheckpoint: Bool { state.withLock { $0.wantsCheckpoint } ?? inner.wantsCheckpoint }
 
   // MARK: Commits
 
-  /// Commits to the inner backend and records the batch, once the gate and the faults let it.
+  /// Commits a batch to the inner backend and records it, after a hold and unless a fault is planned.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
+    // A new commit shows that no second attempt at the earlier batch follows.
     state.withLock { $0.refusal = nil }
     try commit(batch, keepsRefusal: batch.records.allSatisfy { $0.value == nil }) { batch throws(RepositoryError) in
       try inner.commit(batch)
     }
   }
 
-  /// Commits deletions on a full disk.
+  /// Commits deletions to the inner backend on a full disk.
   ///
-  /// A second attempt at a batch that a fault has failed belongs to the same commit: it fails likewise, and is not counted.
+  /// If a planned `.full` has failed the first attempt at the batch, this second attempt fails with it too, and is not counted.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     if let refusal = takeRefusal() { throw refusal }
     try commit(batch, keepsRefusal: false) { batch throws(RepositoryError) in try inner.commitOnFullDisk(batch) }
@@ -186,14 +195,17 @@ public final class FaultInjectingBackend: StorageBackend {
       failure = try begin(.commit)
     } catch {
       if keepsRefusal, error.code == .full { state.withLock { $0.refusal = error } }
+      // The inner `commit`, which would have ended a begun commit of a shared store, is not called.
       inner.cancelCommit()
       throw error
     }
     try body(batch)
+    // Before a fault `after`: the inner backend has the batch.
     state.withLock { $0.batches.append(batch) }
     if let failure { throw failure }
   }
 
+  /// Returns the refusal of the first attempt, and forgets it.
   private func takeRefusal() -> RepositoryError? {
     state.withLock { state in
       defer { state.refusal = nil }
@@ -203,7 +215,7 @@ public final class FaultInjectingBackend: StorageBackend {
 
   // MARK: Calls
 
-  /// Makes a call of the inner backend, once the gate lets it, and throws the fault that is due before or after.
+  /// Makes a call of the inner backend after a hold, and throws the fault that is planned before or after it.
   func call<Result>(
     _ operation: Operation, _ body: () throws(RepositoryError) -> Result
   ) throws(RepositoryError) -> Result {
@@ -213,13 +225,15 @@ public final class FaultInjectingBackend: StorageBackend {
     return result
   }
 
-  /// Counts a call, holds it at the gate, and throws the fault that is due before it.
-  /// - Returns: The fault that is due after the inner backend has done its part.
+  /// Counts a call, holds it at the gate, and throws the fault that is planned before it.
+  ///
+  /// - Returns: The error that is planned after the call of the inner backend.
   private func begin(_ operation: Operation) throws(RepositoryError) -> RepositoryError? {
     pass(operation)
     let fault: Fault? = state.withLock { state in
       let call = state.settled[operation, default: 0] + 1
       state.settled[operation] = call
+      // Removed, so that each planned fault hits once.
       guard let index = state.faults[operation]?.firstIndex(where: { $0.call == call }) else { return nil }
       return state.faults[operation]?.remove(at: index)
     }
@@ -227,9 +241,9 @@ public final class FaultInjectingBackend: StorageBackend {
     return fault?.error
   }
 
-  /// Counts a call and holds it at the gate.
+  /// Counts a call, and blocks while the gate holds it.
   ///
-  /// Faults are looked up afterwards, so that they can be set while the call is held.
+  /// Faults are looked up afterwards, so that a test can plan one while the call is held.
   func pass(_ operation: Operation) {
     let semaphore = DispatchSemaphore(value: 0)
     let watchers: [CheckedContinuation<Void, Never>]? = state.withLock { state in
@@ -241,6 +255,106 @@ public final class FaultInjectingBackend: StorageBackend {
     }
     guard let watchers else { return }
     for watcher in watchers { watcher.resume() }
+    // Blocks the thread on purpose, as a slow disk does. A release before this line has signaled already, so the wait returns at once.
     semaphore.wait()
   }
+}
+
+/// Calls that are forwarded to the inner backend.
+extension FaultInjectingBackend {
+  /// Name of the inner backend.
+  public var name: String { inner.name }
+
+  /// Opens the inner backend, after a hold and unless a fault is planned.
+  public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    try call(.open) { () throws(RepositoryError) in try inner.open(options, visit) }
+  }
+
+  /// Recovers the inner backend, after a hold and unless a fault is planned.
+  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    try call(.recover) { () throws(RepositoryError) in try inner.recover(report) }
+  }
+
+  /// Begins a commit of the inner backend.
+  ///
+  /// The call is never counted, held or failed.
+  public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
+    try inner.beginCommit(after: revision, durability)
+  }
+
+  /// Cancels a commit of the inner backend.
+  ///
+  /// A fault before the inner backend's `commit` also cancels the commit, as a failing backend would.
+  public func cancelCommit() { inner.cancelCommit() }
+
+  /// Reads the foreign commits of the inner backend.
+  ///
+  /// The call is never counted, held or failed.
+  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
+    try inner.foreignCommits(after: revision)
+  }
+
+  /// True if the inner backend has other writers.
+  public var hasOtherWriters: Bool { inner.hasOtherWriters }
+
+  /// Flushes the inner backend, after a hold and unless a fault is planned.
+  public func flush() throws(RepositoryError) {
+    try call(.flush) { () throws(RepositoryError) in try inner.flush() }
+  }
+
+  /// True if a checkpoint of the inner backend is worthwhile.
+  public var isCheckpointWorthwhile: Bool { inner.isCheckpointWorthwhile }
+
+  /// Checkpoints the inner backend, after a hold and unless a fault is planned.
+  public func checkpoint() throws(RepositoryError) {
+    try call(.checkpoint) { () throws(RepositoryError) in try inner.checkpoint() }
+  }
+
+  /// Verifies the inner backend, after a hold.
+  public func verify() -> VerifyReport {
+    pass(.verify)
+    return inner.verify()
+  }
+
+  /// Backs up the inner backend, after a hold and unless a fault is planned.
+  public func backup(to url: URL) throws(RepositoryError) {
+    try call(.backup) { () throws(RepositoryError) in try inner.backup(to: url) }
+  }
+
+  /// Reads a copy of the inner backend.
+  ///
+  /// The call is never counted, held or failed.
+  public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    try inner.readCopy(at: url, visit)
+  }
+
+  /// Reads the inner backend again.
+  ///
+  /// The call is never counted, held or failed.
+  public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport { try inner.readAll(visit) }
+
+  /// Ends a wait of the inner backend.
+  ///
+  /// The call is never counted, held or failed.
+  public func endWaiting() { inner.endWaiting() }
+
+  /// Suspends the inner backend.
+  ///
+  /// The call is never counted, held or failed.
+  public func suspend() throws(RepositoryError) { try inner.suspend() }
+
+  /// Resumes the inner backend.
+  ///
+  /// The call is never counted, held or failed.
+  public func resume() throws(RepositoryError) -> Bool { try inner.resume() }
+
+  /// Closes the inner backend, after a hold and unless a fault is planned.
+  public func close() throws(RepositoryError) {
+    try call(.close) { () throws(RepositoryError) in try inner.close() }
+  }
+
+  /// Abandons the inner backend.
+  ///
+  /// The call is never counted, held or failed.
+  public func abandon() { inner.abandon() }
 }

@@ -1,10 +1,11 @@
 public import Foundation
 public import Larder
 
-/// An exhaustive crash test: runs a workload into a crash before each of its operations, and checks every state that the crash can leave.
+/// Exhaustive crash test, which crashes a workload before each of its operations and checks every disk state that each crash can leave.
 ///
-/// The workload gets a file system, and a closure to call with each acknowledgement that it receives. The check gets an image of the files
-/// after the crash and all that was acknowledged before it, and throws when a promise is broken. It may open, recover and change the image.
+/// Your workload gets a file system, and a closure that it calls after each write that was acknowledged. Your check gets an image of the
+/// files after the crash, with all acknowledgements before it, and throws if a promise is broken. It may open, recover and change the
+/// image.
 ///
 /// ```swift
 /// let result = try CrashExplorer(seed: seed).explore { files, acknowledge in
@@ -17,32 +18,37 @@ public import Larder
 /// }
 /// ```
 ///
-/// Cost: the workload runs once for each 16 of its operations, up to the last of them, and the check once for each different state.
+/// Cost: the workload runs once for every 16 of its operations, from its start to the last of the 16, and the check once for each different
+/// state.
 public struct CrashExplorer: Sendable {
-  /// The seed of every sample: equal seeds visit equal images.
+  /// Seed of the random samples of crash images.
+  ///
+  /// Equal seeds visit equal images.
   public var seed: UInt64
-  /// The kinds of crash at each point: by default both.
+  /// Kinds of crash at each point: both by default.
   public var kinds: [CrashKind]
-  /// The most images of one kind at one point; a seeded sample of the others is taken.
+  /// Maximum number of images of one kind at one point.
+  ///
+  /// If there are more, the seed decides a sample.
   public var imagesPerPoint: Int
 
-  /// Makes an explorer.
+  /// Makes an explorer of crash images.
   public init(seed: UInt64, kinds: [CrashKind] = [.powerLoss, .processKill], imagesPerPoint: Int = 2_000) {
     self.seed = seed
     self.kinds = kinds
     self.imagesPerPoint = imagesPerPoint
   }
 
-  /// A count of the crashes that were explored.
+  /// Counts of the crashes that were explored.
   public struct Exploration: Hashable, Sendable {
-    /// The number of crash points of the workload: one before each operation, and one after the last.
+    /// Number of crash points of the workload: one before each operation, and one after the last.
     public var points = 0
-    /// The number of images that were checked, each different from the others of its point and kind.
+    /// Number of images that were checked, each different from the others of its point and kind.
     public var images = 0
-    /// The number of images that were equal to one that was checked.
+    /// Number of images that were skipped, because an equal image of the same point and kind was checked.
     public var duplicates = 0
 
-    /// Makes a count of nothing.
+    /// Makes counts of zero.
     public init() {}
 
     /// Adds the counts of another exploration.
@@ -53,43 +59,45 @@ public struct CrashExplorer: Sendable {
     }
   }
 
-  /// A crash that can be repeated.
+  /// Identification of one crash image, with which you can make it again.
   public struct Point: Hashable, Sendable, CustomStringConvertible {
-    /// The number of the operation before which the machine went down, from 1.
+    /// Number of the operation before which the machine went down, from 1.
     public var operation: Int
-    /// The kind of crash.
+    /// Kind of crash: a power loss or a killed process.
     public var kind: CrashKind
-    /// The number of the image.
+    /// Index of the image in ``CrashImages``.
     public var image: Int
-    /// The explorer's seed.
+    /// Seed of the explorer.
     public var seed: UInt64
 
-    /// The point in words.
+    /// Text with the operation, the kind, the image and the seed.
     public var description: String { "crash before operation \(operation) (\(kind)), image \(image), seed \(seed)" }
   }
 
-  /// A state after a crash in which the check failed.
+  /// Error of a check on one crash image.
   public struct Failure: Error, CustomStringConvertible {
-    /// The crash; see ``CrashExplorer/image(at:from:through:workload:)``.
+    /// Crash image that failed.
+    ///
+    /// Make it again with ``CrashExplorer/image(at:from:through:workload:)``.
     public let point: Point
-    /// A description of the changes that the image kept.
+    /// Description of the changes that the image keeps.
     public let summary: String
-    /// The error of the check.
+    /// Error that the check threw.
     public let underlying: any Error
 
-    /// The failure in words.
+    /// Text with the point, the summary and the error.
     public var description: String { "\(point): \(summary): \(underlying)" }
   }
 
-  /// Visits every crash point.
+  /// Visits every crash point, and checks the images of each.
   ///
   /// - Parameters:
-  ///   - start: Makes the file system that the workload starts on: an empty one by default.
+  ///   - start: Makes the file system on which the workload starts: an empty one by default.
   ///   - wrap: Puts another file system between the workload and the simulated one, such as one with a defect.
-  ///   - workload: The program that is interrupted. It must do the same operations each time, and stop when one of them throws.
-  ///   - check: Throws when the image breaks a promise.
-  /// - Returns: The number of crashes that were explored.
-  /// - Throws: ``Failure`` for the first image that fails, or the error of the workload when nothing has crashed.
+  ///   - workload: The program to interrupt. It must make the same calls each time, and stop when one of them throws.
+  ///   - check: Throws if the image breaks a promise.
+  /// - Returns: The counts of the crashes that were explored.
+  /// - Throws: ``Failure`` for the first image that fails, or the error of the workload if it throws without a crash.
   public func explore<Ack>(
     from start: () throws -> SimulatedFileSystem = { SimulatedFileSystem() },
     through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 },
@@ -103,16 +111,18 @@ public struct CrashExplorer: Sendable {
       let stretch = try run(first, from: start, through: wrap, workload: workload)
       isDown = stretch.isDown
       for (index, stop) in stretch.stops.enumerated() {
+        // Only the acknowledgements before this crash: the run went on after it.
         let acknowledged = stretch.acknowledged.prefix { $0.stops <= index }.map(\.value)
         try checkImages(of: stop, before: first + index, acknowledged, &result, check)
       }
+      // After the checks: a broken promise at an earlier point explains more than the workload's own error.
       if let failure = stretch.failure { throw failure }
       first += stretch.stops.count
     }
     return result
   }
 
-  /// Checks all that a crash before one operation can leave.
+  /// Checks every image of a crash before one operation.
   private func checkImages<Ack>(
     of stop: SimulatedFileSystem.Stop, before operation: Int, _ acknowledged: [Ack], _ result: inout Exploration,
     _ check: (CrashImage, [Ack]) throws -> Void
@@ -122,6 +132,7 @@ public struct CrashExplorer: Sendable {
       var seen: Set<Int> = []
       let images = stop.crashImages(kind, limit: imagesPerPoint, seed: imageSeed(operation))
       for (index, image) in images.enumerated() {
+        // Different subsets of changes can give the same files, and a check costs more than a hash.
         guard seen.insert(image.fileSystem.fingerprint).inserted else {
           result.duplicates += 1
           continue
@@ -137,9 +148,9 @@ public struct CrashExplorer: Sendable {
     }
   }
 
-  /// Makes the image of one crash again, and what had been acknowledged by then.
+  /// Makes one crash image again, with the acknowledgements before the crash.
   ///
-  /// - Throws: The error of the workload when nothing has crashed.
+  /// - Throws: The error of the workload if it throws without a crash.
   public func image<Ack>(
     at point: Point,
     from start: () throws -> SimulatedFileSystem = { SimulatedFileSystem() },
@@ -151,47 +162,52 @@ public struct CrashExplorer: Sendable {
     return (images[point.image], acknowledged)
   }
 
+  /// Returns the seed of the samples at one crash point, so that the points do not all have the same sample.
   private func imageSeed(_ operation: Int) -> UInt64 { seed &+ UInt64(operation) &* 0x9E37_79B9_7F4A_7C15 }
 
-  /// Some crash points behind each other: a run of the workload shows them all.
+  /// Result of one run of the workload: up to 16 consecutive crash points, and the acknowledgements of the run.
   private struct Stretch<Ack> {
-    /// The disk before each operation; behind the last operation of the workload, as it is in the end.
+    /// Copies of the disk before each operation, and one after the last operation of the workload.
     var stops: [SimulatedFileSystem.Stop]
-    /// The acknowledgements, and the number of stops before each of them.
+    /// Acknowledgements, each with the number of stops before it.
     var acknowledged: [(value: Ack, stops: Int)]
-    /// Whether the workload has further operations.
+    /// True if the workload has further operations.
     var isDown: Bool
-    /// The error of the workload on a machine that is up.
+    /// Error of the workload without a crash.
     var failure: (any Error)?
   }
 
-  /// The number of crash points of a run.
+  /// Number of crash points of one run.
   ///
-  /// More would take more memory: each holds the files that the workload changes behind it.
+  /// A larger number takes more memory, because each point holds a copy of the files that the workload changes after it.
   private static let stretchLength = 16
 
-  /// Runs the workload until some operations behind the first, and keeps the disk before each of them.
+  /// Runs the workload up to the end of a stretch, and copies the disk before each operation of the stretch.
   private func run<Ack>(
     _ first: Int, from start: () throws -> SimulatedFileSystem, through wrap: (SimulatedFileSystem) -> any FileSystem,
     workload: (any FileSystem, (Ack) -> Void) throws -> Void
   ) throws -> Stretch<Ack> {
     let files = try start()
+    // The file system of `start` may have counted operations of its own.
     let base = files.operationCount + first
     files.stop(beforeOperations: base..<base + Self.stretchLength)
+    // A crash ends the run after the last copy. The next stretch starts at the operation of the crash.
     files.crash(beforeOperation: base + Self.stretchLength)
     var stretch = Stretch<Ack>(stops: [], acknowledged: [], isDown: false, failure: nil)
     do {
       try workload(wrap(files)) { stretch.acknowledged.append(($0, files.stopCount)) }
     } catch {
-      // On a machine that is down every error is a consequence; on one that is up it is a defect of the workload.
+      // After the crash, every error is a consequence of it. Without a crash, it is a defect of the workload.
       if !files.isDown { stretch.failure = error }
     }
     stretch.isDown = files.isDown
     stretch.stops = files.stops
+    // A crash after the last operation, such as before a sync that the workload has forgotten.
     if !files.isDown, stretch.failure == nil { stretch.stops.append(files.end) }
     return stretch
   }
 
+  /// Runs the workload into a crash before one operation.
   private func run<Ack>(
     until operation: Int, from start: () throws -> SimulatedFileSystem, through wrap: (SimulatedFileSystem) -> any FileSystem,
     workload: (any FileSystem, (Ack) -> Void) throws -> Void
@@ -202,7 +218,7 @@ public struct CrashExplorer: Sendable {
     do {
       try workload(wrap(files)) { acknowledged.append($0) }
     } catch {
-      // On a machine that is down every error is a consequence; on one that is up it is a defect of the workload.
+      // After the crash, every error is a consequence of it. Without a crash, it is a defect of the workload.
       if !files.isDown { throw error }
     }
     return (files, acknowledged)

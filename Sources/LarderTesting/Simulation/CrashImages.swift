@@ -1,18 +1,23 @@
 internal import Larder
 
-/// The states that a crash can leave, made one by one as they are asked for; an index names the same state again for the same seed.
+/// Lazy collection of all disk states that a crash can leave.
 ///
-/// After a power loss: nothing unsynced kept, all of it kept, and every subset of it, or 64 sampled ones if more than ten changes were
-/// unsynced. A change is a write's bytes, a file's growth, a mode, or one entry of a directory, so that a file may have grown without its
-/// bytes, and a rename may be durable before the bytes or after. Then each unsynced write torn at each 512-byte boundary of its file, with
-/// what is before it kept, what is after it, or some sectors of it, and with the later writes to that file kept or not.
+/// With the same seed, an index names the same state again.
 ///
-/// After a kill: the write in flight cut after each of its bytes.
+/// After a power loss, the first image keeps none of the unsynced changes, and the second keeps all. Then follows every other subset, or 64
+/// sampled subsets if there are more than ten changes. A change is the bytes of a write, the growth of a file, a mode, or one entry of a
+/// directory. So a file may have grown without its bytes, and a rename may be durable before the bytes or after them.
+///
+/// Further images tear each unsynced write at each 512-byte boundary of its file. They keep the part before the boundary, the part after
+/// it, or some sectors, with and without the later writes to the file.
+///
+/// After a kill, the images cut the write in flight after each of its bytes.
 public struct CrashImages: RandomAccessCollection, Sendable {
+  /// Disk state of one crash image, as the changes that it keeps.
   enum Choice: Sendable {
-    /// A power loss that keeps some unsynced changes, and of one of them only parts.
+    /// Power loss that keeps some of the unsynced changes, and of one of them perhaps only parts.
     case keep([Bool], torn: (change: Int, parts: [Range<Int>])?)
-    /// A kill after so many bytes of the write in flight.
+    /// Kill after a number of bytes of the write in flight.
     case cut(Int)
   }
 
@@ -25,25 +30,26 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     self.kind = kind
     self.disk = disk
     self.inFlight = inFlight
+    // All random choices are made here, so that an image depends on its index and not on the order of access.
     var generator = SeededGenerator(seed: seed)
     switch kind {
     case .processKill: choices = (0...(inFlight?.bytes.count ?? 0)).map { .cut($0) }
     case .powerLoss: choices = Self.powerLosses(disk.unsyncedChanges, &generator)
     }
     if choices.count > limit {
-      // The first two are the extremes; a sample of the rest, in order.
+      // The first two keep nothing and everything, the plainest cases, so every sample has them.
       let extremes = Swift.max(0, Swift.min(2, limit))
       let sample = (extremes..<choices.count).shuffled(using: &generator).prefix(Swift.max(0, limit - extremes)).sorted()
       choices = choices.prefix(extremes) + sample.map { choices[$0] }
     }
   }
 
-  /// The number of the first image: nothing unsynced is kept after a power loss, nothing of the write in flight after a kill.
+  /// Index of the first image, which keeps no unsynced change after a power loss, and nothing of the write in flight after a kill.
   public var startIndex: Int { 0 }
-  /// The number of images.
+  /// Number of images.
   public var endIndex: Int { choices.count }
 
-  /// Makes the image of that number.
+  /// Makes the image of an index.
   public subscript(index: Int) -> CrashImage {
     var image = disk
     switch choices[index] {
@@ -68,11 +74,13 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     }
   }
 
+  /// Returns the choices of a power loss: none, all, subsets of the changes, and torn writes.
   private static func powerLosses(_ changes: [SimulatedDisk.UnsyncedChange], _ generator: inout SeededGenerator) -> [Choice] {
     let count = changes.count
     var choices: [Choice] = [.keep(Array(repeating: false, count: count), torn: nil)]
     if count == 0 { return choices }
     choices.append(.keep(Array(repeating: true, count: count), torn: nil))
+    // 2¹⁰ subsets fit into the default limit of 2,000 images at a crash point.
     if count <= 10 {
       choices += (1..<(1 << count) - 1).map { mask in .keep((0..<count).map { mask >> $0 & 1 == 1 }, torn: nil) }
     } else {
@@ -83,15 +91,18 @@ public struct CrashImages: RandomAccessCollection, Sendable {
       let pieces = sectors(from: offset, count: length)
       guard pieces.count > 1 else { continue }
       let all = Array(repeating: true, count: count)
+      // A later write to the same file could hide the torn one.
       let withoutLater = changes.indices.map { later in
         if later > index, case .write(file, _, _) = changes[later] { return false }
         return true
       }
       var tears: [[Range<Int>]] = []
       for cut in pieces.dropFirst().map(\.lowerBound) { tears += [[0..<cut], [cut..<length]] }
+      // A disk may write sectors in any order, so also with holes. Two sectors have no other cases than the two above.
       if pieces.count > 2 {
         tears += (0..<Swift.min(8, pieces.count)).map { _ in pieces.filter { _ in Bool.random(using: &generator) } }
       }
+      // The last write of a file has no later ones, and one set of images is enough.
       for kept in all == withoutLater ? [all] : [all, withoutLater] {
         choices += tears.map { .keep(kept, torn: (index, $0)) }
       }
@@ -99,7 +110,7 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     return choices
   }
 
-  /// Splits a write into the parts that fall into one sector each.
+  /// Splits a write into its parts by sectors of the file.
   private static func sectors(from offset: Int, count: Int) -> [Range<Int>] {
     var pieces: [Range<Int>] = []
     var start = 0
@@ -109,5 +120,115 @@ public struct CrashImages: RandomAccessCollection, Sendable {
       start = end
     }
     return pieces
+  }
+}
+
+/// Kind of crash: a power loss or a killed process.
+public enum CrashKind: Hashable, Sendable {
+  /// The power fails.
+  ///
+  /// Changes that no sync covered may be lost, each on its own and sector by sector.
+  case powerLoss
+  /// The process is killed.
+  ///
+  /// All written bytes are there and still unsynced, and the write in flight may have stopped at any byte.
+  case processKill
+}
+
+/// One disk state that a crash can leave.
+public struct CrashImage: Sendable {
+  /// Files that a program finds after the crash.
+  ///
+  /// After a power loss, all of them are durable. After a kill, unsynced changes are still unsynced.
+  public let fileSystem: SimulatedFileSystem
+  /// Kind of crash: a power loss or a killed process.
+  public let kind: CrashKind
+  /// Description of the changes that the image keeps.
+  public let summary: String
+}
+
+extension SimulatedDisk {
+  /// Change that a power cut can lose.
+  ///
+  /// Only a write can also be torn.
+  enum UnsyncedChange {
+    case write(file: Int, offset: Int, count: Int)
+    case other
+  }
+
+  /// Every change that a power cut can lose: those of the files by number, then those of the directories, each in the order of its list.
+  var unsyncedChanges: [UnsyncedChange] {
+    var list: [UnsyncedChange] = []
+    // In the order in which `losePower` counts, because its index selects a change of this list.
+    for number in files.keys.sorted() {
+      for logged in files[number]?.changes ?? [] where logged.standing != .synced {
+        if case .data(let offset, let bytes) = logged.change {
+          list.append(.write(file: number, offset: offset, count: bytes.count))
+        } else {
+          list.append(.other)
+        }
+      }
+    }
+    for directory in directories.values { list += directory.changes.filter { $0.standing != .synced }.map { _ in .other } }
+    return list
+  }
+
+  /// Loses power, and keeps some of the ``unsyncedChanges``.
+  ///
+  /// The remaining state is durable.
+  mutating func losePower(keeping kept: [Bool], torn: (change: Int, parts: [Range<Int>])?) {
+    var index = 0
+    func isKept(_ standing: Standing) -> Bool {
+      // A synced change is durable and has no place in `kept`.
+      if standing == .synced { return true }
+      defer { index += 1 }
+      return kept[index]
+    }
+    // Sorted, because a dictionary has another order in each process and a seed must name the same image.
+    for number in files.keys.sorted() {
+      guard let file = files[number], !file.changes.isEmpty else { continue }
+      var image = file.durable
+      for logged in file.changes {
+        let tearing = logged.standing != .synced && index == torn?.change ? torn : nil
+        guard isKept(logged.standing) else { continue }
+        // A sync of bytes also covers the size that they reach, even if an earlier sync of that growth failed.
+        if logged.standing == .synced, case .data(let offset, let bytes) = logged.change { image.grow(to: offset + bytes.count) }
+        if let tearing, case .data(let offset, let bytes) = logged.change {
+          bytes.withUnsafeBytes { bytes in
+            for part in tearing.parts { image.write(UnsafeRawBufferPointer(rebasing: bytes[part]), at: offset + part.lowerBound) }
+          }
+        } else {
+          image.apply(logged.change)
+        }
+      }
+      files[number] = File(durable: image, current: image)
+    }
+    for path in directories.keys.sorted() {
+      guard let directory = directories[path], !directory.changes.isEmpty else { continue }
+      var entries = directory.durable
+      for logged in directory.changes where isKept(logged.standing) { entries.apply(logged.change) }
+      directories[path] = Directory(durable: entries, current: entries)
+    }
+    forgetUnreachable()
+  }
+
+  /// Removes directories whose own entry was lost, and files without a name.
+  private mutating func forgetUnreachable() {
+    // From the root down, since a directory that is there does not help if its parent is lost.
+    var reached: [String: Directory] = [:]
+    var named: [Int: File] = [:]
+    var open = ["/"]
+    while let path = open.popLast() {
+      guard let directory = directories[path] else { continue }
+      reached[path] = directory
+      for (name, entry) in directory.current {
+        switch entry {
+        case .directory: open.append(Self.join(path, name))
+        case .file(let number): named[number] = files[number]
+        }
+      }
+    }
+    directories = reached
+    files = named
   }
 }

@@ -1,23 +1,25 @@
 internal import Foundation
 package import Larder
 
-/// The state of a simulated machine's files: the contents that programs see, and the part that is durable.
+/// Files and directories of a simulated machine, with their visible and their durable state.
 ///
-/// A value, so that a crash image is made from a copy. Every change is kept in an ordered list until a sync covers it. Programs see the
-/// durable state with all of the list applied; a power cut leaves the durable state with some of the list applied.
+/// Every change stays in an ordered list until a sync covers it. Programs see the durable state with the whole list applied. A power cut
+/// leaves the durable state with a part of the list applied. The type is a value, so that a crash image is made from a copy.
 struct SimulatedDisk: Sendable {
-  /// One change of a file that a power cut can lose on its own.
+  /// Change of a file that a power cut can lose on its own.
   enum FileChange: Sendable {
-    /// Bytes were written; those beyond the size are lost.
+    /// Write of bytes.
+    ///
+    /// Bytes beyond the size of the file are dropped.
     case data(offset: Int, bytes: [UInt8])
-    /// The file became longer; its unwritten bytes are zero.
+    /// Growth of the file, whose unwritten bytes are zero.
     case growth(to: Int)
-    /// The file became shorter.
+    /// Cut of the file to a smaller size.
     case cut(to: Int)
     case mode(UInt16)
   }
 
-  /// One change of a directory that a power cut can lose on its own.
+  /// Change of a directory that a power cut can lose on its own.
   enum EntryChange: Sendable {
     case link(name: String, entry: Entry)
     case unlink(name: String)
@@ -29,13 +31,15 @@ struct SimulatedDisk: Sendable {
     case directory
   }
 
-  /// The durability of a change.
+  /// Durability of a change in the list.
   enum Standing: Sendable {
-    /// Waiting for a sync.
+    /// No sync has covered the change yet.
     case open
-    /// Durable, but kept in the list because an older change is not.
+    /// The change is durable, and stays in the list because an older change is not.
     case synced
-    /// A sync that should have covered it failed: it may be lost, and no later sync covers it.
+    /// The sync of the change failed.
+    ///
+    /// The change may be lost, and no later sync covers it.
     case abandoned
   }
 
@@ -44,7 +48,7 @@ struct SimulatedDisk: Sendable {
     var standing: Standing
   }
 
-  /// A file or a directory as programs see it, the part of that which is durable, and the changes between the two.
+  /// Durable and visible state of a file or a directory, and the list of changes between the two.
   struct Tracked<Image: ChangeableImage>: Sendable {
     var durable = Image()
     var current = Image()
@@ -55,10 +59,10 @@ struct SimulatedDisk: Sendable {
       changes.append(Logged(change: change, standing: .open))
     }
 
-    /// Makes the waiting changes durable, or after a failure abandons them.
+    /// Makes the open changes durable, or marks them as abandoned if the sync fails.
     mutating func sync(fails: Bool) {
       for index in changes.indices where changes[index].standing == .open { changes[index].standing = fails ? .abandoned : .synced }
-      // A synced change stays in the list behind an older one that is not.
+      // Only up to the first change that is not synced. A power cut may lose that one, and applies the later ones after it.
       let covered = changes.prefix { $0.standing == .synced }
       for logged in covered { durable.apply(logged.change) }
       changes.removeFirst(covered.count)
@@ -80,9 +84,10 @@ struct SimulatedDisk: Sendable {
       }
     }
 
-    /// Adds zeros; a loop over bytes would be most of the time of a debug test run.
+    /// Appends zeros up to a size.
     mutating func grow(to size: Int) {
       guard size > bytes.count else { return }
+      // With `memset`: a loop over bytes would take most of the time of a debug test run.
       bytes = [UInt8](unsafeUninitializedCapacity: size) { [bytes] buffer, count in
         let target = UnsafeMutableRawBufferPointer(buffer)
         bytes.withUnsafeBytes { target.copyMemory(from: $0) }
@@ -91,8 +96,9 @@ struct SimulatedDisk: Sendable {
       }
     }
 
-    /// Copies bytes in as far as the file reaches.
+    /// Overwrites bytes within the size of the file, and drops the others.
     mutating func write(_ data: UnsafeRawBufferPointer, at offset: Int) {
+      // A power cut may keep a write and lose the growth before it, and then some of its bytes have no place.
       let count = min(data.count, bytes.count - offset)
       guard count > 0, let source = data.baseAddress else { return }
       bytes.withUnsafeMutableBytes { target in
@@ -101,9 +107,11 @@ struct SimulatedDisk: Sendable {
     }
   }
 
-  /// The files by number, as inodes are: a name is an entry of a directory, and an open file outlives its name.
+  /// Files by number, which is like an inode.
+  ///
+  /// A name is an entry of a directory, and an open file outlives its name.
   var files: [Int: File] = [:]
-  /// The directories by path.
+  /// Directories by path.
   var directories: [String: Directory] = ["/": Directory()]
   private(set) var nextFile = 1
 
@@ -111,6 +119,7 @@ struct SimulatedDisk: Sendable {
 
   /// Splits a path into its directory and its name.
   static func split(_ path: String) -> (directory: String, name: String) {
+    // In UTF-8, which is faster than by characters, because every call splits a path.
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return ("", path) }
     let directory = slash == path.startIndex ? "/" : String(path[..<slash])
     return (directory, String(path[path.utf8.index(after: slash)...]))
@@ -118,8 +127,9 @@ struct SimulatedDisk: Sendable {
 
   static func join(_ directory: String, _ name: String) -> String { directory == "/" ? "/" + name : directory + "/" + name }
 
-  /// Returns the entry at a path; `nil` when there is none.
-  /// - Throws: `.inputOutput` when the path leads through a file.
+  /// Returns the entry at a path, or `nil` if there is none.
+  ///
+  /// - Throws: `.inputOutput` if a file is in the place of a directory of the path.
   func entry(at path: String) throws(RepositoryError) -> Entry? {
     if directories[path] != nil { return .directory }
     let (directory, name) = Self.split(path)
@@ -143,6 +153,7 @@ struct SimulatedDisk: Sendable {
     if try entry(at: path) != nil { throw .simulated("open", EEXIST, path) }
     let (directory, name) = Self.split(path)
     guard directories[directory] != nil else { throw .simulated("open", ENOENT, path) }
+    // A new number for every file, also for a name that was used before: an open file still has the old one.
     let number = nextFile
     nextFile += 1
     files[number] = File()
@@ -152,6 +163,7 @@ struct SimulatedDisk: Sendable {
 
   mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int, to number: Int) {
     guard !bytes.isEmpty else { return }
+    // Growth is a change of its own: file systems may write the size before the bytes, and a crash then leaves zeros.
     let end = offset + bytes.count
     if let size = files[number]?.current.bytes.count, end > size { files[number]?.record(.growth(to: end)) }
     let copy = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
@@ -170,6 +182,7 @@ struct SimulatedDisk: Sendable {
   mutating func rename(_ path: String, to newPath: String) throws(RepositoryError) {
     let (directory, name) = Self.split(path)
     let (newDirectory, newName) = Self.split(newPath)
+    // Larder never renames across directories, and a change of two directories would need an order of two syncs.
     guard directory == newDirectory else {
       throw RepositoryError(.unsupported, "expected a new name in the same directory, found another directory", file: path)
     }
@@ -180,6 +193,7 @@ struct SimulatedDisk: Sendable {
 
   mutating func remove(_ path: String) throws(RepositoryError) {
     if try entry(at: path) == .directory { throw .simulated("unlink", EISDIR, path) }
+    // The contents stay in `files`: an open file outlives its name, and a power cut may bring the name back.
     guard try file(at: path) != nil else { return }
     let (directory, name) = Self.split(path)
     directories[directory]?.record(.unlink(name: name))
@@ -193,18 +207,19 @@ struct SimulatedDisk: Sendable {
 
   // MARK: Syncs
 
-  /// Makes a file's contents durable, or after a failure abandons what was waiting.
+  /// Makes the open changes of a file durable, or abandons them if the sync fails.
   mutating func sync(_ number: Int, fails: Bool = false) { files[number]?.sync(fails: fails) }
 
-  /// Makes a directory's entries durable, or after a failure abandons what was waiting.
+  /// Makes the open changes of a directory durable, or abandons them if the sync fails.
   mutating func syncDirectory(_ path: String, fails: Bool = false) { directories[path]?.sync(fails: fails) }
 
-  /// Puts a file at a path as if it had always been there: durable, with its entry.
+  /// Puts a file at a path, with durable contents and a durable name.
   mutating func place(_ bytes: [UInt8], mode: UInt16, at path: String) throws(RepositoryError) {
     let (directory, name) = Self.split(path)
     guard directories[directory] != nil, try entry(at: path) != .directory else { throw .simulated("open", ENOENT, path) }
     let number = nextFile
     nextFile += 1
+    // The same image twice and no changes: nothing of the file can be lost.
     let image = FileImage(bytes: bytes, mode: mode)
     files[number] = File(durable: image, current: image)
     directories[directory]?.record(.link(name: name, entry: .file(number)))
@@ -212,7 +227,7 @@ struct SimulatedDisk: Sendable {
   }
 }
 
-/// The contents of a file, or the entries of a directory.
+/// Contents of a file or entries of a directory, to which changes are applied.
 protocol ChangeableImage: Sendable {
   associatedtype Change: Sendable
   init()
@@ -225,6 +240,7 @@ extension [String: SimulatedDisk.Entry]: ChangeableImage {
     case .link(let name, let entry): self[name] = entry
     case .unlink(let name): self[name] = nil
     case .rename(let old, let new, let entry):
+      // After a power cut that lost an earlier change, the old name may belong to another file.
       if self[old] == entry { self[old] = nil }
       self[new] = entry
     }
@@ -232,7 +248,7 @@ extension [String: SimulatedDisk.Entry]: ChangeableImage {
 }
 
 extension RepositoryError {
-  /// Returns the error that the real file system makes of a failed call.
+  /// Returns the error that the real file layer throws for a failed system call.
   package static func simulated(_ call: String, _ number: Int32, _ path: String) -> RepositoryError {
     let code: Code =
       switch number {

@@ -2,17 +2,17 @@ internal import Foundation
 public import Larder
 internal import Synchronization
 
-/// The calls of the seam `FileSystem`.
+/// Calls of the protocol `FileSystem`.
 extension SimulatedFileSystem {
-  /// Opens an existing file; `nil` when there is none.
+  /// Opens an existing file, or returns `nil` if there is none.
   public func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? {
     let number = try reading("open", path) { (disk) throws(RepositoryError) in try disk.file(at: path) }
     return number.map { SimulatedFile(path: path, number: $0, isWritable: writable, system: self) }
   }
 
-  /// Returns the status of the entry at a path; `nil` when there is none.
+  /// Returns the status of the entry at a path, or `nil` if there is none.
   ///
-  /// The inode of a file is its number.
+  /// The inode of a file is its number in the simulated disk.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     switch try reading("lstat", path, { (disk) throws(RepositoryError) in try disk.entry(at: path) }) {
     case .file(let number): try status(of: number, path)
@@ -28,7 +28,7 @@ extension SimulatedFileSystem {
     }
   }
 
-  /// Creates a file that must not exist yet, mode 0600.
+  /// Creates a file that must not exist yet, with mode 0600.
   public func create(_ path: String) throws(RepositoryError) -> any OpenFile {
     let number = try changing("open", path) { (disk) throws(RepositoryError) in try disk.create(path) }
     return SimulatedFile(path: path, number: number, isWritable: true, system: self)
@@ -39,16 +39,17 @@ extension SimulatedFileSystem {
     try changing("rename", path) { (disk) throws(RepositoryError) in try disk.rename(path, to: newPath) }
   }
 
-  /// Removes a file; no error when there is none.
+  /// Removes a file, or does nothing if there is none.
   public func remove(_ path: String) throws(RepositoryError) {
     try changing("unlink", path) { (disk) throws(RepositoryError) in try disk.remove(path) }
   }
 
-  /// Makes a directory and its missing parents, each synced into its parent before the next is made.
+  /// Makes a directory and its missing parents, and syncs each into its parent before it makes the next.
   public func createDirectory(_ path: String) throws(RepositoryError) {
     let parent = SimulatedDisk.split(path).directory
     switch try reading("stat", path, { (disk) throws(RepositoryError) in try disk.entry(at: path) }) {
     case .file: throw .simulated("mkdir", ENOTDIR, path)
+    // The directory may be visible while its name is not durable yet.
     case .directory: try adoptDirectory(path)
     case nil:
       if try reading("stat", parent, { (disk) throws(RepositoryError) in try disk.entry(at: parent) }) == nil {
@@ -56,12 +57,13 @@ extension SimulatedFileSystem {
       } else {
         try adoptDirectory(parent)
       }
+      // Two operations, so that a crash can leave a directory whose name is not durable.
       try changing("mkdir", path) { (disk) in disk.makeDirectory(path) }
       try syncDirectory(parent)
     }
   }
 
-  /// Syncs the parent of a directory that exists: the program that made it may have crashed before it could.
+  /// Syncs the parent of an existing directory, because the program that made the directory may have crashed before its own sync.
   private func adoptDirectory(_ path: String) throws(RepositoryError) {
     if path != "/" { try syncDirectory(SimulatedDisk.split(path).directory) }
   }
@@ -75,19 +77,23 @@ extension SimulatedFileSystem {
     }
   }
 
-  /// Returns the names in a directory, those of locks included; `nil` when there is no such directory.
+  /// Returns the names in a directory, including those of locks, or `nil` if there is no such directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? {
     let found = try reading("readdir", directory) { (disk) throws(RepositoryError) -> [String]? in
       if case .file = try disk.entry(at: directory) { throw .simulated("open", ENOTDIR, directory) }
       return disk.directories[directory].map { Array($0.current.keys) }
     }
+    // A real lock is a file. Without these names, code that lists a directory would never meet one.
     let locks = state.withLock { $0.locks }.map { SimulatedDisk.split($0) }.filter { $0.directory == directory }.map(\.name)
     return found.map { Array(Set($0).union(locks)) }
   }
 
-  /// Takes a lock that lives in memory only: no crash image holds it.
-  /// - Throws: `.alreadyOpen` while it is held.
+  /// Takes a lock at a path.
+  ///
+  /// The lock is in memory only, so no crash image holds it.
+  /// - Throws: `.alreadyOpen` while the lock is held.
   public func lock(_ path: String) throws(RepositoryError) -> any HeldLock {
+    // Counted as a change, because taking a real lock creates its file.
     try changing("flock", path) { (disk) throws(RepositoryError) in
       guard disk.directories[SimulatedDisk.split(path).directory] != nil else { throw .simulated("open", ENOENT, path) }
     }
@@ -97,9 +103,9 @@ extension SimulatedFileSystem {
     return SimulatedLock(path: path, system: self)
   }
 
-  /// Locks a file itself; `false` when it is locked.
+  /// Locks an open file, and returns false if it is locked already.
   ///
-  /// Uncounted, for it changes nothing on the disk.
+  /// The call is not counted, since it changes nothing on the disk.
   func lock(_ number: Int, _ path: String) throws(RepositoryError) -> Bool {
     try state.withLock { (state) throws(RepositoryError) in
       if state.isDown { throw Self.down(path) }
@@ -110,4 +116,116 @@ extension SimulatedFileSystem {
   func unlock(_ number: Int) { _ = state.withLock { $0.lockedFiles.remove(number) } }
 
   func unlock(_ path: String) { _ = state.withLock { $0.locks.remove(path) } }
+}
+
+/// Open file of a simulated file system, which outlives its name and fails once the machine is down.
+final class SimulatedFile: OpenFile {
+  let path: String
+  private let number: Int
+  private let isWritable: Bool
+  private let system: SimulatedFileSystem
+  private let isClosed = Mutex(false)
+  private let isLocked = Mutex(false)
+
+  init(path: String, number: Int, isWritable: Bool, system: SimulatedFileSystem) {
+    self.path = path
+    self.number = number
+    self.isWritable = isWritable
+    self.system = system
+  }
+
+  deinit { close() }
+
+  func status() throws(RepositoryError) -> FileStatus {
+    try checkOpen("fstat")
+    return try system.status(of: number, path)
+  }
+
+  func lock() throws(RepositoryError) {
+    try checkOpen("flock")
+    // By number and not by path: two names of one file share a lock, as two descriptors of one inode do.
+    guard try system.lock(number, path) else {
+      throw RepositoryError(.alreadyOpen, "this process has the file open, maybe by another name", file: path)
+    }
+    isLocked.withLock { $0 = true }
+  }
+
+  func size() throws(RepositoryError) -> Int {
+    try checkOpen("fstat")
+    return try system.reading("fstat", path) { [number] (disk) in disk.files[number]?.current.bytes.count ?? 0 }
+  }
+
+  func mode() throws(RepositoryError) -> UInt16 {
+    try checkOpen("fstat")
+    return try system.reading("fstat", path) { [number] (disk) in disk.files[number]?.current.mode ?? 0 }
+  }
+
+  func setMode(_ mode: UInt16) throws(RepositoryError) {
+    try checkOpen("fchmod")
+    try system.changing("fchmod", path) { [number] (disk) in disk.setMode(mode, of: number) }
+  }
+
+  func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
+    try checkOpen("pread")
+    // As `pread` does. A negative offset would read memory before the buffer.
+    if offset < 0 { throw .simulated("pread", EINVAL, path) }
+    return try system.reading("pread", path) { [number] (disk) in
+      guard let bytes = disk.files[number]?.current.bytes, offset < bytes.count, count > 0 else { return Data() }
+      return bytes.withUnsafeBytes { bytes in
+        bytes.baseAddress.map { Data(bytes: $0 + offset, count: min(count, bytes.count - offset)) } ?? Data()
+      }
+    }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError) {
+    try checkOpen("pwrite")
+    // A mistake of the caller is no operation, and is not counted.
+    if !isWritable { throw .simulated("pwrite", EBADF, path) }
+    if offset < 0 { throw .simulated("pwrite", EINVAL, path) }
+    try system.write(bytes, at: offset, to: number, path)
+  }
+
+  func cut(to size: Int) throws(RepositoryError) {
+    try checkOpen("ftruncate")
+    if !isWritable || size < 0 { throw .simulated("ftruncate", EINVAL, path) }
+    try system.changing("ftruncate", path) { [number] (disk) in disk.cut(number, to: size) }
+  }
+
+  func sync() throws(RepositoryError) {
+    try checkOpen("fsync")
+    // After a failed `fsync`, Linux marks the dirty pages clean, so no later sync writes them.
+    try system.changing("fsync", path, failing: { [number] disk, _ in disk.sync(number, fails: true) }) { [number] (disk) in
+      disk.sync(number)
+    }
+  }
+
+  func close() {
+    isClosed.withLock { $0 = true }
+    // Taken once, so that a second close does not release the lock of another open file.
+    let wasLocked = isLocked.withLock { isLocked in
+      defer { isLocked = false }
+      return isLocked
+    }
+    if wasLocked { system.unlock(number) }
+  }
+
+  private func checkOpen(_ call: String) throws(RepositoryError) {
+    if isClosed.withLock({ $0 }) { throw .simulated(call, EBADF, path) }
+  }
+}
+
+/// Lock of a simulated file system, which its last reference releases.
+final class SimulatedLock: HeldLock {
+  private let path: String
+  private let system: Mutex<SimulatedFileSystem?>
+
+  init(path: String, system: SimulatedFileSystem) {
+    self.path = path
+    self.system = Mutex(system)
+  }
+
+  deinit { release() }
+
+  // Takes the file system out, so that a second release does not free a lock that somebody else holds by now.
+  func release() { system.withLock({ $0.take() })?.unlock(path) }
 }

@@ -1,13 +1,13 @@
-// Simulation/ holds a machine's files in memory, and makes power cuts, killed processes and failing disks of them.
-// Invariant: nothing is durable but what a sync covered: a file's contents by its own sync, its name by its directory's. Called by tests.
+// Simulation/ holds a file system in memory that simulates power cuts, killed processes and failing disks.
+// Invariant: only a sync makes a change durable: the sync of a file its contents, the sync of its directory its name. Called by tests.
 
 public import Foundation
 public import Larder
 internal import Synchronization
 
-/// A file system in memory that can lose power before any operation, can fail at any, and knows which bytes survive.
+/// File system in memory that can lose power or fail at any operation, and that makes the states in which a crash can leave the disk.
 ///
-/// A store that loses power before its third operation, and everything that may be left of it:
+/// A store that loses power before its third operation, and every state that may be left of it:
 ///
 /// ```swift
 /// let files = SimulatedFileSystem()
@@ -28,11 +28,11 @@ internal import Synchronization
 /// files.fail(FaultPlan(.operation(2), code: .full, isPermanent: true))
 /// ```
 ///
-/// Writes, new files, renames and removals are visible at once and durable only after a sync: `OpenFile.sync()` covers the contents, the
-/// size and the mode of a file and never its name; ``syncDirectory(_:)`` covers the names. After a failed sync, what it should have
-/// covered may be lost and no later sync covers it, as on Linux. A single sector of 512 bytes is written whole or not at all.
+/// Writes, new files, renames and removals are visible at once, and durable only after a sync. `OpenFile.sync()` covers the contents, the
+/// size and the mode of a file, and never its name. ``syncDirectory(_:)`` covers the names. After a failed sync, the changes that it should
+/// have covered may be lost, and no later sync covers them, as on Linux. A single sector of 512 bytes is written whole or not at all.
 ///
-/// Cost: memory for the contents and for every unsynced change; an image costs a copy of the files.
+/// Cost: memory for the contents and for every unsynced change. Each image costs a copy of the files.
 ///
 /// ## Topics
 ///
@@ -64,26 +64,27 @@ public final class SimulatedFileSystem: FileSystem {
   struct State: Sendable {
     var disk = SimulatedDisk()
     var locks: Set<String> = []
-    /// The files that were locked themselves, by number.
+    /// Numbers of the files that are locked by `OpenFile.lock()`.
     var lockedFiles: Set<Int> = []
     var operationCount = 0
     var readCount = 0
     var crashPoint: Int?
     var faults: [FaultPlan] = []
-    /// Whether the machine is down, and the write during which it went down.
+    /// True after the planned crash.
     var isDown = false
+    /// Write that the crash has interrupted, if it has.
     var writeInFlight: (file: Int, offset: Int, bytes: [UInt8])?
-    /// The numbers of the operations before which the disk is copied, and the copies.
+    /// Numbers of the operations before which the disk is copied.
     var stops: Range<Int> = 0..<0
     var copies: [Stop] = []
   }
 
-  /// The disk before an operation, and the write that the operation is.
+  /// Copy of the disk before an operation, and the write if the operation is one.
   struct Stop: Sendable {
     var disk: SimulatedDisk
     var writeInFlight: (file: Int, offset: Int, bytes: [UInt8])?
 
-    /// Returns all that a crash at this moment can leave.
+    /// Returns the images of all states that a crash at this moment can leave.
     func crashImages(_ kind: CrashKind, limit: Int, seed: UInt64) -> CrashImages {
       CrashImages(kind, disk: disk, inFlight: writeInFlight, limit: limit, seed: seed)
     }
@@ -91,60 +92,62 @@ public final class SimulatedFileSystem: FileSystem {
 
   let state: Mutex<State>
 
-  /// Makes a file system that holds nothing but the directory "/".
+  /// Makes a file system with an empty directory "/".
   public convenience init() { self.init(SimulatedDisk()) }
 
   init(_ disk: SimulatedDisk) { state = Mutex(State(disk: disk)) }
 
   // MARK: Crashes and faults
 
-  /// The number of calls that have changed or synced something; failed ones count, refused ones after a crash do not.
+  /// Number of calls that have changed or synced something, including failed calls.
   ///
-  /// One call counts once, but `createDirectory` counts each directory that it makes, and each sync.
+  /// Calls after a crash do not count. One call counts once, but `createDirectory` counts each directory that it makes, and each sync.
   public var operationCount: Int { state.withLock { $0.operationCount } }
 
-  /// The number of calls that have read something.
+  /// Number of calls that have read something.
   public var readCount: Int { state.withLock { $0.readCount } }
 
-  /// Whether the planned crash has happened.
+  /// True after the planned crash.
   public var isDown: Bool { state.withLock { $0.isDown } }
 
-  /// Plans a crash before the operation of that number, counted from 1 as ``operationCount`` does; `nil` plans none.
+  /// Plans a crash before the operation of a number, counted from 1 as by ``operationCount``, or cancels the plan for `nil`.
   ///
-  /// That operation and everything after it throws `.inputOutput`. ``crashImages(_:limit:seed:)`` makes what is left.
+  /// That operation and every later call throws `.inputOutput`. Call ``crashImages(_:limit:seed:)`` for the states that may be left.
   public func crash(beforeOperation number: Int?) { state.withLock { $0.crashPoint = number } }
 
-  /// Copies the disk before each operation of these numbers, for ``CrashExplorer``: one run of a program then shows several crashes.
+  /// Plans a copy of the disk before each operation of these numbers.
+  ///
+  /// So ``CrashExplorer`` gets several crash points from one run of its workload.
   func stop(beforeOperations numbers: Range<Int>) { state.withLock { $0.stops = numbers } }
 
-  /// The disk as it is, with no operation under way.
+  /// Copy of the disk now, between two operations.
   var end: Stop { state.withLock { Stop(disk: $0.disk, writeInFlight: nil) } }
 
-  /// The copies so far.
+  /// Copies of the disk that were made so far.
   var stops: [Stop] { state.withLock { $0.copies } }
 
-  /// The number of the copies so far.
+  /// Number of copies of the disk that were made so far.
   var stopCount: Int { state.withLock { $0.copies.count } }
 
-  /// Plans faults, in place of those planned before.
+  /// Plans faults, and cancels those that were planned before.
   public func fail(_ plans: FaultPlan...) { state.withLock { $0.faults = plans } }
 
-  /// Returns all that a crash at this moment can leave, as new file systems; see ``CrashImages``.
+  /// Returns images of all states that a crash at this moment can leave, as new file systems.
   ///
   /// - Parameters:
   ///   - kind: The kind of crash: power loss by default.
-  ///   - limit: The most images; where there are more, a sample is taken that the seed decides.
-  ///   - seed: Decides every sample, so that an image can be made again by its index.
+  ///   - limit: The maximum number of images. If there are more, the seed decides a sample.
+  ///   - seed: The seed of every sample. With the same seed, an index names the same image again.
   public func crashImages(_ kind: CrashKind = .powerLoss, limit: Int = 2_000, seed: UInt64 = 0) -> CrashImages {
     state.withLock { CrashImages(kind, disk: $0.disk, inFlight: $0.writeInFlight, limit: limit, seed: seed) }
   }
 
-  /// Returns the same files, unsynced changes included, on a machine on which nothing is open, locked, counted or planned.
+  /// Returns a copy of all files and unsynced changes, without open files, locks, counts, faults and a planned crash.
   public func copy() -> SimulatedFileSystem { SimulatedFileSystem(state.withLock { $0.disk }) }
 
   // MARK: Looking at the files, uncounted
 
-  /// The paths of all files, in order.
+  /// Paths of all files, sorted.
   public var paths: [String] {
     state.withLock { state in
       state.disk.directories.flatMap { path, directory in
@@ -153,19 +156,21 @@ public final class SimulatedFileSystem: FileSystem {
     }
   }
 
-  /// Returns the contents of a file as a program sees them; `nil` when there is none.
+  /// Returns the contents of a file with all unsynced changes, or `nil` if there is no file.
   public func contents(of path: String) -> Data? { image(of: path).map { Data($0.bytes) } }
 
-  /// Returns the permission bits of a file; `nil` when there is none.
+  /// Returns the permission bits of a file, or `nil` if there is no file.
   public func mode(of path: String) -> UInt16? { image(of: path)?.mode }
 
-  /// Puts a file at a path, durably: a damaged one, or one from another time.
-  /// - Throws: `.inputOutput` when its directory does not exist.
+  /// Puts a file at a path, durably and uncounted.
+  ///
+  /// Use this for a damaged file, or for one of an earlier version.
+  /// - Throws: `.inputOutput` if the directory of the path does not exist.
   public func place(_ contents: Data, at path: String, mode: UInt16 = 0o600) throws(RepositoryError) {
     try state.withLock { (state) throws(RepositoryError) in try state.disk.place([UInt8](contents), mode: mode, at: path) }
   }
 
-  /// A number that differs for different paths, contents or modes, except by an accident of 1 in 2⁶⁴.
+  /// Hash of all paths, contents and modes, which two different states share with a probability of 1 in 2⁶⁴.
   public var fingerprint: Int {
     state.withLock { state in
       var hasher = Hasher()
@@ -175,7 +180,9 @@ public final class SimulatedFileSystem: FileSystem {
           hasher.combine(name)
           guard case .file(let number) = entry, let image = state.disk.files[number]?.current else { continue }
           hasher.combine(image.mode)
+          // The length, so that the bytes of one file cannot pass for those of the next one.
           hasher.combine(image.bytes.count)
+          // As one buffer, which is faster than the elements of the array one by one.
           image.bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
         }
       }
@@ -193,12 +200,13 @@ public final class SimulatedFileSystem: FileSystem {
 
   // MARK: Counting
 
-  /// Reads from the disk, counted as one read.
+  /// Runs `body` on the disk as one counted read.
   func reading<Result: Sendable>(
     _ call: String, _ path: String, _ body: (SimulatedDisk) throws(RepositoryError) -> Result
   ) throws(RepositoryError) -> Result {
     try state.withLock { (state) throws(RepositoryError) -> Result in
       if state.isDown { throw Self.down(path) }
+      // Counted before the fault is looked up: the first read has the number 1.
       state.readCount += 1
       if let fault = state.faults.first(where: { $0.hits(.read(state.readCount)) }) {
         throw .simulated(call, fault.errorNumber, path)
@@ -207,9 +215,9 @@ public final class SimulatedFileSystem: FileSystem {
     }
   }
 
-  /// Changes or syncs the disk, counted as one operation.
+  /// Runs `body` on the disk as one counted operation.
   ///
-  /// - Parameter failing: The change that a planned fault makes to the disk nevertheless.
+  /// - Parameter failing: Changes the disk in place of `body` if a planned fault hits the operation.
   func changing<Result: Sendable>(
     _ call: String, _ path: String, failing: (inout SimulatedDisk, FaultPlan) -> Void = { _, _ in },
     _ body: (inout SimulatedDisk) throws(RepositoryError) -> Result
@@ -223,7 +231,9 @@ public final class SimulatedFileSystem: FileSystem {
     }
   }
 
-  /// Writes to a file, counted as one operation; a crash remembers the write, and a fault may leave a prefix of it.
+  /// Writes to a file as one counted operation.
+  ///
+  /// A crash before it stores the write for the images of a kill. A planned fault may write a prefix of it.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int, to number: Int, _ path: String) throws(RepositoryError) {
     try state.withLock { (state) throws(RepositoryError) in
       if let fault = try Self.step(&state, path, inFlight: (number, offset, bytes)) {
@@ -234,14 +244,18 @@ public final class SimulatedFileSystem: FileSystem {
     }
   }
 
-  /// Counts an operation; throws when the machine is or goes down, and returns the fault that hits the operation.
+  /// Counts an operation, and returns the fault that hits it, if there is one.
+  ///
+  /// Throws if the machine is down, or goes down before this operation.
   private static func step(
     _ state: inout State, _ path: String, inFlight: (file: Int, offset: Int, bytes: UnsafeRawBufferPointer)?
   ) throws(RepositoryError) -> FaultPlan? {
     if state.isDown { throw down(path) }
+    // The bytes of the write are copied: the caller's buffer is gone when an image is made.
     if state.stops.contains(state.operationCount + 1) {
       state.copies.append(Stop(disk: state.disk, writeInFlight: inFlight.map { ($0.file, $0.offset, [UInt8]($0.bytes)) }))
     }
+    // Before the count, because the operation did not happen.
     if state.operationCount + 1 == state.crashPoint {
       state.isDown = true
       state.writeInFlight = inFlight.map { ($0.file, $0.offset, [UInt8]($0.bytes)) }
@@ -253,5 +267,61 @@ public final class SimulatedFileSystem: FileSystem {
 
   static func down(_ path: String) -> RepositoryError {
     RepositoryError(.inputOutput, "the simulated machine is down", file: path)
+  }
+}
+
+/// Planned failure of a ``SimulatedFileSystem``: the call that fails, its error, and whether later calls fail too.
+///
+/// Calls are numbered from 1, and reads have numbers of their own. To cover every call of a program, run it with a fault at each number,
+/// until a run meets no fault. ``SimulatedFileSystem/operationCount`` and ``SimulatedFileSystem/readCount`` show how far a run came.
+public struct FaultPlan: Hashable, Sendable {
+  /// Number of a call, counted among the changes and syncs or among the reads.
+  public enum Step: Hashable, Sendable {
+    /// The n-th call that changes or syncs something.
+    case operation(Int)
+    /// The n-th call that reads: open, status, size, mode, read, entries.
+    case read(Int)
+  }
+
+  /// Call that fails.
+  public var step: Step
+  /// `errno` of the failure, such as ENOSPC, EIO or EACCES.
+  ///
+  /// It decides the error's code, as in the real file layer.
+  public var errorNumber: Int32
+  /// True if every later call of the same kind fails too.
+  public var isPermanent: Bool
+  /// Number of bytes that a failing write still writes.
+  ///
+  /// A number above the length of the write means all of them.
+  public var writtenBytes: Int
+  /// True if a failed sync of a directory excludes its names from later syncs, as it does with the bytes of a file.
+  ///
+  /// True by default.
+  ///
+  /// Local file systems journal names. They write them with the next sync, or take no more changes, so set this to false for one of them.
+  public var abandonsNames = true
+
+  /// Plans a fault.
+  public init(_ step: Step, errorNumber: Int32, isPermanent: Bool = false, writtenBytes: Int = 0) {
+    self.step = step
+    self.errorNumber = errorNumber
+    self.isPermanent = isPermanent
+    self.writtenBytes = writtenBytes
+  }
+
+  /// Plans a fault by the code of its error: `.full` is ENOSPC, `.protectedDataUnavailable` is EACCES, and every other code is EIO.
+  public init(_ step: Step, code: RepositoryError.Code, isPermanent: Bool = false, writtenBytes: Int = 0) {
+    let number: Int32 = code == .full ? ENOSPC : code == .protectedDataUnavailable ? EACCES : EIO
+    self.init(step, errorNumber: number, isPermanent: isPermanent, writtenBytes: writtenBytes)
+  }
+
+  /// Returns true if the plan makes a call fail.
+  func hits(_ step: Step) -> Bool {
+    switch (self.step, step) {
+    case (.operation(let first), .operation(let number)), (.read(let first), .read(let number)):
+      isPermanent ? number >= first : number == first
+    default: false
+    }
   }
 }

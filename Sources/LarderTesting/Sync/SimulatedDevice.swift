@@ -1,8 +1,9 @@
 internal import Foundation
 internal import Larder
 internal import LarderSync
+internal import Synchronization
 
-/// A device of the simulation: a store that outlives its process, and the engine over it.
+/// Device of a sync simulation: a backend that outlives the process, and the store, records and engine of the running process.
 final class SimulatedDevice {
   let clock: ManualClock
   let network: SimulatedNetwork
@@ -28,27 +29,28 @@ final class SimulatedDevice {
   private static func open(
     _ backend: FaultInjectingBackend, _ clock: ManualClock, _ network: SimulatedNetwork, _ pageSize: Int, _ app: SimulatedApp
   ) async throws -> (Store, any SimulatedRecords, SyncEngine) {
-    // Nothing runs by itself: a rewrite in the background would have its commits at times that no seed gives.
+    // No migration in the background: its commits would come at times that the seed does not decide.
     let store = try await Store.open(backend, options: StoreOptions(migration: .init(mode: .manual, backup: .declined)))
     let records = try await app.open(store, clock: clock)
     let engine = try await SyncEngine(store, transport: network, scopes: scopes, clock: clock, pageSize: pageSize)
     return (store, records, engine)
   }
 
-  /// Lets the process die at one of its next commits, before or after it.
+  /// Plans the death of the process before or after one of its next commits.
   func crash(atCommit call: Int, _ moment: FaultInjectingBackend.Moment) {
     faults.fail(.commit, call: call, with: RepositoryError(.outcomeUnknown, "the process dies here"), moment)
   }
 
-  /// Starts the process again, over what it had made durable; a newer app if one is given.
+  /// Restarts the process over its durable data, with a newer app if one is given.
   func restart(as newer: SimulatedApp? = nil) async throws {
+    // Not `close()`, which could still write: a process that has died does not.
     backend.abandon()
     faults = FaultInjectingBackend(backend)
     app = newer ?? app
     (store, records, engine) = try await Self.open(faults, clock, network, pageSize, app)
   }
 
-  /// Returns another device whose store is a copy of this one's.
+  /// Returns another device with a copy of this device's store, as after a restore from a backup of the device.
   func copy(
     to backend: any StorageBackend, clock: ManualClock, network: SimulatedNetwork, edits: SimulatedEdits
   ) async throws -> SimulatedDevice {
@@ -56,9 +58,50 @@ final class SimulatedDevice {
     return try await SimulatedDevice(backend, clock: clock, network: network, edits: edits, pageSize: pageSize, app: app)
   }
 
-  /// Returns a record as it is stored.
+  /// Returns the stored bytes of a record, or `nil` if there is none.
   func stored(_ id: String) -> StoredValue? {
     let snapshot = store.stored
     return snapshot.collection(named: "items").flatMap { snapshot.stored(RecordKey(id), in: $0) }
+  }
+}
+
+/// Number of committed increments of each counter of a history, to compare with the server's at the end.
+final class SimulatedCounts: Sendable {
+  private let counts = Mutex<[String: Int]>([:])
+  var all: [String: Int] { counts.withLock { $0 } }
+  func add(_ id: String) { counts.withLock { $0[id, default: 0] += 1 } }
+}
+
+/// Increments of shared counters by one device, some of them while its engine waits for the network.
+final class SimulatedEdits {
+  private let counted: SimulatedCounts
+  private var number = 0
+  /// First increment whose result is unknown, because the process died in its commit.
+  private var unknown: (id: String, before: Int)?
+
+  init(_ counted: SimulatedCounts) { self.counted = counted }
+
+  /// Adds one to a counter that all devices share, and creates the counter if it is missing.
+  func increment(_ records: any SimulatedRecords) async {
+    number += 1
+    let id = "c\(number % 3)"
+    let before = records.fields(of: id)?.count ?? 0
+    do {
+      try await records.increment(id, in: SimulatedDevice.scopes[0])
+      counted.add(id)
+    } catch {
+      // A newer app has written the counter, and this one may not change it. Nothing was added.
+      if (error as? RepositoryError)?.code == .newerSchema { return }
+      // The process died before or after the commit. `resolve` reads which, after the restart. Later increments all fail, so only the
+      // first one counts.
+      unknown = unknown ?? (id, before)
+    }
+  }
+
+  /// Counts the increment in whose commit the process died, if its commit is durable.
+  func resolve(_ records: any SimulatedRecords) {
+    guard let (id, before) = unknown else { return }
+    unknown = nil
+    if records.fields(of: id)?.count == before + 1 { counted.add(id) }
   }
 }

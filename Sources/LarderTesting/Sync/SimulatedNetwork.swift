@@ -1,13 +1,14 @@
 internal import LarderSync
+internal import LarderWire
 internal import Synchronization
 
-/// The messages of all devices that are still on their way to the server.
+/// Queue of delayed messages of all devices, which reach the server in any order.
 ///
-/// They come in any order, and long after those who have sent them have given them up.
+/// A message may arrive long after its device has given it up.
 final class SimulatedPost: Sendable {
   private let server: SimulatedSyncServer
   private let late = Mutex<[(push: SyncPush, scope: String)]>([])
-  /// Every push that the server was ever sent late, to be sent once more at the end.
+  /// Every push that was ever delayed, for ``repeatAll()`` at the end of the history.
   private let all = Mutex<[(push: SyncPush, scope: String)]>([])
 
   init(_ server: SimulatedSyncServer) { self.server = server }
@@ -17,18 +18,20 @@ final class SimulatedPost: Sendable {
     all.withLock { $0.append((push, scope)) }
   }
 
-  /// Delivers one of the messages.
-  /// - Returns: Whether it has overtaken another one; `nil` where there was none.
+  /// Delivers one random message.
+  ///
+  /// - Returns: True if the message has overtaken an earlier one, or `nil` if there was no message.
   func deliver(using generator: inout SeededGenerator) -> Bool? {
     let count = late.withLock { $0.count }
     guard count > 0 else { return nil }
     let at = Int.random(in: 0..<count, using: &generator)
     let message = late.withLock { $0.remove(at: at) }
+    // Nobody waits for the answer, so a refusal is dropped with it.
     _ = Result { () throws(SyncProblem) in try server.push(message.push, to: message.scope) }
     return at > 0
   }
 
-  /// Delivers all that are still on their way.
+  /// Delivers all delayed messages, in the order in which they were sent.
   func deliverAll() {
     for message in late.withLock({ late in
       defer { late = [] }
@@ -36,15 +39,15 @@ final class SimulatedPost: Sendable {
     }) { _ = Result { () throws(SyncProblem) in try server.push(message.push, to: message.scope) } }
   }
 
-  /// Delivers everything that was ever late once more.
+  /// Delivers every message again that was ever delayed.
   func repeatAll() {
     for message in all.withLock({ $0 }) { _ = Result { () throws(SyncProblem) in try server.push(message.push, to: message.scope) } }
   }
 }
 
-/// The way of one device to a simulated server: it loses, delays and repeats requests, loses answers, and is cut off.
+/// Network between one device and the simulated server, which loses, delays and repeats requests, loses answers, and can be cut off.
 ///
-/// A server that dies before its commit is a lost request, and one that dies after it a lost answer.
+/// A lost request also stands for a server that dies before its commit, and a lost answer for one that dies after it.
 final class SimulatedNetwork: SyncTransport {
   private struct State: Sendable {
     var generator: SeededGenerator
@@ -58,9 +61,11 @@ final class SimulatedNetwork: SyncTransport {
   private let server: SimulatedSyncServer
   private let post: SimulatedPost
   private let state: Mutex<State>
-  /// The most records of a push that the server takes.
+  /// Maximum number of records of a push.
+  ///
+  /// A larger push is refused with `.tooLarge`.
   private let pushLimit: Int
-  /// Runs while a request is at the server and its answer on the way.
+  /// Closure that runs between a request and its answer, so that edits and other exchanges interleave.
   private let meanwhile: @Sendable () async -> Void
 
   init(
@@ -75,7 +80,7 @@ final class SimulatedNetwork: SyncTransport {
   func setForbidden(_ isForbidden: Bool) { state.withLock { $0.isForbidden = isForbidden } }
   func setCutOff(_ isCutOff: Bool) { state.withLock { $0.isCutOff = isCutOff } }
 
-  /// Returns what was sent since the last call.
+  /// Returns the counts of messages since the last call, and starts from zero.
   func takeTraffic() -> SimulatedTraffic {
     state.withLock { state in
       defer { state.traffic = SimulatedTraffic() }
@@ -83,7 +88,7 @@ final class SimulatedNetwork: SyncTransport {
     }
   }
 
-  /// Returns whether something happens that does so once in so many times; never on a perfect network.
+  /// Returns true with probability 1/count and counts the event, or returns false on a perfect network.
   private func happens(_ event: SyncSimulation.Event, onceIn count: Int) -> Bool {
     state.withLock { state in
       guard !state.isPerfect, Int.random(in: 0..<count, using: &state.generator) == 0 else { return false }
@@ -94,6 +99,8 @@ final class SimulatedNetwork: SyncTransport {
 
   private func count(_ event: SyncSimulation.Event) { state.withLock { $0.counts[event, default: 0] += 1 } }
 
+  /// Starts a request, and now and then delivers a delayed message first.
+  ///
   /// - Throws: `.unreachable` while the device is cut off, `.forbidden` while it may not use the scopes.
   private func begin() throws(SyncProblem) {
     let (isCutOff, isForbidden) = state.withLock { state in
@@ -111,20 +118,25 @@ final class SimulatedNetwork: SyncTransport {
   func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
     try begin()
     state.withLock { $0.traffic.pushes += 1 }
+    // Before any loss, so that a push over the limit is refused every time.
     if push.groups.joined().count > pushLimit {
       count(.division)
       throw SyncProblem.tooLarge
     }
-    // What is sent is what is written and read again.
+    // Encoded and decoded, so that a mistake of the wire format shows in the history.
     let sent = try SyncPush(json: push.json)
     if happens(.lostRequest, onceIn: 10) { throw SyncProblem.unreachable("lost") }
+    // The device gets the error of a lost request, and cannot know that the push arrives later.
     if happens(.delayedRequest, onceIn: 12) {
       post.delay(sent, to: scope)
       throw SyncProblem.unreachable("late")
     }
+    // As a `Result`, since a refusal can be lost on the way back just as an answer can.
     let result = Result { () throws(SyncProblem) in try server.push(sent, to: scope) }
+    // The answer of the duplicate is dropped: a network that repeats a request brings one answer back.
     if happens(.duplicate, onceIn: 6) { _ = Result { () throws(SyncProblem) in try server.push(sent, to: scope) } }
     if happens(.lateDuplicate, onceIn: 8) { post.delay(sent, to: scope) }
+    // After the server's commit and before the answer, when the device's view is older than the server's.
     if !state.withLock({ $0.isPerfect }) { await meanwhile() }
     if happens(.lostAnswer, onceIn: 5) { throw SyncProblem.unreachable("lost") }
     return try SyncPushReply(json: result.get().json)
@@ -151,10 +163,11 @@ final class SimulatedNetwork: SyncTransport {
     }
   }
 
+  // Without events, the history starts every exchange itself, at a step that the seed decides.
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unreachable("no events") }
 }
 
-/// The messages that a device has sent and taken.
+/// Counts of the messages that a device has sent and received.
 struct SimulatedTraffic: Sendable, Equatable {
   var pushes = 0
   var pages = 0

@@ -1,18 +1,22 @@
 internal import Foundation
 internal import Larder
-@_spi(Wire) public import LarderSync
+public import LarderSync
+@_spi(Wire) public import LarderWire
 internal import Synchronization
 
-// Sync/ runs the real engine against a server in memory that keeps the rules of the real one, on a network that loses, repeats and delays.
+// Sync/ runs the real sync engine against a server in memory, which keeps the rules of the real server, and over a network that loses,
+// repeats and delays messages.
 // Invariant: equal seeds give equal runs. Called by tests.
 
-/// A server in memory that keeps the rules of `larder-server`: for tests of an app's sync without a network.
+/// Sync server in memory that keeps the rules of `larder-server`, for tests of an app's sync without a network.
 ///
-/// Push is compare-and-set by record on the revision; each accepted group takes the next commit number of its scope; the newest push of a
-/// device is remembered with its outcomes.
+/// A push is a compare-and-set of each record's revision. Each accepted group takes the next commit number of its scope. The server stores
+/// the newest push of each device with its outcomes, so that a repeated push gets the same answer.
 public final class SimulatedSyncServer: Sendable {
   fileprivate struct Device: Sendable {
-    /// The newest receipt, whose conflicts only name their records.
+    /// Receipt of the device's newest push.
+    ///
+    /// Its conflicts only name their records.
     var last: SyncReceipt
     var stamp: SyncMilliseconds = 0
   }
@@ -20,16 +24,18 @@ public final class SimulatedSyncServer: Sendable {
   fileprivate struct Scope: Sendable {
     var head = 0
     var horizon = 0
-    /// By address, since ids are bytes: two that Swift takes for equal strings are two records.
+    /// Records by address.
+    ///
+    /// Ids are compared by their bytes, and not as Swift strings.
     var records: [RecordAddress: SyncRecord] = [:]
     var devices: [String: Device] = [:]
 
-    /// The record as the server has it; one that was never there has revision 0.
+    /// Returns a record of the server, or one with revision 0 if the server has none.
     func record(_ collection: String, _ id: String) -> SyncRecord {
       records[RecordAddress(collection: collection, key: RecordKey(id))] ?? SyncRecord(collection: collection, id: id, revision: 0)
     }
 
-    /// Returns a receipt with the records of its conflicts as they are now.
+    /// Returns a receipt whose conflicts have the current records of the server.
     func filled(_ receipt: SyncReceipt, bytes: Int) -> SyncReceipt {
       receipt.filled(bytes: bytes) { record($0.collection, $0.id) }
     }
@@ -44,34 +50,35 @@ public final class SimulatedSyncServer: Sendable {
 
   private let state = Mutex(State())
   private let now: @Sendable () -> SyncMilliseconds
-  /// The bytes of the values that the conflicts of one push tell.
+  /// Maximum number of value bytes in the conflicts of one answer.
   private let conflictBytes: Int
 
   /// Makes a server without records.
   ///
-  /// - Parameter now: Its clock, in milliseconds since 1970.
+  /// - Parameter now: The clock of the server, in milliseconds since 1970: 1 January 2026 by default.
   public convenience init(now: @escaping @Sendable () -> SyncMilliseconds = { 1_767_225_600_000 }) {
     self.init(conflictBytes: 1 << 20, now: now)
   }
 
   init(conflictBytes: Int, now: @escaping @Sendable () -> SyncMilliseconds) { (self.conflictBytes, self.now) = (conflictBytes, now) }
 
-  /// The number of records that conflicts have left out.
+  /// Number of records that were left out of conflicts, because their values were over the limit.
   var leftOut: Int { state.withLock { $0.leftOut } }
 
-  /// Sets which records are refused from now on: those for which the closure returns a code.
+  /// Sets the validator of pushed records, which returns the code of a refusal or `nil`.
   public func refuse(_ validate: @escaping @Sendable (PushedRecord) -> String?) { state.withLock { $0.validate = validate } }
 
-  /// Returns the records of a scope that are not deleted, in the order of their ids.
+  /// Returns the records of a scope that are not deleted, sorted by collection and id.
   public func records(of scope: String) -> [SyncRecord] {
     state.withLock {
       $0.scopes[scope]?.records.values.filter { $0.value != nil }.sorted { ($0.collection, $0.id) < ($1.collection, $1.id) } ?? []
     }
   }
 
-  /// Forgets all tombstones of a scope, and remembers that it has.
+  /// Removes all tombstones of a scope, and raises the scope's horizon to the newest of them.
   ///
-  /// - Returns: How many there were.
+  /// A device that has read less than the horizon must resync.
+  /// - Returns: The number of removed tombstones.
   @discardableResult public func purge(_ scope: String) -> Int {
     state.withLock { state in
       guard var found = state.scopes[scope] else { return 0 }
@@ -85,17 +92,18 @@ public final class SimulatedSyncServer: Sendable {
     }
   }
 
-  /// Everything that a server has, to be restored later.
+  /// Copy of a server's whole state, which you can restore later.
   public struct Backup: Sendable {
     fileprivate let state: State
   }
 
-  /// Returns a copy of everything.
+  /// Returns a copy of the whole state.
   public func backup() -> Backup { state.withLock { Backup(state: $0) } }
 
-  /// Goes back to a copy; the history is another one from now on.
+  /// Restores a copy of the state, and begins a new history, so that devices notice the restore.
   public func restore(_ backup: Backup) {
     state.withLock { state in
+      // A restore changes the data, and neither the configuration of the server nor the counts of the test.
       let (validate, leftOut) = (state.validate, state.leftOut)
       state = backup.state
       (state.validate, state.leftOut) = (validate, leftOut)
@@ -103,15 +111,17 @@ public final class SimulatedSyncServer: Sendable {
     }
   }
 
-  /// Takes a push, and returns its answer.
+  /// Applies a push, and returns its answer.
   ///
-  /// - Throws: `.history`, `.gap`.
+  /// - Throws: `.history` if the server was restored since the device has read it, `.gap` if the push does not follow the device's last
+  ///   one.
   public func push(_ push: SyncPush, to scope: String) throws(SyncProblem) -> SyncPushReply {
     let now = now()
     let result: Result<SyncPushReply, SyncProblem> = state.withLock { state in
       if let history = push.history, history != state.history { return .failure(.history(state.history)) }
       var found = state.scopes[scope] ?? Scope()
       let device = found.devices[push.device]
+      // A repeated push gets its stored receipt. Applying it again would find its own records and report conflicts.
       if let last = device?.last, push.seq <= last.seq {
         guard push.seq == last.seq, push.token == last.token else { return .failure(.gap(last: last.seq)) }
         return .success(SyncPushReply(history: state.history, now: now, receipt: found.filled(last, bytes: conflictBytes)))
@@ -120,6 +130,7 @@ public final class SimulatedSyncServer: Sendable {
       var newest = device?.stamp ?? 0
       var outcomes: [SyncOutcome] = []
       for group in push.groups {
+        // One refused record refuses its group, which is a transaction of the device.
         if let code = group.compactMap(state.validate).first {
           outcomes.append(.rejected(code: code, detail: ""))
           continue
@@ -131,6 +142,7 @@ public final class SimulatedSyncServer: Sendable {
         }
         found.head += 1
         for record in group {
+          // Corrected by the difference of the clocks, not before the device's earlier stamps, and never in the future.
           let stamp = min(max(record.stamp + now - push.clock, device?.stamp ?? 0), now)
           newest = max(newest, stamp)
           found.records[RecordAddress(collection: record.collection, key: RecordKey(record.id))] = SyncRecord(
@@ -149,9 +161,9 @@ public final class SimulatedSyncServer: Sendable {
     return try result.get()
   }
 
-  /// Returns a page of changes: whole commits, in their order.
+  /// Returns a page of changes, which consists of whole commits in their order.
   ///
-  /// - Throws: `.history`, `.resync`.
+  /// - Throws: `.history` if the server was restored since the device has read it, `.resync` if the device has missed purged tombstones.
   public func changes(_ request: SyncChangesRequest, in scope: String) throws(SyncProblem) -> SyncChanges {
     let result: Result<SyncChanges, SyncProblem> = state.withLock { state in
       if let history = request.history, history != state.history { return .failure(.history(state.history)) }
@@ -159,12 +171,15 @@ public final class SimulatedSyncServer: Sendable {
       if request.since < found.horizon, request.from.map({ found.horizon > $0 }) ?? true {
         return .failure(.resync(horizon: found.horizon))
       }
+      // Sorted by commit, so that the next page can continue from the last one's number.
       let behind = found.records.values.filter { record in
         record.revision > request.since && (request.collections.isEmpty || request.collections.contains(record.collection))
       }.sorted { $0.revision < $1.revision }
       var page = Array(behind.prefix(request.limit))
+      // The rest of the last commit, also over the limit: the device applies a commit as a whole.
       if let last = page.last { page += behind.dropFirst(page.count).prefix { $0.revision == last.revision } }
       let more = page.count < behind.count
+      // Never below the position that the device has read, which must not go back.
       let head = max(found.head, request.since)
       return .success(
         SyncChanges(
@@ -176,7 +191,7 @@ public final class SimulatedSyncServer: Sendable {
 }
 
 extension SyncReceipt {
-  /// The number of records in its conflicts.
+  /// Number of records in the conflicts of the receipt.
   fileprivate var conflictCount: Int {
     outcomes.reduce(0) { count, outcome in if case .conflict(let records) = outcome { count + records.count } else { count } }
   }

@@ -2,11 +2,12 @@ internal import Foundation
 internal import Larder
 @_spi(Simulation) internal import LarderSync
 
-/// The end of a history, at which all devices are quiet, and what must hold there.
+/// End of a history: the quiet exchanges and the checks of the invariants.
 extension SyncHistory {
-  /// The exchanges of each device that are enough for all to have everything.
+  /// Number of exchanges of each device after which all devices must have converged.
   private static var roundLimit: Int { 4 }
 
+  /// Lets the devices converge, and reports every invariant that does not hold.
   func end() async throws {
     for device in devices {
       device.network.setPerfect(true)
@@ -15,6 +16,7 @@ extension SyncHistory {
     }
     server.refuse { _ in nil }
     if isMixed {
+      // First with the old apps: they must hold and preserve the records of the newest one.
       try await converge("with apps of several versions")
       for device in devices where device.app != .withExtra {
         try await device.restart(as: .withExtra)
@@ -29,11 +31,12 @@ extension SyncHistory {
     let all = try contents()
     for id in kept.sorted() where all[id] == nil { report.problems.append("\(id) was inserted and is lost") }
     for (id, zones) in extras.sorted(by: { $0.key < $1.key }) {
-      // A record that was deleted and inserted again has what it was given then.
-      // After a restore, an edit that others have made since may win over it.
+      // Only records that nobody deletes, since one that was inserted again has another value. Not after a restore, where a later edit of
+      // another device may win.
       guard kept.contains(id), !hasRestored, let fields = all[id] else { continue }
       if !zones.contains(fields.extra?.zone ?? "") { report.problems.append("\(id) has lost what older apps do not know") }
     }
+    // A restored server may have lost a deletion or an increment, and a copied store may send an increment twice.
     guard !hasRestored, !hasCopied else { return }
     for id in doomed.sorted() where all[id] != nil { report.problems.append("\(id) was deleted and is back") }
     for (id, count) in counted.all.sorted(by: { $0.key < $1.key }) where all[id]?.count != count {
@@ -41,9 +44,9 @@ extension SyncHistory {
     }
   }
 
-  /// Sends again what the server has refused.
+  /// Retries the edits that the server has refused.
   ///
-  /// Some refusals come late: an outcome is kept, and a device that had no answer asks for it again.
+  /// A refusal may come late: the server stores the outcome, and a device that got no answer requests it again.
   private func retryRefused(_ device: SimulatedDevice) async throws {
     for rejection in device.engine.rejected.snapshot.loadAll().filter({ $0.code == "forbidden" }).sorted(by: { $0.id < $1.id }) {
       note(.rejected)
@@ -51,7 +54,7 @@ extension SyncHistory {
     }
   }
 
-  /// Lets all devices sync until nothing is left to do, and looks whether they have what the server has.
+  /// Lets all devices sync for a fixed number of rounds, and compares them with the server.
   private func converge(_ when: String) async throws {
     for round in 1...Self.roundLimit {
       for (number, device) in devices.enumerated() {
@@ -61,13 +64,15 @@ extension SyncHistory {
           complain("an exchange of the quiet device \(number) has failed: \(error)", when)
         }
         let traffic = device.network.takeTraffic()
+        // One empty page for each scope, and nothing else.
         let isQuiet = traffic == SimulatedTraffic(pushes: 0, pages: SimulatedDevice.scopes.count, records: 0)
         if round == Self.roundLimit, !isQuiet { complain("device \(number) is not quiet: \(traffic)", when) }
       }
-      // What was still on its way comes between the exchanges.
+      // The delayed messages arrive between the exchanges, and after the devices have sent their own edits.
       if round == 1 { post.deliverAll() }
     }
     for (number, device) in devices.enumerated() { try await compare(device, number, when) }
+    // After the comparison, so that a repeated message cannot repair a difference.
     let before = SimulatedDevice.scopes.map(server.records)
     post.repeatAll()
     if SimulatedDevice.scopes.map(server.records) != before { complain("a repeated message has changed the server", when) }
@@ -75,10 +80,10 @@ extension SyncHistory {
 
   private func complain(_ problem: String, _ when: String) { report.problems.append(when.isEmpty ? problem : "\(when): \(problem)") }
 
-  /// Compares what a device has stored with what the server has.
+  /// Compares the stored records of a device with those of the server.
   private func compare(_ device: SimulatedDevice, _ number: Int, _ when: String) async throws {
     var known: Set<String> = []
-    // Edits of what a newer app has changed meanwhile wait until they can be merged.
+    // An edit of a record that a newer app has changed meanwhile waits until this device can merge it.
     let waiting = Set(device.engine.rejected.snapshot.loadAll().filter { $0.code == "newerSchema" }.map(\.recordID))
     let newer = Set(isMixed ? device.records.newer : [])
     for record in SimulatedDevice.scopes.flatMap(server.records) {
@@ -93,6 +98,7 @@ extension SyncHistory {
       if isNewer { note(.newerRecord) }
       if isNewer, !newer.contains(record.id) { complain("device \(number) reads \(record.id), which a newer app has written", when) }
       if found == theirs { continue }
+      // A newer app may have migrated the record in its store and not edited it, so the server still has the old version.
       if record.version < device.app.version, try found == broughtUp(theirs) {
         note(.olderRecord)
         continue
@@ -110,7 +116,7 @@ extension SyncHistory {
     return StoredValue(schemaVersion: 3, json: JSONValue.object(object).json)
   }
 
-  /// Returns what the server's records say, whatever versions they are of.
+  /// Returns the contents of the server's records, of all schema versions.
   private func contents() throws -> [String: SimulatedFields] {
     var contents: [String: SimulatedFields] = [:]
     let decoder = JSONDecoder()
@@ -125,7 +131,7 @@ extension SyncHistory {
     return contents
   }
 
-  /// Returns whether a device holds a record with the member that only the newest app knows.
+  /// Returns true if a device stores a record with the member that only the newest app has.
   func holdsExtra(_ device: SimulatedDevice, _ id: String) -> Bool {
     guard isMixed, let stored = device.stored(id) else { return false }
     do throws(RepositoryError) { return try JSONValue(json: stored.json)["extra"] != nil } catch { return false }

@@ -1,8 +1,9 @@
 internal import Foundation
 internal import Larder
 @_spi(Simulation) internal import LarderSync
+@_spi(Wire) internal import LarderWire
 
-/// One history of a ``SyncSimulation`` while it runs.
+/// State of one running history of a ``SyncSimulation``.
 actor SyncHistory {
   private var generator: SeededGenerator
   private let backend: @Sendable (_ device: Int) throws -> any StorageBackend
@@ -12,21 +13,22 @@ actor SyncHistory {
   var devices: [SimulatedDevice] = []
   var report: SyncSimulation.Report
   let counted = SimulatedCounts()
-  /// The records that were inserted and are never deleted, and those that were.
+  /// Ids of the inserted records that no device ever deletes.
   var kept: Set<String> = []
+  /// Ids of the records that a device has deleted.
   var doomed: Set<String> = []
-  /// The values of the member that only the newest app knows, by the ids of the records that they were written to.
+  /// Values of the member that only the newest app has, by the id of the record to which they were written.
   var extras: [String: Set<String>] = [:]
   private var number = 0
   private var backup: SimulatedSyncServer.Backup?
-  /// The devices whose exchange is under way.
+  /// Positions of the devices whose exchange is running.
   private var busy: Set<Int> = []
   private(set) var hasRestored = false
   private(set) var hasCopied = false
-  /// Whether the devices run different versions of the app.
+  /// True if the devices run different versions of the app.
   let isMixed: Bool
   private let (restores, copies, refuses): (Bool, Bool, Bool)
-  /// The most records of a push that the server takes.
+  /// Maximum number of records in a push.
   private let pushLimit: Int
 
   init(seed: UInt64, backend: @escaping @Sendable (_ device: Int) throws -> any StorageBackend) {
@@ -34,9 +36,11 @@ actor SyncHistory {
     generator = SeededGenerator(seed: seed)
     let time = ManualClock()
     self.time = time
+    // With 150 bytes, conflicts of a few records leave some out.
     server = SimulatedSyncServer(conflictBytes: seed % 5 == 0 ? 150 : 1 << 20) { SyncMilliseconds(time.now.timeIntervalSince1970 * 1_000) }
     post = SimulatedPost(server)
     report = SyncSimulation.Report(seed: seed)
+    // By remainders of the seed, so that 16 consecutive seeds have every kind of history.
     (restores, copies, refuses) = (seed % 4 == 3, seed % 8 == 6, seed % 8 == 2)
     pushLimit = seed % 8 == 4 ? 3 : .max
     isMixed = seed % 4 == 1 || seed % 16 == 7 || seed % 16 == 14
@@ -62,8 +66,10 @@ actor SyncHistory {
   }
 
   private func addDevice(copyOf original: SimulatedDevice? = nil) async throws {
+    // Up to some three years before or after the true time.
     let clock = ManualClock(now: time.now.addingTimeInterval(Double(random(200_000_000) - 100_000_000)))
     let position = devices.count
+    // Weak, because the history owns the device and the device its network.
     let network = SimulatedNetwork(server, post, seed: generator.next(), pushLimit: pushLimit) { [weak self] in
       await self?.meanwhile(position)
     }
@@ -103,9 +109,10 @@ actor SyncHistory {
     }
   }
 
-  /// Copies a store, and lets both send something under the same numbers.
+  /// Copies the store of a device, and lets both devices send a push with the same number.
   private func copy(_ position: Int) async throws {
     try await addDevice(copyOf: devices[position])
+    // In every scope, because a device notices its copy in each scope on its own.
     for position in [position, devices.count - 1] {
       for scope in SimulatedDevice.scopes { try await insert(devices[position], scope) }
       try await exchange(position)
@@ -119,13 +126,14 @@ actor SyncHistory {
     let scope = chosen ?? SimulatedDevice.scopes[random(3)]
     let isDoomed = random(3) == 0
     let id = "\(isDoomed ? "d" : "k")\(number)"
+    // Characters that JSON escapes in several ways.
     let fields = SimulatedFields(name: "new / \u{E9}\"\n", extra: extra(device, of: id))
     try await device.records.insert(id, in: scope, fields)
     if !isDoomed { kept.insert(id) }
     note(.insert)
   }
 
-  /// Returns a new value for the member that only the newest app knows; `nil` for a device with another one.
+  /// Returns a new value for the member that only the newest app has, or `nil` for a device with another app.
   private func extra(_ device: SimulatedDevice, of id: String) -> SimulatedExtra? {
     guard device.app == .withExtra else { return nil }
     number += 1
@@ -135,6 +143,7 @@ actor SyncHistory {
   }
 
   private func edit(_ device: SimulatedDevice) async throws {
+    // Not counters ("c"), which only increments may change, and not records that will be deleted ("d").
     let found = device.records.ids.filter { $0.hasPrefix("k") || $0.hasPrefix("e") }
     guard !found.isEmpty else {
       number += 1
@@ -159,13 +168,13 @@ actor SyncHistory {
     note(.edit)
   }
 
-  /// Tries an edit that an older app may not make.
+  /// Runs an edit that an older app may not make, and counts its refusal.
   private func unlessNewer(_ body: () async throws -> Void) async throws {
     do { try await body() } catch let error as RepositoryError where error.code == .newerSchema { note(.newerRecord) }
   }
 
   private func delete(_ device: SimulatedDevice) async throws {
-    // What a newer app has written cannot be read, and can be deleted.
+    // An app may delete a record of a newer app, although it cannot read it.
     let newer = isMixed ? device.records.newer : []
     let found = (device.records.ids + newer).filter { $0.hasPrefix("d") || $0.hasPrefix("e") }
     guard !found.isEmpty else { return }
@@ -176,7 +185,7 @@ actor SyncHistory {
     note(.deletion)
   }
 
-  /// Edits two records at once, which must arrive together.
+  /// Edits two records in one transaction, which must reach the server as one group.
   private func transact(_ device: SimulatedDevice) async throws {
     let found = device.records.ids.filter { $0.hasPrefix("k") }
     guard found.count > 1 else { return }
@@ -190,6 +199,7 @@ actor SyncHistory {
     for scope in SimulatedDevice.scopes where server.purge(scope) > 0 { note(.purge) }
   }
 
+  /// Makes a backup of the server, or restores the one that was made.
   private func restore() {
     if let backup, random(2) == 0 {
       server.restore(backup)
@@ -209,7 +219,7 @@ actor SyncHistory {
     note(.upgrade)
   }
 
-  /// Does something that users and servers seldom do.
+  /// Sets a clock, forbids the scopes, changes the server's refusals, or signs a device out.
   private func happenRarely(_ device: SimulatedDevice) async throws {
     switch refuses ? 2 : random(4) {
     case 0:
@@ -220,7 +230,7 @@ actor SyncHistory {
       let digit = "\(random(10))"
       let isRefusing = random(3) > 0
       server.refuse { isRefusing && $0.id.hasSuffix(digit) ? "forbidden" : nil }
-    // A device that has signed out gives a server that comes back nothing.
+    // Not with restores: a restored server gets its lost records back from the devices, and a device that has signed out has none.
     case 3 where !restores:
       do {
         try await device.engine.signOut()
@@ -233,6 +243,7 @@ actor SyncHistory {
   // MARK: Exchanges
 
   private func exchange(_ position: Int) async throws {
+    // No second exchange of the device may start while this one waits for an answer.
     busy.insert(position)
     defer { busy.remove(position) }
     do { try await devices[position].engine.exchange(scopesAtOnce: 1) } catch is SyncProblem {}
@@ -241,28 +252,31 @@ actor SyncHistory {
   private func exchangeAndCrash(_ position: Int) async throws {
     let device = devices[position]
     let isBefore = random(2) == 0
+    // An exchange makes several commits, and each must be a safe place to die.
     device.crash(atCommit: 1 + random(12), isBefore ? .before : .after)
     busy.insert(position)
     do { try await device.engine.exchange(scopesAtOnce: 1) } catch {}
     busy.remove(position)
     note(isBefore ? .crashBefore : .crashAfter)
+    // Also if the exchange ended before the planned commit: the fault must not hit a later step.
     try await device.restart()
     device.edits.resolve(device.records)
   }
 
-  /// Does what happens while a device waits for an answer: an edit of its user, the exchange of another device.
+  /// Runs events while a device waits for an answer: an edit of its user, or the exchange of another device.
   private func meanwhile(_ position: Int) async {
     if random(6) == 0 {
       await devices[position].edits.increment(devices[position].records)
       note(.editInFlight)
     }
+    // At most two exchanges at once. The inner one calls this too, and deeper nesting would not end.
     guard busy.count < 2, random(12) == 0 else { return }
     let others = devices.indices.filter { !busy.contains($0) }
     guard !others.isEmpty else { return }
     let other = others[random(others.count)]
     note(.interleaving)
     do {
-      // What falls between the pages of a full pass: a deletion that is forgotten at once.
+      // A deletion whose tombstone is purged at once, which may fall between the pages of a full pass of the waiting device.
       if random(2) == 0 { try await delete(devices[other]) }
       try await exchange(other)
       if random(3) == 0 { purge() }
