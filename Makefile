@@ -16,7 +16,7 @@ help:
 	@echo 'make soak     uses each object a great many times and fails on growth; MINUTES=30 goes on in rounds'
 	@echo 'make sanitize runs the tests under ThreadSanitizer, then AddressSanitizer'
 	@echo 'make fuzz     fuzzes what reads bytes from outside; ARGUMENTS="journal --seconds 600" runs a part'
-	@echo 'make mutants  breaks the library in 179 places, one at a time, and shows that the tests notice; takes hours'
+	@echo 'make mutants  breaks the library in 181 places, one at a time, and shows that the tests notice; takes hours'
 	@echo 'make fault-sites  renews Docs/Reliability/FaultSites.md, the calls of the file seam that tests fail'
 	@echo 'make darwin-check  compiles the packages for macOS and iOS on Linux, against a stand-in for their SDK; minutes'
 	@echo 'make manual   renews the manual pages of the tool'

@@ -51,7 +51,7 @@ private nonisolated struct ForgetfulSpot: Codable, Identifiable, Sendable {
   @Test func aSecondOpenSaysThatTheFirstHasIt() async throws {
     let spots = try await LocalRepository<Spot>(jsonFile: url)
     let found = await text { _ = try await LocalRepository<Spot>(jsonFile: url) }
-    #expect(found.contains("open it once, and hand the repository to whatever needs it"))
+    #expect(found.contains("open it once, and hand the repository to all code that needs it"))
     try await spots.close()
   }
 

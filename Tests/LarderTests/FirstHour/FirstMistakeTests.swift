@@ -38,7 +38,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let first = try await LocalRepository<Spot>(backend: kind.backend(directory.file("spots")))
     let text = await message(.alreadyOpen) { _ = try await LocalRepository<Spot>(backend: kind.backend(directory.file("spots"))) }
-    #expect(text?.contains("open it once, and hand the repository to whatever needs it") == true, "\(text ?? "-")")
+    #expect(text?.contains("open it once, and hand the repository to all code that needs it") == true, "\(text ?? "-")")
     try await first.close()
     try await LocalRepository<Spot>(backend: kind.backend(directory.file("spots"))).close()
   }

@@ -37,7 +37,7 @@ struct LockFile: Sendable {
         if status.st_mode & S_IFMT != S_IFREG { throw RepositoryError.notAPlainFile(.other, path) }
         (self.path, self.descriptor, identity) = (path, descriptor, FileIdentity(status))
         hasOneName = status.st_nlink <= 1
-        if hasOneName { Self.adopt(descriptor, status, path) }
+        if hasOneName { Self.adopt(descriptor, status: status, path: path) }
       } catch {
         _ = closeDescriptor(descriptor)
         throw error
@@ -63,7 +63,7 @@ struct LockFile: Sendable {
   }
 
   /// Gives a lock file that root has created to the owner of its directory, who could not open it if root were killed.
-  private static func adopt(_ descriptor: Int32, _ status: stat, _ path: String) {
+  private static func adopt(_ descriptor: Int32, status: stat, path: String) {
     var directory = stat()
     guard geteuid() == 0, status.st_uid == 0, stat(PathText.parent(of: path), &directory) == 0, directory.st_uid != 0 else { return }
     _ = fchown(descriptor, directory.st_uid, directory.st_gid)
@@ -71,9 +71,9 @@ struct LockFile: Sendable {
 
   /// Takes or changes the lock without waiting.
   /// - Returns: True if it was taken, `false` if other holders prevent it.
-  func take(_ operation: Int32) throws(RepositoryError) -> Bool { try Self.take(operation, descriptor, path) }
+  func takeLock(_ operation: Int32) throws(RepositoryError) -> Bool { try Self.takeLock(operation, descriptor: descriptor, path: path) }
 
-  static func take(_ operation: Int32, _ descriptor: Int32, _ path: String) throws(RepositoryError) -> Bool {
+  static func takeLock(_ operation: Int32, descriptor: Int32, path: String) throws(RepositoryError) -> Bool {
     try SystemCall.perform("flock", path, accepting: EWOULDBLOCK) { flock(descriptor, operation | LOCK_NB) }
   }
 
@@ -113,7 +113,7 @@ extension RepositoryError {
   static func openInThisProcess(_ path: String) -> RepositoryError {
     RepositoryError(
       .alreadyOpen,
-      "this process has the file open, maybe by another name: open it once, and hand the repository to whatever needs it; close it before it is "
+      "this process has the file open, maybe by another name: open it once, and hand the repository to all code that needs it; close it before it is "
         + "opened again", file: path)
   }
 }

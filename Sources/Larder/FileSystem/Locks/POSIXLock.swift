@@ -20,7 +20,7 @@ final class POSIXLock: HeldLock {
           // `flock` alone would report `.locked`: it does not distinguish two descriptors of this process from two processes.
           if held[file.identity] != nil { throw .openInThisProcess(path) }
           afterOpening()
-          guard try file.take(LOCK_EX) else { throw RepositoryError(.locked, file.note.holder, file: path) }
+          guard try file.takeLock(LOCK_EX) else { throw RepositoryError(.locked, file.note.holder, file: path) }
           // A lock on a removed file excludes nobody: the next process creates another file.
           guard try file.isInPlace() else { return nil }
           file.setMode()

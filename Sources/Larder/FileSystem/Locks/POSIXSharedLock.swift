@@ -50,8 +50,8 @@ final class POSIXSharedLock: HeldSharedLock {
         guard file.hasOneName else {
           throw RepositoryError(.unsupported, "the lock file has several names (hard links), expected one: remove the others", file: path)
         }
-        let isAlone = try file.take(LOCK_EX)
-        if !isAlone, try !file.take(LOCK_SH) {
+        let isAlone = try file.takeLock(LOCK_EX)
+        if !isAlone, try !file.takeLock(LOCK_SH) {
           refusal = file.note
           return nil
         }
@@ -84,7 +84,7 @@ final class POSIXSharedLock: HeldSharedLock {
     hold.withLock { $0.isAlone = false }
     // `flock` releases the exclusive lock before it takes the shared one, so another process may be alone for a moment.
     var patience = Patience(file.path, timeout)
-    while try !file.take(LOCK_SH) { try patience.wait(file.note) }
+    while try !file.takeLock(LOCK_SH) { try patience.wait(file.note) }
   }
 
   func reclaim() -> Bool {
@@ -92,7 +92,7 @@ final class POSIXSharedLock: HeldSharedLock {
       guard let file = hold.file else { return false }
       if !hold.isAlone {
         // Any failure means the same: this process is not alone.
-        do { hold.isAlone = try file.take(LOCK_EX) } catch {}
+        do { hold.isAlone = try file.takeLock(LOCK_EX) } catch {}
         // A process that comes in now must wait for the removal instead of joining.
         if hold.isAlone { file.write(.closing) }
       }

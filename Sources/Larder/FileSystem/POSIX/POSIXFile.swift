@@ -156,7 +156,7 @@ final class POSIXFile: OpenFile {
       // `flock` would only report `.locked`, also if this process itself has the file open.
       if held[identity] != nil { throw .openInThisProcess(path) }
       try withState("flock") { (state, descriptor) throws(RepositoryError) in
-        guard try LockFile.take(LOCK_EX, descriptor, path) else {
+        guard try LockFile.takeLock(LOCK_EX, descriptor: descriptor, path: path) else {
           throw RepositoryError(.locked, "another process has the file open, maybe by another name", file: path)
         }
         state.lock = identity
