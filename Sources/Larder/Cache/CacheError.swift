@@ -1,20 +1,28 @@
 public import Foundation
 
-/// An error of a cache itself; other errors are the source's own.
+/// An error of a cache itself.
+///
+/// All other errors of a call are those of the source.
 public enum CacheError: Error, Hashable, Sendable {
-  /// The source has answered that there is no value, and that answer still holds; see ``Fetched/absent(reason:lifetime:)``.
+  /// The source has answered that there is no value, and that answer still holds.
+  ///
+  /// See ``Fetched/absent(reason:lifetime:)``.
   case absent(reason: String, since: Date)
-  /// Nothing usable is stored, and the policy was ``FetchPolicy/cacheOnly``.
+  /// No usable value is stored, and the policy was ``FetchPolicy/cacheOnly``.
   case notCached
-  /// The source was not asked, because its circuit breaker is open until then.
+  /// The circuit breaker of the source is open until this date, so no request was sent.
   case circuitOpen(until: Date)
-  /// The source was not asked, because its quota is spent until then.
+  /// The quota of the source is spent until this date, so no request was sent.
   case quotaExceeded(until: Date)
-  /// The source has not answered in time; only ever a ``Cached/refreshError``.
+  /// The source did not answer within the timeout.
+  ///
+  /// Occurs only as ``Cached/refreshError``.
   case timedOut(Duration)
-  /// The source answered "not modified" although it was given no validator.
+  /// The source answered "not modified" to a request without a validator.
   case nothingToRevalidate
-  /// The source answered a request for several keys without a result for this one; see ``BatchRemoteSource``.
+  /// The source answered a request for several keys without a result for this key.
+  ///
+  /// See ``BatchRemoteSource``.
   case unanswered
 }
 
@@ -39,7 +47,7 @@ extension CacheError: LocalizedError, CustomStringConvertible {
 }
 
 extension CacheError {
-  /// Whether the limits of a host have kept a request from being made.
+  /// True if the limits of a host have refused the request.
   var isOfLimits: Bool {
     switch self {
     case .circuitOpen, .quotaExceeded: true

@@ -1,49 +1,59 @@
-/// Counts of a cache since it was made.
+/// Counts of a cache's answers, fetches and errors since it was made.
 public struct CacheStatistics: Hashable, Sendable {
-  /// The cause of an eviction.
+  /// Causes of an eviction.
   public enum EvictionCause: String, Hashable, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
-    /// There were too many.
+    /// The cache had too many entries.
     case count
-    /// They were too large together, or one was by itself.
+    /// The entries were too large together, or one was too large by itself.
     case bytes
-    /// It was expired, and room was wanted.
+    /// The entry had expired, and room was needed.
     case expired
     /// The system asked for memory.
     case memoryPressure
   }
 
-  /// Answers from storage with a fresh value.
+  /// Number of answers from storage with a fresh value.
   public internal(set) var hits = 0
-  /// Calls that found nothing usable in storage.
+  /// Number of calls that found no usable value in storage.
+  ///
+  /// Calls with ``FetchPolicy/networkOnly`` are not counted.
   public internal(set) var misses = 0
-  /// Answers from storage with a stale value.
+  /// Number of answers from storage with a stale value.
   public internal(set) var staleServes = 0
-  /// Calls that were answered "there is none" without asking the source.
+  /// Number of calls that a stored absence answered, without a request.
   public internal(set) var negativeHits = 0
-  /// The number of times that the source was asked for a key, retries included.
+  /// Number of requests for a key, retries included.
   public internal(set) var fetches = 0
-  /// The number of times that the source answered "not modified".
+  /// Number of times that the source answered "not modified".
   public internal(set) var notModified = 0
-  /// The number of times that asking the source for a key failed, retries included; cancelled requests are not counted.
+  /// Number of failed requests for a key, retries included.
+  ///
+  /// Cancelled requests are not counted.
   public internal(set) var fetchErrors = 0
-  /// The number of times that reading or writing the storage failed; none of these has failed a fetch.
+  /// Number of failures to read or write the storage.
+  ///
+  /// None of them made a fetch fail.
   public internal(set) var storageErrors = 0
-  /// The newest failure of the storage.
+  /// Code of the newest failure of the storage.
   public internal(set) var lastStorageError: RepositoryError.Code?
-  /// The number of entries that were evicted, by cause; calls that remove are not counted.
+  /// Number of evicted entries by cause.
+  ///
+  /// Entries that a call removes are not counted.
   public internal(set) var evictions: [EvictionCause: Int] = [:]
 
-  /// Starts with zeros.
+  /// Makes counts of zero.
   public init() {}
 
-  /// Adds what another cache, or an earlier run, has counted; the newer ``lastStorageError`` is taken to be the second's.
+  /// Adds the counts of two caches or two launches.
+  ///
+  /// The second one's ``lastStorageError`` counts as the newer.
   public static func + (first: CacheStatistics, second: CacheStatistics) -> CacheStatistics {
     var sum = first
     sum += second
     return sum
   }
 
-  /// Adds what another cache, or an earlier run, has counted.
+  /// Adds the counts of another cache, or of an earlier launch.
   public static func += (sum: inout CacheStatistics, other: CacheStatistics) {
     for count in counts { sum[keyPath: count.path] += other[keyPath: count.path] }
     sum.lastStorageError = other.lastStorageError ?? sum.lastStorageError
@@ -63,18 +73,21 @@ extension CacheStatistics: Codable {
     ]
   }
 
-  /// Reads what ``encode(to:)`` has written; a count that is not there is 0, and a cause that is not known is left out.
+  /// Reads counts that ``encode(to:)`` has written.
+  ///
+  /// A missing count is 0, and an unknown cause is left out.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     for (path, key) in Self.counts { self[keyPath: path] = try container.decodeIfPresent(Int.self, forKey: key) ?? 0 }
     let evictions = try container.decodeIfPresent([String: Int].self, forKey: .evictions) ?? [:]
+    // A newer version may have more causes, which must not make its other counts unreadable.
     for (cause, count) in evictions {
       if let cause = EvictionCause(rawValue: cause) { self.evictions[cause] = count }
     }
     lastStorageError = try container.decodeIfPresent(String.self, forKey: .lastStorageError).flatMap(RepositoryError.Code.init(named:))
   }
 
-  /// Writes the counts under the names of their properties; evictions as an object by cause.
+  /// Writes each count under the name of its property, and the evictions as an object by cause.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     for (path, key) in Self.counts { try container.encode(self[keyPath: path], forKey: key) }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A value with its age and its origin, as of the moment of the answer.
+/// A value with its age and origin, as of the moment of the answer.
 ///
 /// ```swift
 /// let forecast = try await cache.value(for: spot)
@@ -8,11 +8,11 @@ public import Foundation
 /// if let error = forecast.refreshError { print("not newer, because: \(error)") }
 /// ```
 ///
-/// The age and the state do not change in the answer: ask again, or follow ``CachedRepository/updates(for:)``.
+/// The age and the state of an answer do not change. Ask again for the current ones, or follow ``CachedRepository/updates(for:)``.
 ///
 /// ## Cost
 ///
-/// An answer is a value of a few words around the stored one, which it keeps in memory for as long as you keep the answer.
+/// An answer is a few words around the stored value. The value stays in memory for as long as you keep the answer.
 ///
 /// ## Topics
 ///
@@ -32,37 +32,43 @@ public import Foundation
 /// - ``init(value:fetchedAt:age:state:origin:refreshError:)``
 /// - ``map(_:)``
 public struct Cached<Value: Sendable>: Sendable {
-  /// The window of its ``FreshnessPolicy`` that a value is in.
+  /// Windows of a ``FreshnessPolicy`` that a value can be in.
   public enum State: String, Hashable, Sendable, Codable {
-    /// As good as asking the source.
+    /// As good as a new answer of the source.
     case fresh
     /// Old, and still usable.
     case stale
-    /// Older than it may be. Only ``CachedUpdates`` shows it, for a value that was given out before.
+    /// Too old to use.
+    ///
+    /// Only ``CachedUpdates`` returns such a value, to a reader that received it before.
     case expired
   }
 
-  /// The place where an answer was found.
+  /// Places from which an answer can come.
   public enum Origin: String, Hashable, Sendable, Codable {
-    /// This process has fetched it or answered with it before.
+    /// Fetched or returned by this process before.
     case memory
-    /// An earlier run, or another process, has fetched it: the first answer with it here.
+    /// Fetched by an earlier run or another process, and returned by this cache for the first time.
     case disk
-    /// It was fetched for this call.
+    /// Fetched for this call.
     case remote
   }
 
   /// The value.
   public let value: Value
-  /// The date when it was fetched or found not modified, by this device's clock.
+  /// Date when the value was fetched or confirmed as not modified, by this device's clock.
   public let fetchedAt: Date
-  /// Its age when this answer was made, by the monotonic clock as far as this process has seen it age.
+  /// Age at the time of this answer.
+  ///
+  /// The monotonic clock has measured the part of it that this process has seen.
   public let age: Duration
-  /// Its state when this answer was made.
+  /// State at the time of this answer.
   public let state: State
-  /// The place where an answer was found.
+  /// Place from which this answer comes.
   public let origin: Origin
-  /// The reason why this value is not newer: the source failed or took too long, and this was served instead; else `nil`.
+  /// The reason why the value is not newer, or `nil`.
+  ///
+  /// It is the failure of the source, or ``CacheError/timedOut(_:)`` if it took too long.
   public let refreshError: (any Error)?
 
   /// Makes an answer, for previews and tests.
@@ -77,7 +83,7 @@ public struct Cached<Value: Sendable>: Sendable {
     self.refreshError = refreshError
   }
 
-  /// Returns the same answer with another value.
+  /// Returns the same answer with a transformed value.
   public func map<Other: Sendable>(_ transform: (Value) throws -> Other) rethrows -> Cached<Other> {
     Cached<Other>(
       value: try transform(value), fetchedAt: fetchedAt, age: age, state: .init(state), origin: .init(origin), refreshError: refreshError)
@@ -85,6 +91,7 @@ public struct Cached<Value: Sendable>: Sendable {
 }
 
 extension Cached.State {
+  /// Converts the state of an answer with another type of value.
   init<Other>(_ other: Cached<Other>.State) {
     switch other {
     case .fresh: self = .fresh
@@ -95,6 +102,7 @@ extension Cached.State {
 }
 
 extension Cached.Origin {
+  /// Converts the origin of an answer with another type of value.
   init<Other>(_ other: Cached<Other>.Origin) {
     switch other {
     case .memory: self = .memory

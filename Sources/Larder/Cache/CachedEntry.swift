@@ -1,10 +1,10 @@
 public import Foundation
 
-/// The record that a cache stores of a key: a value, or that there is none, with the date of that answer.
+/// The record that a cache stores for a key: a value, or the absence of one, with the date of that answer.
 ///
-/// Its Codable form is what is on disk; see ``CachedRepository`` for using it.
+/// Its `Codable` form is the stored one. You meet it as the element of a cache's ``CachedRepository/storage``.
 public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Identifiable, Sendable {
-  /// The answer of the source.
+  /// Answer of the source.
   public enum Content: Sendable {
     /// The value.
     case value(Value)
@@ -12,39 +12,43 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     case absent(reason: String)
   }
 
-  // What is of one size whatever the types are comes first: its place in memory is known without looking the types up.
+  // Members of a fixed size come first, so that their place in memory is known without looking up the generic types at run time.
 
-  /// The value, if there is one: behind a reference, since entries are handed around more often than values are.
+  /// The value, if there is one.
+  ///
+  /// Boxed, so that passing an entry around does not copy the value.
   let boxed: DecodedValue<Value>?
-  /// The reason for which there is no value; empty where there is one.
+  /// Reason of an absence, which is empty for a value.
   private let reason: String
-  /// The date of the answer, by this device's clock.
+  /// Date of the answer, by this device's clock.
   public let fetchedAt: Date
-  /// The end of the fresh window; not before ``fetchedAt``.
+  /// End of the fresh window, not before ``fetchedAt``.
   public let freshUntil: Date
-  /// The end of the usable window; not before ``freshUntil``.
+  /// End of the usable window, not before ``freshUntil``.
   public let usableUntil: Date
-  /// The validator that came with the value, such as an ETag; `nil` if none did.
+  /// Validator that came with the value, such as an ETag, or `nil`.
   public let validator: String?
-  /// The bytes that it counts against a limit: those of the value as JSON, or 128 and the reason's when there is none.
+  /// Bytes that the entry counts against a limit: the size of the value as JSON, or for an absence 128 and the size of the reason.
   public let byteCount: Int
-  /// The date when ``fetchedAt`` was first noticed to be in the future, because the clock was set back; else `nil`.
+  /// Date when ``fetchedAt`` was first noticed to be in the future, because the clock was set back, or `nil`.
   public let noticedInFutureAt: Date?
-  /// The key of the value.
+  /// Key of the value.
   public let key: Key
 
-  /// Makes an entry, for a cache that is filled from elsewhere than its source, and for tests.
+  /// Makes an entry.
   ///
-  /// Save it to the ``CachedRepository/storage`` of a cache, under nothing but its key.
+  /// Use it in tests, and to fill a cache from elsewhere than its source.
+  ///
+  /// Save it to the ``CachedRepository/storage`` of a cache. The record's id is the key.
   /// - Parameters:
-  ///   - key: Which value this is.
-  ///   - content: The answer of the source.
-  ///   - fetchedAt: The date of the answer.
-  ///   - freshUntil: Until when it is fresh; ``fetchedAt`` if that is later.
-  ///   - usableUntil: Until when it may be served; ``freshUntil`` if that is later.
-  ///   - validator: What the source gave with it for asking again.
-  ///   - byteCount: What it counts against a limit of bytes, from 0 to 2⁴⁰; unless given, the size of the value as
-  ///     JSON, which is encoded for that, or 0 for a value that does not encode, and which no storage takes.
+  ///   - key: Key of the value.
+  ///   - content: Answer of the source.
+  ///   - fetchedAt: Date of the answer.
+  ///   - freshUntil: End of the fresh window. An earlier date than `fetchedAt` becomes `fetchedAt`.
+  ///   - usableUntil: End of the usable window. An earlier date than `freshUntil` becomes `freshUntil`.
+  ///   - validator: Validator of the value for later requests, such as an ETag.
+  ///   - byteCount: Bytes that the entry counts against a limit, from 0 to 2⁴⁰. By default the size of the content, for which the value is
+  ///     encoded as JSON. It is 0 for a value that does not encode, which no storage takes.
   public init(
     key: Key, content: Content, fetchedAt: Date, freshUntil: Date, usableUntil: Date, validator: String? = nil, byteCount: Int? = nil
   ) {
@@ -68,9 +72,10 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     self.noticedInFutureAt = noticedInFutureAt
   }
 
-  /// Returns a number of bytes from 0 to 2⁴⁰, or to 2³¹ − 1 where `Int` has 32 bits.
+  /// Returns a number of bytes within the range from 0 to 2⁴⁰, or to 2³¹ − 1 where `Int` has 32 bits.
   private static func bounded(_ byteCount: Int64) -> Int { Int(clamping: min(max(byteCount, 0), 1 << 40)) }
 
+  /// Splits a content into the boxed value and the reason of an absence.
   private static func parts(of content: Content) -> (DecodedValue<Value>?, String) {
     switch content {
     case .value(let value): (DecodedValue(value), "")
@@ -78,25 +83,25 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     }
   }
 
-  /// The key, so that there is one entry for each.
+  /// The key, so that a key has one record.
   public var id: Key { key }
-  /// The answer of the source.
+  /// Answer of the source.
   public var content: Content {
     if let boxed { .value(boxed.copy()) } else { .absent(reason: reason) }
   }
-  /// The value, if there is one.
+  /// The value, or `nil` for an absence.
   public var value: Value? { boxed?.copy() }
 }
 
 extension CachedEntry.Content {
-  /// The bytes that the content counts against a limit.
+  /// Bytes that the content counts against a limit.
   var byteCount: Int {
     switch self {
     case .value(let value):
-      // A value that does not encode is refused by the storage, which counts the error.
+      // The storage refuses a value that does not encode, and counts the error.
       do { return try JSONCoder(depthLimit: StoreOptions.Limits.maximumDepth).encode(value).json.count } catch { return 0 }
     case .absent(let reason):
-      // About what its record takes; or a limit of bytes would not bound how much of nothing is kept.
+      // About the size of its record. Counted as nothing, any number of absences would fit under a limit of bytes.
       return 128 + reason.utf8.count
     }
   }
@@ -107,7 +112,7 @@ extension CachedEntry: Codable {
     case key, value, absent, fetchedAt, freshUntil, usableUntil, validator, byteCount, noticedInFutureAt
   }
 
-  /// Reads an entry of the form that ``encode(to:)`` writes.
+  /// Reads an entry in the form that ``encode(to:)`` writes.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     key = try container.decode(Key.self, forKey: .key)
@@ -120,12 +125,12 @@ extension CachedEntry: Codable {
     freshUntil = try container.decode(Date.self, forKey: .freshUntil)
     usableUntil = try container.decode(Date.self, forKey: .usableUntil)
     validator = try container.decodeIfPresent(String.self, forKey: .validator)
-    // Bounded, so that sums of these never overflow, whatever is on disk.
+    // A damaged number must not overflow the sum of all entries.
     byteCount = Self.bounded(try container.decode(Int64.self, forKey: .byteCount))
     noticedInFutureAt = try container.decodeIfPresent(Date.self, forKey: .noticedInFutureAt)
   }
 
-  /// Writes `value`, or `absent` with the reason, and the times beside it.
+  /// Writes `value`, or `absent` with the reason, and beside it the dates, the validator and the number of bytes.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(key, forKey: .key)
@@ -140,5 +145,45 @@ extension CachedEntry: Codable {
     try container.encodeIfPresent(validator, forKey: .validator)
     try container.encode(byteCount, forKey: .byteCount)
     try container.encodeIfPresent(noticedInFutureAt, forKey: .noticedInFutureAt)
+  }
+}
+
+// Ages of entries by the wall clock, which may have been set.
+extension CachedEntry {
+  /// Length of the fresh window.
+  var freshLifetime: Duration { Duration(bounding: freshUntil.timeIntervalSince(fetchedAt)) }
+  /// Length of the usable window.
+  var usableLifetime: Duration { Duration(bounding: usableUntil.timeIntervalSince(fetchedAt)) }
+
+  /// Returns the age at a moment of the wall clock.
+  ///
+  /// An entry from the future is as old as its fresh window is long.
+  ///
+  /// It grows older from the moment when this was noticed. Otherwise it would live for as long as the clock was set back. If the clock is
+  /// corrected, the true age counts, but the entry is not fresh again, because the clock cannot be trusted.
+  func age(at present: Date) -> Duration {
+    let age = Duration(bounding: present.timeIntervalSince(fetchedAt))
+    // Two processes do not read the clock at the same moment, so a small lead is no sign of a clock that was set.
+    if age + Self.clockTolerance > .zero, noticedInFutureAt == nil { return max(age, .zero) }
+    guard age < .zero, let noticedInFutureAt else { return max(age, freshLifetime) }
+    return freshLifetime + Duration(bounding: present.timeIntervalSince(noticedInFutureAt)).bounded
+  }
+
+  /// True if the entry is from the future and its record does not say so yet, or says so with a later date.
+  ///
+  /// See ``age(at:)``.
+  func needsFutureNote(at present: Date) -> Bool {
+    guard Duration(bounding: present.timeIntervalSince(fetchedAt)) + Self.clockTolerance <= .zero else { return false }
+    return noticedInFutureAt.map { $0 > present } ?? true
+  }
+
+  /// Lead over the wall clock that does not yet count as the future.
+  private static var clockTolerance: Duration { .seconds(5) }
+
+  /// Returns the entry with the note that it is from the future.
+  func noticedInFuture(at present: Date) -> CachedEntry {
+    CachedEntry(
+      key: key, content: content, fetchedAt: fetchedAt, freshUntil: freshUntil, usableUntil: usableUntil, validator: validator,
+      byteCount: byteCount, noticedInFutureAt: present)
   }
 }

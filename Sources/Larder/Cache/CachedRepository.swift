@@ -1,38 +1,68 @@
-// Cache/ keeps values of a remote source with a stated age, in a repository: lookup, then flight, storing (with eviction), answer.
-// Invariant: an answer's state follows from the clock when it is given, and a value is committed before it is served, unless storing fails.
-// Called by apps. Storing and eviction write through the repository's commit queue, and lookup reads its published records; opening uses
-// FileSystem to set damaged files aside.
+// Cache/ keeps the values of a remote source in a repository with their age: lookup, decision, flight, storing with eviction, answer.
+// Invariant: A value's state is computed when it is returned. A fetched value is committed before it is returned, unless storing fails.
+// Called by apps. Writes go through the repository's commit queue, and lookups read its published records.
 
 internal import Foundation
 internal import Synchronization
 
-/// Values of a remote source, kept on the device with a stated age.
+/// A cache of a remote source's values that stores each value on the device with its age.
 ///
 /// ```swift
+/// // A cache in a JSON file, over a closure that fetches one value
 /// let cache = try await CachedRepository.open(jsonFile: url, freshness: .hours(1)) { id in try await fetchForecast(id) }
+///
+/// // The same over a type that sends ETags and reads the server's expiry
+/// let hourly = try await CachedRepository.open(jsonFile: otherURL, freshness: .hours(1), source: server)
+///
+/// // A cache without a file, for tests
+/// let sample = try await CachedRepository.inMemory(freshness: .hours(1)) { id in try await fetchForecast(id) }
+/// ```
+///
+/// Open a cache once, and pass it to all of your code:
+///
+/// ```swift
 /// let forecast = try await cache.value(for: spot.id)
 /// print(forecast.value, forecast.age, forecast.state)
 /// ```
 ///
-/// A value is *fresh*, then *stale*, then *expired*; see ``FreshnessPolicy``. ``FetchPolicy`` says what one call wants
-/// of the stored value and of the source. Callers that want one key at the same time share one fetch, which is cancelled
-/// when the last of them is. A fetched value is committed before it is served. A storage that fails, as on a full disk,
-/// fails no call: the value is served, kept in memory for a while, and the error counted in ``statistics``. Over a
-/// read-only storage the values are kept in memory in the same way, and no error is counted.
+/// ## Promises and cost
 ///
-/// Age is counted by the monotonic clock in this process, and by the wall clock across restarts and between processes.
-/// So setting the clock neither empties the cache nor keeps anything fresh; an entry from the future is stale, and
-/// expires. What another cache over the same storage has stored is dated by one reading of the wall clock, when it
-/// arrives.
+/// A value is *fresh*, then *stale*, then *expired*, as its ``FreshnessPolicy`` says. Each call chooses between the stored value and the
+/// source with a ``FetchPolicy``. Concurrent calls for one key share one fetch, which is cancelled when the last of them is cancelled.
 ///
-/// Give each cache a repository of its own.
+/// A fetched value is committed before it is returned. If the storage fails, for example on a full disk, no call fails: the value is
+/// returned and kept in memory for a while, and ``statistics`` counts the error. Over a read-only storage, values are kept in memory in the
+/// same way, and no error is counted.
 ///
-/// ## Cost
+/// Within this process the monotonic clock measures age. Across launches and between processes the wall clock does. So setting the clock
+/// neither empties the cache nor keeps a value fresh. An entry from the future is stale, and expires. An entry that another cache stores in
+/// the same storage is dated by one reading of the wall clock, when its commit arrives.
 ///
-/// An answer with a fresh value takes one look into a dictionary, one into the published records if something was written
-/// since the last one, and a reading of the clock; it never leaves the caller's actor. The first answer with a record also
-/// decodes it. A fetch costs a task and a commit. Memory: what the repository takes, and an object for each entry that was
-/// answered with.
+/// An answer with a fresh value costs one look-up in a dictionary and one reading of the clock, and one look-up in the published records if
+/// something was written since the last answer. The first answer with a record also decodes it. A fetch costs a task and a commit. Memory
+/// holds the repository, and one object for each entry that was returned.
+///
+/// ## Threads and tasks
+///
+/// Call a cache from every thread, actor and task. It is declared an `actor`, but it has no isolated state: every member is `nonisolated`,
+/// so calls never queue behind each other on the actor. An answer from storage stays on the caller's actor. A fetch runs away from every
+/// actor, and so does your source.
+///
+/// ## When to use another type
+///
+/// - Use ``LocalRepository`` for data that your app owns. The contents of a cache must be possible to fetch again.
+/// - Use `URLCache` to keep responses as bytes, for as long as their HTTP headers say.
+/// - Send a plain request for a value that must be current and is not shown offline.
+///
+/// To keep a cache in one file with other data, pass a repository of a ``Store`` as `storage`. A damaged file is then not repaired.
+///
+/// ## Avoid
+///
+/// - Do not let two caches share a repository. Give each cache a repository of its own.
+/// - Do not keep user data in the file of a cache. ``open(jsonFile:options:)`` moves a damaged file aside and starts an empty one.
+/// - Do not fetch many keys one after the other. Use ``values(for:policy:maxConcurrentFetches:)``.
+/// - Do not build a second fetch queue, retry loop or limit in your closure. ``RetryPolicy`` and ``HostLimits`` do that.
+/// - Do not keep an answer to see whether it is still fresh. Its age does not change. Ask again, or follow ``updates(for:)``.
 ///
 /// ## Topics
 ///
@@ -76,37 +106,40 @@ internal import Synchronization
 /// - ``storage``
 /// - ``CachedEntry``
 public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable & Sendable> {
-  /// The repository of the entries; close it where it was opened, or with ``close()``.
+  /// The repository of the entries.
+  ///
+  /// Close it where it was opened, or with ``close()``.
   public nonisolated let storage: LocalRepository<CachedEntry<Key, Value>>
   nonisolated let freshness: FreshnessPolicy
   nonisolated let eviction: EvictionPolicy
   nonisolated let retry: RetryPolicy
   nonisolated let clock: any WallClock
   nonisolated let source: any RemoteSource<Key, Value>
-  /// The number of keys that one request of the source takes; `nil` for a source that fetches them one by one.
+  /// Number of keys that one request of the source takes, or `nil` for a source that fetches keys one by one.
   nonisolated let keysTogether: Int?
-  /// Whether nothing can be stored.
+  /// True if the storage was opened read-only, so that nothing can be stored.
   nonisolated let isReadOnly: Bool
-  /// The damage that opening the cache's own file has set aside; `nil` when there was none, and for a storage that was opened apart.
+  /// The damage that opening the cache's own file has moved aside, or `nil` without damage and for a storage that was opened separately.
   public nonisolated let healing: OpenedCacheStorage<Key, Value>.Healing?
   nonisolated let start: CacheStart
-  /// A number from 0 up to 1, for jitter.
+  /// Returns a random number from 0 up to 1, for jitter.
   nonisolated let random: @Sendable () -> Double
   nonisolated let state = Mutex(CacheState<Key, Value>())
-  /// The observer of commits that wakes the readers of `updates`.
+  nonisolated let flights: Flights<Key, ResidentEntry<Key, Value>>
+  /// Observer of commits that wakes the readers of ``updates(for:)``.
   nonisolated let announcements = KeyAnnouncements()
-  /// The observer of commits that dates those of other caches and processes.
+  /// Observer of commits that dates the commits of other caches and processes.
   nonisolated let arrivals: ArrivalClock
 
   /// Makes a cache of a source over a repository.
   ///
   /// - Parameters:
-  ///   - storage: Where the entries are. ``open(jsonFile:options:)`` opens one that heals itself.
+  ///   - storage: Repository of the entries. ``open(jsonFile:options:)`` opens one that repairs itself.
   ///   - freshness: How long values are fresh, and how long usable.
-  ///   - eviction: How much is kept: everything unless given.
+  ///   - eviction: Limits of the size. Without it, every entry is kept.
   ///   - retry: How often a failed fetch is tried again.
-  ///   - clock: The time; a test gives a `ManualClock`.
-  ///   - source: Where values come from. Bound it with ``RemoteSource/limited(by:weight:)``.
+  ///   - clock: Source of the time. Pass a `ManualClock` in tests.
+  ///   - source: Source of the values. Limit its requests with ``RemoteSource/limited(by:weight:)``.
   public init(
     storage: LocalRepository<CachedEntry<Key, Value>>, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none,
     retry: RetryPolicy = .default, clock: any WallClock = SystemClock(), source: some RemoteSource<Key, Value>
@@ -116,7 +149,9 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
       random: { Double.random(in: 0..<1) })
   }
 
-  /// Makes a cache of a source over a storage of its own; what was put aside when that was opened is in ``healing``.
+  /// Makes a cache of a source over a storage that was opened for it.
+  ///
+  /// ``healing`` says what the opening has moved aside.
   ///
   /// The parameters are those of ``init(storage:freshness:eviction:retry:clock:source:)``.
   public init(
@@ -138,6 +173,7 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     self.eviction = eviction
     self.retry = retry
     self.clock = clock
+    // Keys can be gathered into requests only by a GatheredSource, so a bare source of batches gets one without limits.
     if let source = source as? any BatchRemoteSource<Key, Value> {
       self.source = source.limited(by: HostLimits())
     } else {
@@ -147,6 +183,7 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     isReadOnly = storage.core.options.access == .readOnly
     self.healing = healing
     self.random = random
+    flights = Flights(clock: clock, backOff: max(retry.cap, .seconds(1)))
     start = CacheStart(wall: clock.now, uptime: clock.uptime, revision: storage.snapshot.revision)
     arrivals = ArrivalClock(start, clock: clock)
     storage.core.hub.register(announcements, for: storage.collection)
@@ -155,21 +192,21 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
 
   /// Returns the value of a key, from storage or from the source as the policy says.
   ///
-  /// Cost of an answer from storage: one or two look-ups and a reading of the clock.
-  /// - Throws: what the source throws after its retries, or before one that ``HostLimits`` do not let through; ``CacheError``;
-  ///   `CancellationError` when the task is cancelled, which leaves other callers of the key alone.
+  /// An answer from storage costs one or two look-ups and a reading of the clock.
+  /// - Throws: The error of the source after its retries, or of the attempt before one that ``HostLimits`` refused. ``CacheError``.
+  ///   `CancellationError` if the task is cancelled, which does not affect other callers of the key.
   public nonisolated(nonsending) func value(for key: Key, policy: FetchPolicy = .cacheFirst) async throws -> Cached<Value> {
     let uptime = clock.uptime
     if let entry = freshEntry(key, policy, at: uptime), let value = entry.value { return entry.hit(value, at: uptime) }
     return try await answer(key, policy)
   }
 
-  /// Returns the value of a key now, and again whenever the value or its state differs.
+  /// Returns the value of a key now, and again whenever the value or its state changes.
   ///
-  /// It fetches nothing: it shows what ``value(for:policy:)`` and others have brought, and does not begin with a value
-  /// that has expired. A value becoming stale or expired is told when it happens; one that is removed is not. A slow
-  /// reader gets the newest only, so nothing piles up. The sequence ends when the storage is closed and when the
-  /// reading task is cancelled. A reader costs the same however many there are, and is woken for its key only.
+  /// The sequence fetches nothing. It shows the values that ``value(for:policy:)`` and others have fetched, and does not begin with an
+  /// expired value. It reports that a value becomes stale or expires at that moment, and does not report that a value is removed. A slow
+  /// reader gets the newest value only, so nothing queues up. The sequence ends when the storage is closed, and when the reading task is
+  /// cancelled. A reader costs the same however many readers there are, and wakes for changes of its key only.
   public nonisolated func updates(for key: Key) -> CachedUpdates<Value> {
     CachedUpdates { [self] in
       let reader = CachedReader(self, key)
@@ -177,24 +214,30 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     }
   }
 
-  /// Fetches what is not fresh, six keys (over a ``BatchRemoteSource``, six requests) at a time, and returns when all
-  /// are there or have failed.
+  /// Fetches the keys that are not fresh, and returns when all are stored or have failed.
+  ///
+  /// Six keys are fetched at a time, or six requests over a ``BatchRemoteSource``.
   public nonisolated(nonsending) func prefetch(_ keys: [Key]) async { _ = await values(for: keys) }
 
-  /// Removes what is stored of a key; a fetch that is under way is not stored either, only given to its callers.
+  /// Removes the stored entry of a key, and keeps a running fetch of the key from being stored.
   ///
-  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; the entry is then still there.
+  /// The callers of that fetch still get its value.
+  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``. The entry is then still stored.
   public nonisolated(nonsending) func invalidate(_ key: Key) async throws {
-    state.withLock { $0.invalidateFlights(of: key) }
-    try await remove(key)
+    // First: a fetch that ends between the two steps would otherwise store the value again, after the deletion.
+    flights.invalidateFlights(of: key)
+    try await removeEntry(of: key)
+    // A value that only memory held leaves no commit that would wake them.
     wakeReaders(of: key)
   }
 
-  /// Counts of what the cache has done since it was made.
+  /// Counts of the cache's hits, misses, fetches and errors since it was made.
   public nonisolated var statistics: CacheStatistics { state.withLock { $0.statistics } }
 
-  /// Closes the storage, for a cache that was opened in one step; see ``LocalRepository/close()``.
+  /// Closes the storage of a cache that was opened in one step.
   ///
-  /// - Throws: What closing the storage throws.
+  /// See ``LocalRepository/close()``.
+  ///
+  /// - Throws: The error of closing the storage.
   public nonisolated(nonsending) func close() async throws(RepositoryError) { try await storage.close() }
 }

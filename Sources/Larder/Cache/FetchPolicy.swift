@@ -1,16 +1,16 @@
-/// A choice between the stored value and the source, for one call.
+/// The choice of one call between the stored value and the source.
 ///
 /// ```swift
 /// let now = try await cache.value(for: spot, policy: .staleWhileRevalidate)   // a view that appears
 /// let new = try await cache.value(for: spot, policy: .networkOnly)            // pull to refresh
 /// ```
 ///
-/// Whatever the policy, callers of one key share one fetch, and what was fetched is stored. ``cacheFirst`` is the default.
+/// ``cacheFirst`` is the default. With every policy, callers of one key share one fetch, and a fetched value is stored.
 ///
 /// ## Cost
 ///
-/// An answer from storage is read from memory, on the caller's actor. An answer of the source costs a request, with its retries, and a
-/// commit before it is returned. While something usable is stored, ``staleWhileRevalidate`` does not wait for the source, and
+/// An answer from storage is read from memory, on the caller's actor. An answer of the source costs a request with its retries, and a
+/// commit before it is returned. While a usable value is stored, ``staleWhileRevalidate`` does not wait for the source, and
 /// ``networkFirst(timeout:)`` waits no longer than its timeout.
 ///
 /// ## Topics
@@ -26,23 +26,30 @@
 /// - ``networkOnly``
 /// - ``cacheOnly``
 public enum FetchPolicy: Hashable, Sendable {
-  /// The stored value if it is fresh, else the source's; if that fails, the stored value while it is usable, with
-  /// ``Cached/refreshError`` set.
+  /// Returns a fresh stored value, or else the source's value.
+  ///
+  /// If the source fails, returns the stored value while it is usable, with ``Cached/refreshError`` set.
   case cacheFirst
-  /// The stored value if it is usable, at once; a stale one is refreshed in the background. Else the source's.
+  /// Returns a usable stored value at once, and refreshes it in the background if it is stale.
   ///
-  /// After a fetch of the key has failed, the next refresh is begun no earlier than ``RetryPolicy/cap`` later, or a second if
-  /// that is longer.
+  /// Otherwise returns the source's value.
+  ///
+  /// After a failed fetch of the key, the next refresh begins no earlier than ``RetryPolicy/cap`` later, and at least a second later.
   case staleWhileRevalidate
-  /// The source's value, if it comes within the timeout; else the stored one while it is usable, with ``Cached/refreshError`` set.
+  /// Returns the source's value if it comes within the timeout, or else the stored value while it is usable, with ``Cached/refreshError``
+  /// set.
   ///
-  /// The fetch goes on after the timeout, and its result is stored. With nothing usable stored the call goes on waiting for it.
-  /// Bypasses "there is none".
+  /// The fetch continues after the timeout, and its result is stored. Without a usable stored value, the call waits for the fetch. A stored
+  /// absence is not an answer to this policy.
   case networkFirst(timeout: Duration)
-  /// The source's value and nothing else: an explicit refresh, which bypasses "there is none" too.
+  /// Returns the source's value and nothing else.
   ///
-  /// A fetch that is under way is joined.
+  /// Use it for an explicit refresh.
+  ///
+  /// The call joins a running fetch of the key. A stored absence is not an answer to this policy.
   case networkOnly
-  /// The stored value while it is usable, and nothing else: ``CacheError/notCached`` when there is none.
+  /// Returns the stored value while it is usable.
+  ///
+  /// Throws ``CacheError/notCached`` if there is none.
   case cacheOnly
 }

@@ -42,16 +42,16 @@ struct BatchRemoteSourceTests {
     var queue = GatheringQueue<String, Int>()
     let (whole, part) = (FetchGroupMembers(2), FetchGroupMembers(2))
     for (key, group) in [("a1", whole), ("b1", part), ("a2", whole), ("a2", part)] {
-      _ = queue.enter(FetchRequest(key: key, validator: nil), group, OneShot())
+      _ = queue.add(FetchRequest(key: key, validator: nil), group: group, waiter: OneShot())
       if group === whole { group.remove(nil) }
     }
-    let first = try #require(queue.take(3) { _, _ in true })
+    let first = try #require(queue.takeBatch(upTo: 3) { _, _ in true })
     // The second group's key that the request has anyway goes with it; its other key waits.
     #expect(first.members.map(\.request.key) == ["a1", "a2", "a2"])
-    let next = queue.take(3) { _, _ in true }
+    let next = queue.takeBatch(upTo: 3) { _, _ in true }
     #expect(next == nil)
     part.finish()
-    let last = try #require(queue.take(3) { _, _ in true })
+    let last = try #require(queue.takeBatch(upTo: 3) { _, _ in true })
     #expect(last.members.map(\.request.key) == ["b1"])
   }
 
@@ -86,7 +86,7 @@ struct BatchRemoteSourceTests {
     clock.advance(by: .hours(2))
     let results = await cache.values(for: keys(40), policy: .staleWhileRevalidate)
     #expect(try results.values.allSatisfy { try $0.get().state == .stale })
-    try await until { server.requests.count == 2 && cache.state.withLock { $0.flights.isEmpty } }
+    try await until { server.requests.count == 2 && cache.flights.isEmpty }
     #expect(server.requests.map(\.count) == [40, 40])
     #expect(try await cache.value(for: "k").state == .fresh)
   }
@@ -120,7 +120,7 @@ struct BatchRemoteSourceTests {
     let cache = try await cache(server)
     server.hold()
     let calls = (0..<10).map { _ in Task { await cache.values(for: ["a", "b", "c"]) } }
-    try await until { cache.state.withLock { $0.flights.values.map(\.waiters.count).sorted() } == [10, 10, 10] }
+    try await until { cache.flights.waiterCounts.sorted() == [10, 10, 10] }
     server.release()
     for call in calls { #expect(try values(await call.value) == ["a": 1, "b": 1, "c": 1]) }
     #expect(server.requests.joined().sorted() == ["a", "b", "c"])

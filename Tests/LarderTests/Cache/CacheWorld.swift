@@ -40,8 +40,8 @@ struct CacheWorld {
   }
 
   /// How many wait for fetches.
-  var waiterCount: Int { cache.state.withLock { $0.flights.values.reduce(0) { $0 + $1.waiters.count } } }
-  var flightCount: Int { cache.state.withLock { $0.flights.count } }
+  var waiterCount: Int { cache.flights.waiterCounts.reduce(0, +) }
+  var flightCount: Int { cache.flights.waiterCounts.count }
 
   /// Waits until nothing is being fetched.
   func settle() async throws { try await until { flightCount == 0 } }

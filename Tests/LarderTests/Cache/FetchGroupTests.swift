@@ -112,7 +112,7 @@ struct FetchGroupTests {
       let group = FetchGroup(2)
       let members = group.members
       task = Task { try await FetchTicket.$current.withValue(FetchTicket(members)) { try await lengths.value(for: "four").value } }
-      try await until { lengths.state.withLock { $0.flights.count } == 1 }
+      try await until { lengths.flights.waiterCounts.count == 1 }
       #expect(server.requests.isEmpty)
       withExtendedLifetime(group) {}
     }

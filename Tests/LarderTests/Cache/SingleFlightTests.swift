@@ -35,7 +35,7 @@ struct SingleFlightTests {
     let world = try await CacheWorld()
     let lookup = world.cache.lookup("a")
     _ = try await world.cache.value(for: "a")
-    guard case .changed = await world.cache.join("a", after: lookup, nil) else {
+    guard case .changed = await world.cache.joinFlight(of: "a", after: lookup, timeout: nil) else {
       Issue.record("it began another fetch")
       return
     }
@@ -90,7 +90,7 @@ struct SingleFlightTests {
     #expect(try await cache.value(for: "a").value == 2)
     gate.release()
     try await until { gate.waitingCount == 0 }
-    try await until { cache.state.withLock { $0.flights.isEmpty } }
+    try await until { cache.flights.isEmpty }
     #expect(try await cache.value(for: "a", policy: .cacheOnly).value == 2)
   }
 
@@ -231,7 +231,7 @@ struct SingleFlightTests {
       storage: try await LocalRepository(inMemory: .init()), freshness: CacheWorld.freshness, retry: .never, clock: clock, source: source)
     for number in 0..<500 {
       let task = Task { try await cache.value(for: "four").value }
-      try await until { cache.state.withLock { $0.flights.values.contains { !$0.waiters.isEmpty } } }
+      try await until { cache.flights.waiterCounts.contains { $0 > 0 } }
       if number < 2 { await source.waitForCalls(number + 1) }
       task.cancel()
       #expect(await failure { try await task.value } is CancellationError)
@@ -239,12 +239,12 @@ struct SingleFlightTests {
     #expect(source.callCount == 2)
     // Who waits for the end of one gets what it brings, stored.
     let last = Task { try await cache.value(for: "four").value }
-    try await until { cache.state.withLock { $0.flights.values.contains { !$0.waiters.isEmpty } } }
+    try await until { cache.flights.waiterCounts.contains { $0 > 0 } }
     gate.release()
     #expect(try await last.value == 4)
     #expect(source.callCount == 2)
     #expect(try await cache.storage.find(by: "four")?.value == 4)
-    try await until { cache.state.withLock { $0.flights.isEmpty && $0.abandoned.isEmpty } }
+    try await until { cache.flights.isEmpty }
   }
 
   @Test func aFetchThatNeverEndsDoesNotShutItsKeyForEver() async throws {
@@ -254,7 +254,7 @@ struct SingleFlightTests {
       storage: try await LocalRepository(inMemory: .init()), freshness: CacheWorld.freshness, retry: .never, clock: clock, source: source)
     for number in 0..<3 {
       let task = Task { try await cache.value(for: "four").value }
-      try await until { cache.state.withLock { $0.flights.values.contains { !$0.waiters.isEmpty } } }
+      try await until { cache.flights.waiterCounts.contains { $0 > 0 } }
       if number < 2 { await source.waitForCalls(number + 1) }
       task.cancel()
       _ = await failure { try await task.value }
@@ -264,7 +264,7 @@ struct SingleFlightTests {
     source.answer("four", .success(.value(7)))
     #expect(try await cache.value(for: "four").value == 7)
     gate.release()
-    try await until { cache.state.withLock { $0.flights.isEmpty } }
+    try await until { cache.flights.isEmpty }
     #expect(try await cache.value(for: "four", policy: .cacheOnly).value == 7)
   }
 
@@ -281,7 +281,7 @@ struct SingleFlightTests {
     }
     try await cache.invalidate("four")
     let last = Task { try await cache.value(for: "four").value }
-    try await until { cache.state.withLock { $0.flights.values.contains { !$0.waiters.isEmpty } } }
+    try await until { cache.flights.waiterCounts.contains { $0 > 0 } }
     gate.release()
     #expect(try await last.value == 4)
     #expect(source.callCount == 3)
@@ -306,9 +306,9 @@ struct SingleFlightTests {
     }
     cache.refresh("four", cache.lookup("four"))
     gate.release()
-    try await until { cache.state.withLock { $0.flights.isEmpty } }
+    try await until { cache.flights.isEmpty }
     #expect(source.callCount == 2 && cache.statistics.fetchErrors == 1)
-    #expect(!cache.mayRefresh("four"))
+    #expect(!cache.flights.mayRefresh("four"))
   }
 
   @Test func aCancelledFetchThatIsWantedInTheBackgroundIsKept() async throws {
@@ -324,9 +324,9 @@ struct SingleFlightTests {
     }
     // Joins the newer one, and does not wait for it.
     cache.refresh("four", cache.lookup("four"))
-    #expect(cache.state.withLock { $0.flights.values.contains { $0.isKept && $0.waiters.isEmpty } })
+    #expect(cache.flights.keptCount == 1)
     gate.release()
-    try await until { cache.state.withLock { $0.flights.isEmpty } }
+    try await until { cache.flights.isEmpty }
     #expect(source.callCount == 2)
     #expect(try await cache.storage.find(by: "four")?.value == 4)
   }

@@ -1,30 +1,33 @@
-/// The limits of a cache, on disk as in memory.
+/// The limits of a cache's size, which hold on disk as in memory.
 ///
-/// When a limit is passed, entries that are expired go first, then those that were used seldom and long ago. Of entries
-/// that only one reading of the wall clock says are expired, as at the start of a process, no more go than there must:
-/// the clock may be wrong.
+/// Over a limit, expired entries are removed first, then entries that were used rarely and long ago. The wall clock may be wrong, so an
+/// entry is removed no earlier than needed if only one reading of the wall clock says that it has expired, as after a launch.
 public struct EvictionPolicy: Hashable, Sendable {
-  /// The largest number of entries; `nil` for any number.
+  /// Largest number of entries, or `nil` for no limit.
   public let countLimit: Int?
-  /// The largest number of bytes of all values together, as JSON; `nil` for any number.
+  /// Largest size of all values together, in bytes of JSON, or `nil` for no limit.
   ///
-  /// A value that is larger by itself is served and not stored.
+  /// A value that is larger by itself is returned and not stored.
   public let byteLimit: Int?
 
-  /// Makes a policy; a limit below 1 becomes 1.
+  /// Makes a policy.
+  ///
+  /// A limit below 1 becomes 1.
   public init(countLimit: Int? = nil, byteLimit: Int? = nil) {
     self.countLimit = countLimit.map { max($0, 1) }
     self.byteLimit = byteLimit.map { max($0, 1) }
   }
 
-  /// Keeps everything, expired entries included, until it is removed by a call.
+  /// A policy without limits.
+  ///
+  /// Entries stay until a call removes them, expired entries too.
   public static let none = EvictionPolicy()
 }
 
-/// The urgency with which the system asks for memory.
+/// Urgency with which the system asks for memory.
 public enum MemoryPressure: Hashable, Sendable {
-  /// Entries go that have expired by more than one reading of the wall clock.
+  /// Removes the entries whose expiry is proven by more than one reading of the wall clock.
   case warning
-  /// As with `warning`, and then the half of the rest that has expired, or was used seldom and long ago.
+  /// Does the same as `warning`, then removes half of the other entries, those that have expired or were used rarely and long ago.
   case critical
 }

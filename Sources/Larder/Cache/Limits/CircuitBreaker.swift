@@ -1,52 +1,58 @@
 public import Foundation
 internal import Synchronization
 
-/// A switch that stops requests to a host that fails: closed, then open after failures in a row, then half-open with one probe.
+/// A circuit breaker, which stops requests to a host that fails.
 ///
-/// While it is open, requests fail at once with ``CacheError/circuitOpen(until:)``. After the cool-down one request
-/// goes through as a probe: if it succeeds the breaker closes, if it fails it opens for twice as long. A probe that has
-/// not ended within the cool-down, or 30 seconds if those are longer, counts no more, and the next request is the probe. A request that is
-/// cancelled, or ends with an error that does not count, counts as neither success nor failure: it neither opens nor closes the breaker,
-/// and after such a probe the next request is the probe. Share one among everything that talks to one host.
+/// It is *closed* and lets requests through until several fail in a row. Then it is *open*, and requests fail at once with
+/// ``CacheError/circuitOpen(until:)``. After the cool-down it is *half-open*, and lets one request through as a probe. A probe that
+/// succeeds closes the breaker, and one that fails opens it for twice as long. A probe that has not ended after the cool-down, or after 30
+/// seconds if that is longer, no longer counts, and the next request is the probe.
+///
+/// A request that is cancelled, or that ends with an error that does not count, is neither a success nor a failure. It neither opens nor
+/// closes the breaker, and after such a probe the next request is the probe. Share one breaker among all requests to a host.
 public final class CircuitBreaker: Sendable {
-  /// The requests that a breaker lets through.
+  /// States of a breaker, by the requests that it lets through.
   public enum Phase: Hashable, Sendable {
-    /// Everything.
+    /// All requests.
     case closed
-    /// Nothing until then, by the wall clock as it was read now.
+    /// No request until this date, by the wall clock at the time of the answer.
     case open(until: Date)
-    /// One probe, which is under way or will be the next request.
+    /// One request as a probe, which is running or will be the next one.
     case halfOpen
   }
 
   private enum Mode {
     case closed(failures: Int)
-    /// Until then, by the monotonic clock.
+    /// No request until this moment of the monotonic clock.
     case open(until: Duration)
-    /// One request is under way; if it has not ended by then, another one goes through.
+    /// A probe is running.
+    ///
+    /// If it has not ended by this moment, the next request is a probe.
     case probing(until: Duration)
   }
 
   private struct State {
     var mode = Mode.closed(failures: 0)
     var coolDown: Duration
-    /// The number that changes with each opening and closing, so that requests that began before do not count after.
+    /// Changes with each opening and closing, so that requests that began before do not count after it.
     var generation: UInt64 = 0
   }
 
-  /// A permission of a request.
+  /// Permission to send one request.
   struct Admission: Sendable {
     let generation: UInt64
   }
 
-  /// The number of failures in a row that open the breaker.
+  /// Number of failures in a row that open the breaker.
   public let failureLimit: Int
   private let coolDown: Duration
   private let maximumCoolDown: Duration
   private let clock: any WallClock
   private let state: Mutex<State>
 
-  /// Makes a closed breaker: by default five failures open it for 30 seconds, doubling up to ten minutes.
+  /// Makes a closed breaker.
+  ///
+  /// By default five failures open it for 30 seconds, and failed probes double that up to ten minutes.
   public init(
     failureLimit: Int = 5, coolDown: Duration = .seconds(30), maximumCoolDown: Duration = .seconds(600),
     clock: any WallClock = SystemClock()
@@ -58,7 +64,7 @@ public final class CircuitBreaker: Sendable {
     state = Mutex(State(coolDown: self.coolDown))
   }
 
-  /// The phase at this moment.
+  /// Phase at this moment.
   public var phase: Phase {
     let uptime = clock.uptime
     switch state.withLock({ $0.mode }) {
@@ -70,9 +76,9 @@ public final class CircuitBreaker: Sendable {
 
   /// Runs a request if the breaker lets it through, and counts its success or failure.
   ///
-  /// - Throws: ``CacheError/circuitOpen(until:)``; else what the request throws.
-  ///   ``RemoteSourceError/countsAgainstBreaker`` tells whether an error counts. One that asks to wait longer than the
-  ///   first cool-down opens the breaker for that long at once.
+  /// ``RemoteSourceError/countsAgainstBreaker`` says whether an error counts. An error that counts and asks for a wait longer than the
+  /// first cool-down opens the breaker for that wait at once.
+  /// - Throws: ``CacheError/circuitOpen(until:)``, or else the error of the request.
   public func run<Result>(_ request: () async throws -> Result) async throws -> Result {
     try await run(admit(), request)
   }
@@ -88,9 +94,10 @@ public final class CircuitBreaker: Sendable {
     }
   }
 
-  /// The time that a probe may take at least.
+  /// Time that every probe may take.
   private static let shortestProbe = Duration.seconds(30)
 
+  /// Permits a request, or throws ``CacheError/circuitOpen(until:)``.
   func admit() throws -> Admission {
     let uptime = clock.uptime
     let answer: (admission: Admission?, until: Duration) = state.withLock { state in
@@ -98,12 +105,14 @@ public final class CircuitBreaker: Sendable {
       case .closed:
         return (Admission(generation: state.generation), uptime)
       case .open(let until) where until <= uptime, .probing(let until) where until <= uptime:
+        // A new generation, so that a late end of the probe before this one does not close or open the breaker.
         state.generation += 1
         state.mode = .probing(until: uptime + max(state.coolDown, Self.shortestProbe))
         return (Admission(generation: state.generation), uptime)
       case .open(let until):
         return (nil, until)
       case .probing:
+        // The end of a probe is not known, so the error names the present.
         return (nil, uptime)
       }
     }
@@ -111,21 +120,24 @@ public final class CircuitBreaker: Sendable {
     return admission
   }
 
+  /// Counts the success or failure of a permitted request.
   func note(_ admission: Admission, _ error: (any Error)?) {
     let uptime = clock.uptime
     let traits = error.map(ErrorTraits.init)
     let isCancelled = Task.isCancelled
     state.withLock { state in
+      // The request began before the last opening or closing. Its end says nothing about the host now.
       guard admission.generation == state.generation else { return }
       guard let traits else { return close(&state) }
       guard traits.countsAgainstBreaker, !isCancelled else {
-        // Nothing was learnt: the next request is the probe.
+        // The probe has shown nothing about the host, so the next request is the probe.
         if case .probing = state.mode { state.mode = .open(until: uptime) }
         return
       }
       let wanted = traits.retryAfter ?? .zero
       switch state.mode {
       case .closed(let failures):
+        // At once, not only after several failures: the provider has said that requests before then will fail.
         if wanted > coolDown {
           open(&state, until: uptime + wanted)
         } else if failures + 1 >= failureLimit {
@@ -147,6 +159,7 @@ public final class CircuitBreaker: Sendable {
   }
 
   private func close(_ state: inout State) {
+    // Not for a success in the closed mode, or failures of the requests beside it would not count.
     if case .probing = state.mode { state.generation += 1 }
     state.mode = .closed(failures: 0)
     state.coolDown = coolDown

@@ -1,27 +1,31 @@
 internal import Foundation
 internal import Synchronization
 
-/// A quota that fills up evenly: so much weight in a time, and no more than that at once.
+/// A token bucket, a quota that refills evenly up to its capacity.
 ///
-/// Share one among everything that counts against one quota. A full bucket and what fills it meanwhile may go through in one period: twice
-/// the capacity. So keep to a quota that a provider counts by the clock's minute with a bucket of two fifths of its number: at most four
-/// fifths of it are then used in any minute.
+/// Share one bucket among all requests that count against one quota. A full bucket, and the tokens that refill it meanwhile, may be used in
+/// one period: twice the capacity. If a provider counts a quota by the minutes of the clock, make a bucket of two fifths of its number. At
+/// most four fifths of the quota are then used in any minute.
 public final class TokenBucket: Sendable {
   private struct State {
-    /// Below zero by what was promised to waiting callers.
+    /// Tokens in the bucket, below zero if waiting callers were promised more than there are.
     var tokens: Double
     var filledAt: Duration
   }
 
-  /// The weight that may be taken at once when nothing was taken for a while: from 0, which lets nothing through, to 10¹².
+  /// Largest weight that may be taken at once, from 0, which lets nothing through, to 10¹².
   public let capacity: Double
-  /// The longest wait for tokens: with none, the default, a spent quota is an error at once.
+  /// Longest wait for tokens.
+  ///
+  /// Zero by default, so that a spent quota is an error at once.
   public let maximumWait: Duration
   private let rate: Double
   private let clock: any WallClock
   private let state: Mutex<State>
 
-  /// Makes a full bucket that fills from empty in `period`; values outside their range are moved to its end, and no number is 0.
+  /// Makes a full bucket that refills in `period`.
+  ///
+  /// A value outside its range is moved to the nearest end, and `NaN` counts as 0.
   public init(_ capacity: Double, per period: Duration, maximumWait: Duration = .zero, clock: any WallClock = SystemClock()) {
     self.capacity = capacity.isNaN ? 0 : min(max(capacity, 0), Self.heaviest)
     self.maximumWait = maximumWait.bounded
@@ -30,21 +34,25 @@ public final class TokenBucket: Sendable {
     state = Mutex(State(tokens: self.capacity, filledAt: clock.uptime))
   }
 
-  /// The weight that could be taken now; 0 while others wait.
+  /// Weight that could be taken now, which is 0 while callers wait.
   public var available: Double {
     let now = clock.uptime
     return max(state.withLock { fill(&$0, now) }, 0)
   }
 
-  /// No weight is larger: with more, what is owed could not be counted any more.
+  /// Largest weight.
+  ///
+  /// A `Double` could not count larger debts exactly.
   private static let heaviest = 1e12
 
-  /// Takes tokens, waiting for them if the bucket allows it.
+  /// Takes tokens, and waits for them if the bucket allows it.
   ///
-  /// A weight above the capacity is let through when the bucket is full, and then paid off. A cancelled wait gives its tokens back.
-  /// - Throws: ``CacheError/quotaExceeded(until:)``, for ever (`.distantFuture`) when the bucket has no capacity, or
-  ///   when the weight is above 10¹² or no number; `CancellationError`. A weight below 0 counts as 0.
+  /// A weight above the capacity is let through when the bucket is full, and paid off afterwards. A cancelled wait gives its tokens back. A
+  /// weight below 0 counts as 0.
+  /// - Throws: ``CacheError/quotaExceeded(until:)``, with `.distantFuture` if the bucket has no capacity or if the weight is above 10¹² or
+  ///   `NaN`. `CancellationError`.
   public func take(_ weight: Double = 1) async throws {
+    // The comparison also refuses NaN, which would make the tokens NaN for good.
     guard weight <= Self.heaviest, capacity > 0 || weight <= 0 else { throw CacheError.quotaExceeded(until: .distantFuture) }
     let weight = max(weight, 0)
     let wait = try reserve(weight)
@@ -57,7 +65,7 @@ public final class TokenBucket: Sendable {
     }
   }
 
-  /// Puts back what was taken for a request that was then not made.
+  /// Puts back the tokens of a request that was not sent.
   func giveBack(_ weight: Double) {
     let now = clock.uptime
     let weight = max(weight, 0)
@@ -67,13 +75,15 @@ public final class TokenBucket: Sendable {
     }
   }
 
-  /// Takes the tokens now, and returns how long to wait until they are there.
+  /// Takes tokens now, and returns the wait until they are there.
   private func reserve(_ weight: Double) throws -> Duration {
     let now = clock.uptime
     let wait: Duration = state.withLock { state in
       fill(&state, now)
+      // At most the capacity: a larger weight goes through when the bucket is full, or it would wait forever.
       let missing = min(weight, capacity) - state.tokens
       let wait = missing > 0 ? Duration(bounding: missing / rate) : .zero
+      // Also for a caller that waits: the next one then waits behind it.
       if wait <= maximumWait { state.tokens -= weight }
       return wait
     }
@@ -81,9 +91,11 @@ public final class TokenBucket: Sendable {
     return wait
   }
 
+  /// Adds the tokens of the time since the last call, and returns the number of tokens.
   @discardableResult private func fill(_ state: inout State, _ now: Duration) -> Double {
     let passed = max((now - state.filledAt).inSeconds, 0)
     state.tokens = min(state.tokens + passed * rate, capacity)
+    // Never back: two callers may read the clock in one order and lock in the other.
     state.filledAt = max(now, state.filledAt)
     return state.tokens
   }

@@ -1,39 +1,42 @@
 internal import Foundation
 internal import Synchronization
 
-/// The clocks and the storage when a cache was made: what the entries of earlier runs are judged by.
+/// The clocks and the newest commit at the time when a cache was made.
+///
+/// They date the entries of earlier runs.
 struct CacheStart: Sendable {
   let wall: Date
   let uptime: Duration
   let revision: Revision
 
-  /// The date that the wall clock would have shown when the monotonic one began.
+  /// Date that the wall clock would have shown at zero of the monotonic clock.
   var origin: Date { wall.addingTimeInterval(-uptime.inSeconds) }
 }
 
-/// The wall clock by which entries are judged that this cache did not store itself: as it stood to the monotonic clock when they arrived.
+/// Dates the commits that a cache did not make itself, by the two clocks as they were when each commit arrived.
 ///
-/// So what another cache of this process stores, or another process while this one listens, ages by the monotonic clock
-/// from then on, whatever is done to the wall clock later. What was there before is judged by the reading that was
-/// taken when the cache was made.
+/// An entry of another cache or process thus ages by the monotonic clock from its arrival, even if the wall clock is set later. Entries
+/// that were stored before the cache was made are dated by the readings of ``CacheStart``.
 final class ArrivalClock: ChangeObserver {
-  /// Commits during which the wall clock was not set.
+  /// A range of commits between two settings of the wall clock.
   private struct Stretch: Sendable {
     let from: Revision
-    /// The date that the wall clock would have shown when the monotonic one began.
+    /// Date that the wall clock would have shown at zero of the monotonic clock.
     let origin: Date
   }
 
   private struct State: Sendable {
-    /// In the order of their commits; the first is for all before the second.
+    /// In the order of commits.
+    ///
+    /// The first holds for all commits before the second.
     var stretches: [Stretch]
-    /// The newest commit that was announced.
+    /// Newest commit that was announced.
     var heard: Revision
   }
 
-  /// The number of settings of the clock that are remembered.
+  /// Number of remembered settings of the wall clock.
   private static let limit = 100
-  /// The drift between the clocks, in seconds, beyond which one counts as set.
+  /// Drift between the clocks, in seconds, above which the wall clock counts as set.
   private static let tolerance: TimeInterval = 1
 
   private let clock: any WallClock
@@ -44,13 +47,14 @@ final class ArrivalClock: ChangeObserver {
     state = Mutex(State(stretches: [Stretch(from: .zero, origin: start.origin)], heard: start.revision))
   }
 
-  /// The newest commit that was announced: for tests.
+  /// The newest commit that was announced, for tests.
   var heard: Revision { state.withLock { $0.heard } }
 
-  /// Returns the present by the wall clock as it was when a commit arrived.
+  /// Returns the present date by the wall clock as it was set when a commit arrived.
   func present(for revision: Revision, at uptime: Duration) -> Date {
     let now = clock.now
     return state.withLock { state in
+      // Readers see a commit before it is announced. The clock of this moment is then that of the arrival.
       guard revision <= state.heard else { return now }  // it is just arriving
       let stretch = state.stretches.last { $0.from <= revision } ?? state.stretches[0]
       return stretch.origin.addingTimeInterval(uptime.inSeconds)
@@ -62,7 +66,9 @@ final class ArrivalClock: ChangeObserver {
     state.withLock { state in
       let last = state.stretches[state.stretches.count - 1]
       if abs(origin.timeIntervalSince(last.origin)) > Self.tolerance {
+        // From the next commit on: those already announced arrived under the clock as it was set before.
         state.stretches.append(Stretch(from: Revision(state.heard.number + 1), origin: origin))
+        // The second, since the first dates all commits of earlier runs.
         if state.stretches.count > Self.limit { state.stretches.remove(at: 1) }
       }
       state.heard = max(state.heard, commit)

@@ -1,9 +1,11 @@
 internal import Synchronization
 
-/// A source that gathers the keys that wait into requests of several; made by ``BatchRemoteSource/limited(by:)``.
+/// A source that gathers the keys that wait into requests for several keys.
 ///
-/// A ``CachedRepository`` over a ``BatchRemoteSource`` makes one for itself. Make one yourself to set limits, and to
-/// share requests among several caches, whose keys and values are then parts of the source's:
+/// Made by ``BatchRemoteSource/limited(by:)``.
+///
+/// A ``CachedRepository`` over a ``BatchRemoteSource`` makes one for itself. Make one yourself to set limits, or to share requests among
+/// several caches, whose keys and values are then parts of the source's:
 ///
 /// ```swift
 /// let gathered = forecasts.limited(by: host)
@@ -11,8 +13,8 @@ internal import Synchronization
 ///   jsonFile: url, freshness: freshness, source: gathered.mapped(key: { Part.hourly($0) }, value: { try $0.hourly }))
 /// ```
 ///
-/// Each key waits until a request may run: as many run at a time as the limits say. The request then takes all keys that wait and may go
-/// together, the one that came first and up to ``BatchRemoteSource/maxKeysPerRequest``. See ``FetchGroup`` for keys that must go together.
+/// Each key waits until the limits let a request run. The request then takes the key that came first, and all waiting keys that may share a
+/// request with it, up to ``BatchRemoteSource/maxKeysPerRequest``. Use a ``FetchGroup`` for keys that must go together.
 public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
   private typealias Answer = Result<Fetched<Value>, any Error>
 
@@ -22,35 +24,38 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
   private let weight: @Sendable ([Key]) -> Double
   private let queue: Mutex<GatheringQueue<Key, Value>>
 
-  /// The number of requests that run at a time where the limits do not say.
+  /// Number of requests that run at a time without a limit of concurrency.
   private static var defaultConcurrency: Int { 6 }
 
   init(_ source: any BatchRemoteSource<Key, Value>, limits: HostLimits, weight: @escaping @Sendable ([Key]) -> Double) {
     self.source = source
     self.limits = limits
     self.weight = weight
+    // The permits of the host, which sources of single keys take too.
     turns = limits.concurrency?.semaphore ?? AsyncSemaphore(Self.defaultConcurrency)
     queue = Mutex(GatheringQueue())
   }
 
-  /// The number of keys that wait for a request, and of those in requests that run: for tests.
+  /// Numbers of keys that wait for a request, and of keys in running requests, for tests.
   var counts: (waiting: Int, running: Int) { queue.withLock { ($0.waiting.count, $0.runningCount) } }
 
-  /// Fetches the value of a key, in one request with others that wait.
+  /// Fetches the value of a key, in one request with other keys that wait.
   ///
-  /// - Throws: What the request throws; the key's own error; ``CacheError/unanswered``; ``CacheError/circuitOpen(until:)`` and
-  ///   ``CacheError/quotaExceeded(until:)`` of the limits; `CancellationError` as soon as the task is cancelled.
+  /// - Throws: The error of the request or of the key, ``CacheError/unanswered``, or an error of the limits:
+  ///   ``CacheError/circuitOpen(until:)`` or ``CacheError/quotaExceeded(until:)``. `CancellationError` as soon as the task is cancelled.
   public func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
     try Task.checkCancellation()
     let ticket = FetchTicket.current
     let waiter = OneShot<GatheredAnswer<Value>>()
-    let id = queue.withLock { $0.enter(FetchRequest(key: key, validator: validator), ticket?.heldBy, waiter) }
+    let id = queue.withLock { $0.add(FetchRequest(key: key, validator: validator), group: ticket?.heldBy, waiter: waiter) }
+    // After the key was added: giving the place up may start the group's request, which must find the key.
     ticket?.giveUp(at: self)
     startRequests()
     let answer = await withTaskCancellationHandler {
       await waiter.value()
     } onCancel: {
-      queue.withLock { $0.leave(id) }?.cancel()
+      // Cancels the request if this was its last key. The waiter does not depend on that: a source may ignore the cancellation.
+      queue.withLock { $0.removeMember(id) }?.cancel()
       waiter.resolve(GatheredAnswer(result: .failure(CancellationError()), failure: nil))
     }
     if case .failure = answer.result, let failure = answer.failure { ticket?.note(failure) }
@@ -60,26 +65,31 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
 }
 
 extension GatheredSource: FetchGathering {
-  /// Waits for the turn of another request, if a key may start one and no other is waiting for its turn.
+  /// Waits for the turn of another request, if a waiting key may start one and no other request waits for its turn.
   func startRequests() {
-    guard queue.withLock({ $0.mayStart() }) else { return }
-    // The request takes its keys when its turn has come: what arrives until then goes with it.
+    guard queue.withLock({ $0.claimStart() }) else { return }
+    // The request takes its keys when its turn has come, so that keys that arrive until then go with it.
     Task { await takeTurn() }
   }
 
+  /// Waits for a turn, runs one request in it, and starts the next one.
   private func takeTurn() async {
-    // Never cancelled: a cancelled caller takes its key out of the queue, and a turn without keys is given back.
+    // Never cancelled: a cancelled caller removes its key from the queue, and a turn without keys is given back at once.
     await turns.acquire()
     defer { turns.release() }
-    let batch = queue.withLock { $0.take(source.maxKeysPerRequest, source.canShareRequest) }
+    let batch = queue.withLock { $0.takeBatch(upTo: source.maxKeysPerRequest, canShare: source.canShareRequest) }
+    // Keys may be left that did not fit or could not share, and the next request waits for its turn while this one runs.
     startRequests()
     guard let batch else { return }
+    // Without the ticket of the call that happened to start the task: the request belongs to all of its keys.
     let task = Task { await FetchTicket.$current.withValue(nil) { await request(batch) } }
-    if queue.withLock({ $0.note(task, of: batch) }) { task.cancel() }
+    // All callers may have left between the last two steps.
+    if queue.withLock({ $0.setTask(task, of: batch) }) { task.cancel() }
     await task.value
     startRequests()
   }
 
+  /// Sends one request, and gives each of its keys its answer.
   private func request(_ batch: GatheringQueue<Key, Value>.Batch) async {
     let requests = batch.requests
     var answers: [Key: Answer]?
@@ -88,18 +98,19 @@ extension GatheredSource: FetchGathering {
       try await limits.runAdmitted(weight(requests.map(\.key))) {
         let results = try await source.fetch(requests)
         answers = results
-        // The breaker learns from a request of which nothing came.
+        // For the breaker, a request in which every key failed is a failed request.
         if let error = Self.failureOfAll(results, requests) { throw error }
       }
     } catch {
       failure = error
     }
+    // A request with one key cannot be divided, and one with answers has failed for the breaker only.
     if let failure, answers == nil, requests.count > 1, (failure as? any RemoteSourceError)?.mayConcernOneKey == true {
-      return queue.withLock { $0.divide(batch, failure) }
+      return queue.withLock { $0.divide(batch, after: failure) }
     }
     let shared = SharedFailure()
-    for member in queue.withLock({ $0.end(batch) }) {
-      // That a limit did not let half of a request through says less than what came of the whole one.
+    for member in queue.withLock({ $0.endBatch(batch) }) {
+      // A limit that refuses one half of a divided request says less than the error of the whole request.
       if let cause = member.failure, (failure as? CacheError)?.isOfLimits == true {
         member.waiter.resolve(GatheredAnswer(result: .failure(cause), failure: shared))
         continue
@@ -110,6 +121,7 @@ extension GatheredSource: FetchGathering {
     }
   }
 
+  /// Returns the first key's error if every key of a request has failed, or `nil`.
   private static func failureOfAll(_ answers: [Key: Answer], _ requests: [FetchRequest<Key>]) -> (any Error)? {
     var first: (any Error)?
     for request in requests {
@@ -124,18 +136,20 @@ extension GatheredSource: GatheringSource {
   var maxKeysTogether: Int { max(source.maxKeysPerRequest, 1) }
 }
 
-/// A source whose requests take several keys, so that the keys of one call should be fetched at the same time.
+/// A source whose requests take several keys.
+///
+/// A cache fetches the keys of one call at the same time over such a source.
 protocol GatheringSource: RemoteSource {
-  /// The largest number of keys of one request.
+  /// Largest number of keys in one request.
   var maxKeysTogether: Int { get }
 }
 
 extension RemoteSource {
-  /// Returns a source with keys and values of other types, for a cache of a part of what this one has.
+  /// Returns a source with other types of keys and values, for a cache of a part of this source's values.
   ///
   /// - Parameters:
-  ///   - key: Returns the key of this source for a key of the other; different keys must stay different.
-  ///   - value: Returns the other's value of a value of this source; what it throws is the fetch's error.
+  ///   - key: Returns this source's key for a key of the new source. Different keys must stay different.
+  ///   - value: Returns the new source's value for a value of this source. An error that it throws is the error of the fetch.
   public func mapped<OtherKey, OtherValue>(
     key: @escaping @Sendable (OtherKey) -> Key, value: @escaping @Sendable (Value) throws -> OtherValue
   ) -> some RemoteSource<OtherKey, OtherValue> where OtherKey: Hashable & Codable & Sendable, OtherValue: Codable & Sendable {

@@ -1,0 +1,107 @@
+/// A source that fetches several keys in one request.
+///
+/// ```swift
+/// nonisolated struct Forecasts: BatchRemoteSource {
+///   let get: @Sendable ([String]) async throws -> [String: Forecast]
+///   var maxKeysPerRequest: Int { 50 }
+///
+///   func fetch(_ requests: [FetchRequest<String>]) async throws -> [String: Result<Fetched<Forecast>, any Error>] {
+///     let found = try await get(requests.map(\.key))
+///     return found.mapValues { .success(.value($0)) }
+///   }
+/// }
+/// ```
+///
+/// A ``CachedRepository`` over such a source gathers the keys that wait into requests. One request takes the keys of a call of
+/// ``CachedRepository/values(for:policy:maxConcurrentFetches:)`` or ``CachedRepository/prefetch(_:)``, the keys of single calls that wait
+/// because as many requests run as may, or the keys that failed in one request and are retried. A key that waits alone is fetched alone. No
+/// timer is involved.
+///
+/// All else is as with single keys. Callers of a key share its fetch. Each key has its own count of attempts and its own `Retry-After`. A
+/// cancelled caller leaves at once, and a request is cancelled when the callers of all its keys have left. Limit the requests with
+/// ``limited(by:)``, where a request counts once, however many keys it has. Several caches share requests through one ``GatheredSource``.
+public protocol BatchRemoteSource<Key, Value>: RemoteSource {
+  /// Identity of a value.
+  associatedtype Key
+  /// Type of the values.
+  associatedtype Value
+
+  /// Largest number of keys in one request, at least 1. 100 by default.
+  var maxKeysPerRequest: Int { get }
+
+  /// Returns whether one request may fetch both keys.
+  ///
+  /// `true` by default.
+  ///
+  /// It is called for each key that waits, with the first key of the request. It must be quick and always return the same for the same
+  /// keys.
+  func canShareRequest(_ key: Key, _ other: Key) -> Bool
+
+  /// Returns the weight of a request, which counts against the quotas of ``HostLimits``. 1 by default.
+  func requestWeight(of keys: [Key]) -> Double
+
+  /// Fetches the values of several keys.
+  ///
+  /// It is called away from every actor, several times at once, and with each key once in a call.
+  /// - Parameter requests: The keys, at least one and at most ``maxKeysPerRequest``, each with the validator of its stored value.
+  /// - Returns: A result for each key. A key whose result is a failure fails alone, and a key without a result fails with
+  ///   ``CacheError/unanswered``. If all keys fail, the request counts as failed for the circuit breaker, with the first key's error.
+  /// - Throws: Any error, with which every key of the request fails. If its ``RemoteSourceError/mayConcernOneKey`` is `true`, the keys are
+  ///   fetched again instead, in two requests of half of the keys each.
+  func fetch(_ requests: [FetchRequest<Key>]) async throws -> [Key: Result<Fetched<Value>, any Error>]
+}
+
+/// One key of a request, with the validator of its stored value.
+public struct FetchRequest<Key: Hashable & Sendable>: Hashable, Sendable {
+  /// Key of the value.
+  public let key: Key
+  /// Validator that came with the stored value, such as an ETag, or `nil` if there is none.
+  public let validator: String?
+
+  /// Makes the part of a request for one key.
+  public init(key: Key, validator: String? = nil) {
+    self.key = key
+    self.validator = validator
+  }
+}
+
+extension BatchRemoteSource {
+  /// A hundred keys.
+  public var maxKeysPerRequest: Int { 100 }
+
+  /// Returns `true`: any two keys may share a request.
+  public func canShareRequest(_ key: Key, _ other: Key) -> Bool { true }
+
+  /// Returns 1: a request counts once.
+  public func requestWeight(of keys: [Key]) -> Double { 1 }
+
+  /// Fetches the value of one key in a request of its own.
+  ///
+  /// - Throws: The error of the request, the error of the key, or ``CacheError/unanswered``.
+  public func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
+    guard let result = try await fetch([FetchRequest(key: key, validator: validator)])[key] else { throw CacheError.unanswered }
+    return try result.get()
+  }
+
+  /// Returns this source within the limits of its host.
+  ///
+  /// Keys that wait are gathered into requests.
+  ///
+  /// A request counts once against the limits, with the weight of ``requestWeight(of:)``. Its keys are chosen when its turn has come, so
+  /// that keys that arrive during the wait join it.
+  /// - Parameter limits: Limits of the host, shared by all its sources. Without a limit of concurrency, six requests run at a time.
+  public func limited(by limits: HostLimits) -> GatheredSource<Key, Value> {
+    GatheredSource(self, limits: limits) { requestWeight(of: $0) }
+  }
+
+  /// Returns this source within the limits of its host.
+  ///
+  /// The weight of a request is the sum of its keys' weights.
+  ///
+  /// - Parameters:
+  ///   - limits: Limits of the host, shared by all its sources. Without a limit of concurrency, six requests run at a time.
+  ///   - weight: Weight of a key, which counts against the quotas.
+  public func limited(by limits: HostLimits, weight: @escaping @Sendable (Key) -> Double) -> GatheredSource<Key, Value> {
+    GatheredSource(self, limits: limits) { keys in keys.reduce(0) { $0 + weight($1) } }
+  }
+}

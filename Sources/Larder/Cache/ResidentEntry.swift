@@ -1,0 +1,162 @@
+internal import Foundation
+internal import Synchronization
+
+/// Version of a key's entry.
+///
+/// A caller that compares it later finds out whether the entry was replaced.
+enum EntryVersion: Hashable, Sendable {
+  /// There is no entry, or one that was neither stored nor kept in memory.
+  case none
+  case stored(Revision)
+  /// In memory only, because the storage has refused it.
+  ///
+  /// The number differs from that of every other unsaved entry of the cache.
+  case unsaved(UInt64)
+}
+
+/// A stored entry together with the facts that only this process has: its version, its measured age, and whether it was returned.
+///
+/// An object, so that a hit copies one reference. Its state is never kept, since it follows from the age at each moment.
+final class ResidentEntry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
+  /// Value of ``stored``, or `nil` for an absence.
+  ///
+  /// Copied here so that a hit reads nothing else.
+  let value: DecodedValue<Value>?
+  private let fetchedAt: Date
+  let version: EntryVersion
+  let recordKey: RecordKey?
+  /// Age at ``uptime``.
+  private let age: Duration
+  private let uptime: Duration
+  /// Time after the fetch for which the entry is fresh.
+  ///
+  /// Computed once, since every hit needs it.
+  let freshLifetime: Duration
+  /// End of the fresh window by the monotonic clock.
+  private let freshEnd: Duration
+  /// True if this process has measured the whole age by the monotonic clock, and took no part of it from the wall clock.
+  let isMeasured: Bool
+  /// The entry that this one replaces, or `nil`.
+  ///
+  /// Readers see it until the commit of this one is published.
+  private let previous: ResidentEntry?
+  private let answered: Atomic<Bool>
+  /// Publication of the store at which the entry was last compared with its record.
+  private let confirmation = Atomic<UInt64>(.max)
+  /// The entry as it is, or would be, stored.
+  let stored: CachedEntry<Key, Value>
+
+  init(
+    _ stored: CachedEntry<Key, Value>, version: EntryVersion, recordKey: RecordKey?, age: Duration = .zero, uptime: Duration,
+    wasAnswered: Bool = true, isMeasured: Bool = true, previous: ResidentEntry? = nil
+  ) {
+    self.stored = stored
+    (value, fetchedAt) = (stored.boxed, stored.fetchedAt)
+    self.version = version
+    self.recordKey = recordKey
+    self.age = age
+    self.uptime = uptime
+    freshLifetime = stored.freshLifetime
+    freshEnd = uptime + (freshLifetime - age)
+    self.isMeasured = isMeasured
+    self.previous = previous
+    answered = Atomic(wasAnswered)
+  }
+
+  /// Makes an entry of the same fetch that was stored again, with the same measured age.
+  convenience init(_ stored: CachedEntry<Key, Value>, of other: ResidentEntry, at revision: Revision, previous: ResidentEntry? = nil) {
+    self.init(
+      stored, version: .stored(revision), recordKey: other.recordKey, age: other.age, uptime: other.uptime, wasAnswered: other.wasAnswered,
+      isMeasured: other.isMeasured, previous: previous)
+  }
+
+  /// Revision of the record, or zero for an entry that is not stored.
+  var revision: Revision { if case .stored(let revision) = version { revision } else { .zero } }
+
+  /// Returns the entry with the record's `revision`, which is this one or one that it replaces, or `nil` if neither has it.
+  func at(_ revision: Revision) -> ResidentEntry? { version == .stored(revision) ? self : previous?.at(revision) }
+
+  /// True if the entry was made to replace `version` and its own commit is not published yet.
+  func replaces(_ version: EntryVersion) -> Bool { previous?.version == version }
+
+  /// True if this process has fetched the entry or returned it before.
+  // Relaxed, here and below: a late answer costs one slow look-up, and each hit would pay for a stronger order.
+  var wasAnswered: Bool { answered.load(ordering: .relaxed) }
+  func noteAnswer() { answered.store(true, ordering: .relaxed) }
+
+  /// Returns the age at a moment of the monotonic clock.
+  func age(at uptime: Duration) -> Duration { age + (uptime - self.uptime) }
+
+  /// Returns the state at a moment of the monotonic clock.
+  func state(at uptime: Duration) -> Cached<Value>.State {
+    let age = age(at: uptime)
+    if age < freshLifetime { return .fresh }
+    return age < stored.usableLifetime ? .stale : .expired
+  }
+
+  /// Returns the time until the state changes, or `nil` for an expired entry.
+  func timeUntilNextState(at uptime: Duration) -> Duration? {
+    switch state(at: uptime) {
+    case .fresh: freshLifetime - age(at: uptime)
+    case .stale: stored.usableLifetime - age(at: uptime)
+    case .expired: nil
+    }
+  }
+
+  /// True if the entry holds a fresh value that was returned before.
+  func isHit(at uptime: Duration) -> Bool { uptime < freshEnd && value != nil && wasAnswered }
+
+  /// True if the entry was compared with its record at `publication`, so that the record need not be read again.
+  func isConfirmed(at publication: UInt64) -> Bool { confirmation.load(ordering: .relaxed) == publication }
+  func confirm(at publication: UInt64) { confirmation.store(publication, ordering: .relaxed) }
+
+  /// Returns the answer of the fast path.
+  ///
+  /// The value is fresh and was returned before.
+  func hit(_ value: DecodedValue<Value>, at uptime: Duration) -> Cached<Value> {
+    Cached(value: value.copy(), fetchedAt: fetchedAt, age: age(at: uptime), state: .fresh, origin: .memory)
+  }
+
+  /// Returns the answer with this entry, or `nil` for an absence.
+  func cached(at uptime: Duration, _ origin: Cached<Value>.Origin, _ refreshError: (any Error)? = nil) -> Cached<Value>? {
+    guard let value else { return nil }
+    return Cached(
+      value: value.copy(), fetchedAt: fetchedAt, age: age(at: uptime), state: state(at: uptime), origin: origin,
+      refreshError: refreshError)
+  }
+
+  /// The error to throw for an absence.
+  var absence: CacheError {
+    if case .absent(let reason) = stored.content { .absent(reason: reason, since: stored.fetchedAt) } else { .notCached }
+  }
+}
+
+/// Result of looking a key up at one moment.
+struct Lookup<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
+  let entry: ResidentEntry<Key, Value>?
+  /// Moment of the lookup, by the monotonic clock.
+  let uptime: Duration
+  /// Key of the record, or `nil` for a key that cannot be stored.
+  let recordKey: RecordKey?
+  /// Version of the entry, or of a stored record that cannot be read.
+  let version: EntryVersion
+  /// Origin of an answer with the entry.
+  let origin: Cached<Value>.Origin
+
+  init(_ entry: ResidentEntry<Key, Value>?, at uptime: Duration, recordKey: RecordKey?, version: EntryVersion = .none) {
+    self.entry = entry
+    self.uptime = uptime
+    self.recordKey = recordKey
+    self.version = entry?.version ?? version
+    // Read now, since the answer itself marks the entry as returned.
+    origin = entry?.wasAnswered == true ? .memory : .disk
+  }
+
+  var state: Cached<Value>.State? { entry?.state(at: uptime) }
+
+  /// True if there is a value that has not expired.
+  var isUsable: Bool { entry?.value != nil && state != .expired }
+
+  /// Returns the answer with the entry, or `nil` if there is no value.
+  func cached(_ refreshError: (any Error)? = nil) -> Cached<Value>? { entry?.cached(at: uptime, origin, refreshError) }
+}
