@@ -65,7 +65,8 @@ extension Store {
         .newerSchema, "the collection \(schema.name) holds records of a newer version; try the newer schema", file: backend.name,
         versions: .init(found: newest, supported: schema.version))
     }
-    let coder = RecordCoder<Item>(schemaVersion: schema.version, limits: options.limits, coding: options.coding, migrations: schema.migrations)
+    let coder = RecordCoder<Item>(
+      schemaVersion: schema.version, limits: options.limits, coding: options.coding, migrations: schema.migrations)
     let empty = DryRunReport(collection: schema.name, schemaVersion: schema.version)
     var report = empty
     for part in await ConcurrentMap.parts(slots, { empty.trying($0, coder) }) { report.add(part) }

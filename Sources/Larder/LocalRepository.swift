@@ -1,3 +1,7 @@
+// The files beside the folders are the public face of Larder: repositories, stores, transactions, snapshots.
+// Invariant: a type here checks its arguments, encodes, and calls one folder. It holds no logic of storage.
+// Called by apps and the other products.
+
 internal import Synchronization
 
 /// A typed collection of `Codable` values on this device, read from memory and written to disk.
@@ -129,7 +133,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// Use of the store by this repository, which lasts as long as the object.
   ///
   /// The last use to end also ends the migrations.
-  private let use: StoreUse
+  private let use: StoreUser
   nonisolated let migration: MigrationRun<Item>
 
   /// Serial executor of the store, whose thread blocks on the disk instead of a thread of the cooperative pool.
@@ -144,7 +148,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// Creates the repository of a collection whose type and version were checked against the schema.
   init(core: StoreCore, collection: Int, schema: RepositorySchema<Item>, ownsStore: Bool) {
     self.core = core
-    use = StoreUse(core)
+    use = StoreUser(core)
     self.schema = schema
     self.ownsStore = ownsStore
     self.collection = collection

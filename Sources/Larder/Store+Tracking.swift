@@ -98,75 +98,58 @@ extension PendingState {
 
   /// Deletes a value of a repository, if there is one.
   package mutating func delete<Item>(_ id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) {
-    // `erase` checks no version and runs no trigger. LarderSync deletes from its own collections, which have neither.
-    erase(try repository.coder.keys.key(for: id), in: repository.collection)
+    // `deleteStored` checks no version and runs no trigger. LarderSync deletes from its own collections, which have neither.
+    deleteStored(try repository.coder.keys.key(for: id), in: repository.collection)
   }
 }
 
 extension Store {
   /// Starts collecting the keys of records of a collection that any writer changes from now on.
-  package func changes(of collection: Int) -> StoredChanges {
-    let changes = StoredChanges()
-    core.hub.register(changes, for: collection)
-    return changes
+  package func changes(of collection: Int) -> ChangedKeys { changedKeys(of: collection, editsOnly: false) }
+
+  /// Starts collecting the keys of records of a collection that this device changes from now on, in this process or another one.
+  package func edits(of collection: Int) -> ChangedKeys { changedKeys(of: collection, editsOnly: true) }
+
+  private func changedKeys(of collection: Int, editsOnly: Bool) -> ChangedKeys {
+    let keys = ChangedKeys(editsOnly: editsOnly)
+    core.hub.register(keys, for: collection)
+    return keys
   }
 
-  /// The newest commit that was announced to ``StoredChanges``, or zero before the first.
+  /// The newest commit that was announced to ``ChangedKeys``, or zero before the first.
   ///
   /// On the store's executor, as in a closure of ``writeStored(durability:_:)``, it is the newest commit. Elsewhere it may be older.
   package var announced: Revision { core.hub.progress.revision }
 }
 
 /// A set of the keys of changed records of one collection, which its one reader empties.
-package final class StoredChanges: ChangeObserver {
-  private let keys = Mutex<Set<RecordKey>>([])
-
-  func receive(_ changes: [RecordChange], commit: Revision) {
-    if !changes.isEmpty { keys.withLock { $0.formUnion(changes.lazy.map(\.key)) } }
-  }
-
-  // Nothing to do: the reader polls with `take()`, so no task waits for the end.
-  func finish() {}
-
-  /// Returns the keys of all records that have changed since the last call.
-  package func take() -> Set<RecordKey> {
-    keys.withLock { keys in
-      defer { keys = [] }
-      return keys
-    }
-  }
-}
-
-extension PendingState {
-  /// Returns the keys of records that earlier writes of the same commit have changed in a collection.
-  package func staged(in collection: Int) -> [RecordKey] { changes.lazy.filter { $0.collection == collection }.map(\.key) }
-}
-
-extension Store {
-  /// Starts collecting the keys of records of a collection that this device changes from now on, in this process or another one.
-  package func edits(of collection: Int) -> StoredEdits {
-    let edits = StoredEdits()
-    core.hub.register(edits, for: collection)
-    return edits
-  }
-}
-
-/// A set of the keys of records of one collection that this device has changed, which its one reader awaits and empties.
-package final class StoredEdits: ChangeObserver {
+package final class ChangedKeys: ChangeObserver {
+  private let editsOnly: Bool
   private let keys = Mutex<Set<RecordKey>>([])
   private let signal = Signal()
 
+  /// - Parameter editsOnly: Whether changes of other devices and of migrations are left out.
+  init(editsOnly: Bool) { self.editsOnly = editsOnly }
+
   func receive(_ changes: [RecordChange], commit: Revision) {
     // Values that came from other devices must not be sent back, and a migration does not change the meaning of a record.
-    let edited = changes.lazy.filter { $0.origin != .remote && $0.origin != .migration }.map(\.key)
+    let changed = changes.lazy.filter { [editsOnly] in !editsOnly || ($0.origin != .remote && $0.origin != .migration) }.map(\.key)
     let isEmpty = keys.withLock { keys in
-      keys.formUnion(edited)
+      keys.formUnion(changed)
       return keys.isEmpty
     }
     if !isEmpty { signal.raise() }
   }
 
   func finish() { signal.finish() }
+
+  /// Returns the keys of all records that have changed since the last call, and forgets them.
+  package func takeKeys() -> Set<RecordKey> {
+    keys.withLock { keys in
+      defer { keys = [] }
+      return keys
+    }
+  }
 
   /// Returns the keys of all records that have changed, as soon as there are any.
   ///
@@ -175,14 +158,16 @@ package final class StoredEdits: ChangeObserver {
     while !Task.isCancelled {
       // Both are read before the keys. A change that comes after them ends the wait, and changes before the end are still returned.
       let (moment, isFinished) = (signal.moment, signal.isFinished)
-      let taken = keys.withLock { keys in
-        defer { keys = [] }
-        return keys
-      }
+      let taken = takeKeys()
       if !taken.isEmpty { return taken }
       if isFinished { return nil }
       await signal.wait(after: moment)
     }
     return nil
   }
+}
+
+extension PendingState {
+  /// Returns the keys of records that earlier writes of the same commit have changed in a collection.
+  package func staged(in collection: Int) -> [RecordKey] { changes.lazy.filter { $0.collection == collection }.map(\.key) }
 }

@@ -75,11 +75,11 @@ public final class Store: Sendable {
   /// Use of the store by this object, which lasts as long as the object.
   ///
   /// The last use to end also ends the migrations.
-  private let use: StoreUse
+  private let use: StoreUser
 
   private init(_ core: StoreCore) {
     self.core = core
-    use = StoreUse(core)
+    use = StoreUser(core)
   }
 
   /// Opens the store of a backend, or creates it.

@@ -72,28 +72,28 @@ extension SyncEngine {
   ///
   /// - Throws: The errors of storage.
   public func retry(_ rejection: SyncRejection) async throws(RepositoryError) {
-    try await resolve([rejection]) { (ledger, key, entry, pending) throws(RepositoryError) in
+    try await resolve([rejection]) { (scopeCommits, key, entry, pending) throws(RepositoryError) in
       entry.decideFailedMerge()
       entry.edits?.isParked = false
-      try pending.keep(entry.stored, for: key, in: ledger.records)
+      try pending.storeUnread(entry.stored, for: key, in: scopeCommits.records)
     }
     // Of all scopes: a rejection of an earlier version of the app names none.
-    for alarm in alarms.values { alarm.raise() }
+    for alarm in alarms.values { alarm.markDue() }
   }
 
   /// Discards a rejected edit, so that the record becomes that of the server.
   ///
   /// - Throws: The errors of storage.
   public func revert(_ rejection: SyncRejection) async throws(RepositoryError) {
-    try await resolve([rejection]) { (ledger, key, entry, pending) throws(RepositoryError) in
+    try await resolve([rejection]) { (scopeCommits, key, entry, pending) throws(RepositoryError) in
       guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { return }
       let held = entry.edits?.held
       // A held value is newer than the base, and pages do not bring it again.
       let base = held?.value ?? entry.edits?.base
       if let held { entry.revision = held.revision }
       entry.edits = nil
-      try ledger.put(base, for: address.key, in: collection, of: &pending)
-      try ledger.store(entry, for: key, hasRecord: base != nil, in: &pending)
+      try scopeCommits.put(base, for: address.key, in: collection, of: &pending)
+      try scopeCommits.store(entry, for: key, hasRecord: base != nil, in: &pending)
     }
     refreshStatus()
   }
@@ -101,18 +101,18 @@ extension SyncEngine {
   /// Removes rejections and calls `body` with the entry of each that is still parked, in one write.
   func resolve(
     _ rejections: [SyncRejection],
-    _ body: @escaping @Sendable (Ledger, RecordKey, inout SyncEntry, inout PendingState) throws(RepositoryError) -> Void
+    _ body: @escaping @Sendable (ScopeCommits, RecordKey, inout SyncEntry, inout PendingState) throws(RepositoryError) -> Void
   ) async throws(RepositoryError) {
-    let ledger = common
+    let scopeCommits = common
     try await store.writeStored { (pending) throws(RepositoryError) in
       for rejection in rejections {
         let key = RecordKey(rejection.id)
-        try pending.delete(rejection.id, in: ledger.rejected)
+        try pending.delete(rejection.id, in: scopeCommits.rejected)
         // The user may have edited the record since the rejection was read.
-        guard var entry = try ledger.entry(key, in: pending), entry.edits?.isParked == true else { continue }
-        try body(ledger, key, &entry, &pending)
+        guard var entry = try scopeCommits.entry(key, in: pending), entry.edits?.isParked == true else { continue }
+        try body(scopeCommits, key, &entry, &pending)
       }
-      try ledger.noteDuplicates(in: &pending)
+      try scopeCommits.noteDuplicates(in: &pending)
     }
   }
 }

@@ -21,10 +21,10 @@ extension SyncEngine {
   /// - Throws: ``SyncUnsentEdits`` if there are such edits and `force` is false. Then nothing was removed, and the engine continues. Also
   ///   throws the errors of storage.
   public func signOut(force: Bool = false) async throws {
-    let (ledgers, wasRunning) = (ledgers, !tasks.isEmpty)
+    let (commitsOfScopes, wasRunning) = (commitsOfScopes, !tasks.isEmpty)
     // Before anything is stopped, so that a refusal changes nothing.
     if !force {
-      try await store.writeStored { (pending) throws(RepositoryError) in try Self.unsentCount(ledgers, in: pending) }.refuse()
+      try await store.writeStored { (pending) throws(RepositoryError) in try Self.unsentCount(commitsOfScopes, in: pending) }.refuse()
     }
     signOuts += 1
     // Exchanges that the app has called would receive the removed data again. The engine's own tasks may wait for them.
@@ -37,9 +37,9 @@ extension SyncEngine {
     do {
       try await store.writeStored { (pending) throws(RepositoryError) -> Int in
         // Counted again, since edits may have come while the engine stopped.
-        let unsent = try Self.unsentCount(ledgers, in: pending)
+        let unsent = try Self.unsentCount(commitsOfScopes, in: pending)
         if unsent > 0, !force { return unsent }
-        for ledger in ledgers { try ledger.forget(in: &pending) }
+        for scopeCommits in commitsOfScopes { try scopeCommits.forget(in: &pending) }
         return 0
       }.refuse()
     } catch {
@@ -53,14 +53,14 @@ extension SyncEngine {
     refreshStatus()
   }
 
-  private static func unsentCount(_ ledgers: [Ledger], in pending: PendingState) throws(RepositoryError) -> Int {
+  private static func unsentCount(_ commitsOfScopes: [ScopeCommits], in pending: PendingState) throws(RepositoryError) -> Int {
     var unsent = 0
-    for ledger in ledgers { unsent += try ledger.unsentCount(in: pending) }
+    for scopeCommits in commitsOfScopes { unsent += try scopeCommits.unsentCount(in: pending) }
     return unsent
   }
 }
 
-extension Ledger {
+extension ScopeCommits {
   /// Returns the number of records of the scope with edits that the server has not accepted, including refused ones.
   func unsentCount(in pending: PendingState) throws(RepositoryError) -> Int {
     var count = 0
@@ -80,16 +80,16 @@ extension Ledger {
       if try SyncEntry(stored).scope == scope { keys.append(key) }
     }
     for key in keys {
-      pending.erase(key, in: records)
+      pending.deleteStored(key, in: records)
       try pending.delete(key.text, in: rejected)
       guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { continue }
-      pending.erase(address.key, in: collection)
+      pending.deleteStored(address.key, in: collection)
     }
     try forgetConflicts(in: &pending)
     // A record that was set aside without being stored has a rejection and no entry.
     for rejection in rejected.snapshot.loadAll() where rejection.scope == scope { try pending.delete(rejection.id, in: rejected) }
     for deletion in deletions.snapshot.loadAll() where deletion.scope == scope { try pending.delete(deletion.id, in: deletions) }
-    pending.erase(key, in: scopes)
+    pending.deleteStored(key, in: scopes)
   }
 
   /// Removes the lost values of the scope's records.

@@ -32,11 +32,11 @@ extension SyncEngine {
           await seat.engine?.raiseForbidden()
         }
       })
-    for ledger in ledgers {
-      guard let alarm = alarms[ledger.scope] else { continue }
-      tasks.append(Task { [clock] in await alarm.run(clock) { try await seat.engine?.runOnce(ledger) != nil } })
-      let watch = HeadWatch(transport: transport, scope: ledger.scope, alarm: alarm, clock: clock)
-      tasks.append(Task { await watch.run { await seat.engine?.question(of: ledger) } })
+    for scopeCommits in commitsOfScopes {
+      guard let alarm = alarms[scopeCommits.scope] else { continue }
+      tasks.append(Task { [clock] in await alarm.run(clock) { try await seat.engine?.runOnce(scopeCommits) != nil } })
+      let watch = HeadWatch(transport: transport, scope: scopeCommits.scope, alarm: alarm, clock: clock)
+      tasks.append(Task { await watch.run { await seat.engine?.question(of: scopeCommits) } })
     }
     refreshStatus()
   }
@@ -100,37 +100,37 @@ extension SyncEngine {
 
   /// Starts exchanges of the scopes with edits that were refused for a missing right, to request the rights again.
   private func raiseForbidden() {
-    for scope in Set(forbidden().compactMap(\.scope)) { alarms[scope]?.raise() }
+    for scope in Set(forbidden().compactMap(\.scope)) { alarms[scope]?.markDue() }
   }
 
   /// Retries failed exchanges at once, without waiting for their back-off.
   ///
   /// Call it when the app learns that the network is back, or comes to the foreground.
-  public nonisolated func wake() { for alarm in alarms.values { alarm.raiseUrgently() } }
+  public nonisolated func wake() { for alarm in alarms.values { alarm.markUrgent() } }
 
   /// Retries failed exchanges at once and polls the other scopes for news.
   ///
   /// - Returns: Whether any exchange had failed.
   private func wakeWhatFailed() -> Bool {
-    for (scope, alarm) in alarms { if failing.contains(scope) { alarm.raiseUrgently() } else { alarm.hint() } }
+    for (scope, alarm) in alarms { if failing.contains(scope) { alarm.markUrgent() } else { alarm.hintReachable() } }
     return !failing.isEmpty
   }
 
   /// Returns the request of a long poll for news, or `nil` during a full pass, which requests pages itself.
-  private func question(of ledger: Ledger) -> SyncChangesRequest? {
+  private func question(of scopeCommits: ScopeCommits) -> SyncChangesRequest? {
     do {
-      guard let state = try ledger.state(in: store.stored), state.pass == nil else { return nil }
+      guard let state = try scopeCommits.state(in: store.stored), state.pass == nil else { return nil }
       var question = SyncChangesRequest(
         device: state.device, history: state.history, since: state.position, limit: 1, collections: state.collections,
         wait: HeadWatch.wait)
-      question.pending = dirty.countWithRejected(of: ledger.scope)
+      question.pending = dirty.countWithRejected(of: scopeCommits.scope)
       return question
     } catch { return nil }
   }
 
   /// Raises the alarms of the scopes in which edited records are to be sent.
   private func noteEdits(of keys: Set<RecordKey>) {
-    for scope in dirty.scopes(toSend: keys) { alarms[scope]?.raiseForEdit() }
+    for scope in dirty.scopes(toSend: keys) { alarms[scope]?.markEdit() }
     refreshStatus()
   }
 

@@ -12,26 +12,29 @@ extension SyncEngine {
   /// Returns none for a single scope, whose exchange is one request as well, and for a transport or a server that cannot list scopes. An
   /// error is ignored, since it may concern the list alone. The exchanges then meet it themselves.
   func quietScopes() async -> Set<String> {
-    guard ledgers.count > 1 else { return [] }
+    guard commitsOfScopes.count > 1 else { return [] }
     let signOuts = signOuts
     let found: SyncScopes?
-    do { found = try await transport.scopes(named: ledgers.map(\.scope)) } catch { return [] }
+    do { found = try await transport.scopes(named: commitsOfScopes.map(\.scope)) } catch { return [] }
     guard let found, let history = found.history else { return [] }
     let waiting = Set(forbidden().map(\.scope))
     let heads = found.scopes.filter(\.mayRead).reduce(into: [:]) { $0[$1.name] = $1.head }
     var quiet: Set<String> = []
-    for ledger in ledgers {
+    for scopeCommits in commitsOfScopes {
       // A scope with an exchange under way is not quiet, so that its end is waited for.
-      guard let head = heads[ledger.scope], running[ledger.scope] == nil, !waiting.contains(ledger.scope) else { continue }
+      guard let head = heads[scopeCommits.scope], running[scopeCommits.scope] == nil, !waiting.contains(scopeCommits.scope) else {
+        continue
+      }
       do {
         // A sign-out removes the state of a scope, and `prepare` would create it again.
         guard signOuts == self.signOuts else { return [] }
-        try await prepare(ledger)
+        try await prepare(scopeCommits)
         // Checked after the list was received: an edit during the request must be sent by this call.
-        guard try await unsentCount(ledger) == 0, let state = try ledger.state(in: store.stored), state.flight == nil, state.pass == nil,
-          state.history == history, state.checkpoint == head, running[ledger.scope] == nil
+        guard try await unsentCount(scopeCommits) == 0, let state = try scopeCommits.state(in: store.stored), state.flight == nil,
+          state.pass == nil,
+          state.history == history, state.checkpoint == head, running[scopeCommits.scope] == nil
         else { continue }
-        quiet.insert(ledger.scope)
+        quiet.insert(scopeCommits.scope)
       } catch { continue }
     }
     return quiet
@@ -47,19 +50,19 @@ extension SyncEngine {
   /// Releases edits that were refused because the token could not write the scope, if it can now.
   ///
   /// A transport that does not list rights leaves them to `retry(_:)`.
-  func retryForbidden(_ ledger: Ledger) async throws {
+  func retryForbidden(_ scopeCommits: ScopeCommits) async throws {
     let now = clock.uptime
-    if let last = rightsAsked[ledger.scope], now < last + Self.rightsInterval { return }
-    let waiting = forbidden().filter { $0.scope == ledger.scope }
+    if let last = rightsAsked[scopeCommits.scope], now < last + Self.rightsInterval { return }
+    let waiting = forbidden().filter { $0.scope == scopeCommits.scope }
     guard !waiting.isEmpty else { return }
     // Before the request, so that a failure counts as well.
-    rightsAsked[ledger.scope] = now
+    rightsAsked[scopeCommits.scope] = now
     let found: SyncScopes?
-    do { found = try await transport.scopes(named: [ledger.scope]) } catch { return }
-    guard found?.scopes.contains(where: { $0.name == ledger.scope && $0.mayWrite }) == true else { return }
-    try await resolve(waiting) { (ledger, key, entry, pending) throws(RepositoryError) in
+    do { found = try await transport.scopes(named: [scopeCommits.scope]) } catch { return }
+    guard found?.scopes.contains(where: { $0.name == scopeCommits.scope && $0.mayWrite }) == true else { return }
+    try await resolve(waiting) { (scopeCommits, key, entry, pending) throws(RepositoryError) in
       entry.edits?.isParked = false
-      try pending.keep(entry.stored, for: key, in: ledger.records)
+      try pending.storeUnread(entry.stored, for: key, in: scopeCommits.records)
     }
   }
 
@@ -68,6 +71,6 @@ extension SyncEngine {
     let snapshot = rejected.snapshot
     if snapshot.count == 0 { return [] }
     // By the message, too: a server's own rule may use the same code, and would be retried for ever.
-    return snapshot.loadAll().filter { $0.code == Ledger.forbidden && $0.detail == Ledger.forbiddenDetail }
+    return snapshot.loadAll().filter { $0.code == ScopeCommits.forbidden && $0.detail == ScopeCommits.forbiddenDetail }
   }
 }

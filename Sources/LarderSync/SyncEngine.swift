@@ -41,9 +41,9 @@ public actor SyncEngine {
   /// Number of records per page, for scopes whose pages were too large.
   var pageSizes: [String: Int] = [:]
   /// The commits of each scope's exchange, in the order of the scopes' names.
-  let ledgers: [Ledger]
+  let commitsOfScopes: [ScopeCommits]
   /// Commits that belong to no single scope.
-  let common: Ledger
+  let common: ScopeCommits
   /// Wake-up flag of each scope's next exchange.
   nonisolated let alarms: [String: ScopeAlarm]
   nonisolated let board = StatusBoard()
@@ -113,21 +113,21 @@ public actor SyncEngine {
     let deletions = try await store.repository(RepositorySchema<SyncDeletion>(SyncCollections.deletions))
     (self.conflicts, self.rejected, self.deletions) = (conflicts, rejected, deletions)
     let (records, states) = (store.collection(named: SyncCollections.records), store.collection(named: SyncCollections.scopes))
-    let ledger = { (scope: String) in
-      Ledger(
+    let scopeCommits = { (scope: String) in
+      ScopeCommits(
         scope: scope, records: records, scopes: states, conflicts: conflicts, rejected: rejected, deletions: deletions, clock: clock)
     }
-    // A set: two ledgers of one scope would exchange it twice, and each would drop the pages of the other.
-    (ledgers, common) = (Set(scopes).sorted().map(ledger), ledger(""))
+    // A set: two entries of one scope would exchange it twice, and each would drop the pages of the other.
+    (commitsOfScopes, common) = (Set(scopes).sorted().map(scopeCommits), scopeCommits(""))
     alarms = scopes.reduce(into: [:]) { $0[$1] = ScopeAlarm() }
     dirty = DirtyEntries(store, records: records)
     counts = StatusCounts(dirty: dirty, conflicts: conflicts, rejected: rejected, scopes: Set(scopes))
     let snapshot = store.stored
     let synced = store.recordTriggers.filter { $0.value is any SyncedCollection }.map(\.key)
-    for ledger in ledgers {
-      let state = try ledger.state(in: snapshot)
+    for scopeCommits in commitsOfScopes {
+      let state = try scopeCommits.state(in: snapshot)
       // A push of an earlier process may still be without an outcome.
-      inFlight[ledger.scope] = state?.flightCount
+      inFlight[scopeCommits.scope] = state?.flightCount
       let added = synced.filter { state?.collections.contains($0) != true }
       if added.contains(where: { snapshot.count(in: store.collection(named: $0)) > 0 }) { isNoted = false }
     }
@@ -179,14 +179,14 @@ public actor SyncEngine {
     // The actor was free during the request, and a sign-out may have come. Going on would receive again the data that it removed.
     guard signOuts == self.signOuts else { throw CancellationError() }
     for scope in quiet { noteQuiet(scope) }
-    let due = ledgers.filter { !quiet.contains($0.scope) }
+    let due = commitsOfScopes.filter { !quiet.contains($0.scope) }
     let failures = await withTaskGroup(of: (Int, (any Error)?).self) { group in
       var failures: [Int: any Error] = [:]
-      for (number, ledger) in due.enumerated() {
+      for (number, scopeCommits) in due.enumerated() {
         if number >= scopesAtOnce, let (index, failure) = await group.next() { failures[index] = failure }
         group.addTask {
           do {
-            try await self.runOnce(ledger, before: signOuts)
+            try await self.runOnce(scopeCommits, before: signOuts)
             return (number, nil)
           } catch { return (number, error) }
         }
@@ -207,19 +207,19 @@ public actor SyncEngine {
   /// Runs one exchange of a scope after the one under way, and updates the status with its result.
   ///
   /// - Parameter before: The number of sign-outs above which it does not start. The default is the current number.
-  func runOnce(_ ledger: Ledger, before signOuts: Int? = nil) async throws {
+  func runOnce(_ scopeCommits: ScopeCommits, before signOuts: Int? = nil) async throws {
     let signOuts = signOuts ?? self.signOuts
     // A loop: after the wait, another caller may have started an exchange first.
-    while let task = running[ledger.scope] { _ = await task.result }
+    while let task = running[scopeCommits.scope] { _ = await task.result }
     guard signOuts == self.signOuts else { throw CancellationError() }
     try Task.checkCancellation()
     // A task of its own, so that others can wait for its end and a sign-out can cancel it.
     let task = Task {
       // Within the task: a caller that waits for its end may go on before this call does.
-      defer { running[ledger.scope] = nil }
-      try await self.exchange(ledger)
+      defer { running[scopeCommits.scope] = nil }
+      try await self.exchange(scopeCommits)
     }
-    running[ledger.scope] = task
+    running[scopeCommits.scope] = task
     refreshStatus()
     let result = await withTaskCancellationHandler {
       await task.result
@@ -228,7 +228,7 @@ public actor SyncEngine {
     }
     switch result {
     case .success:
-      failing.remove(ledger.scope)
+      failing.remove(scopeCommits.scope)
       noteSuccess()
     case .failure(let error):
       // A cancelled write of the store throws an error of its own. Callers expect `CancellationError`.
@@ -236,9 +236,9 @@ public actor SyncEngine {
         refreshStatus()
         throw CancellationError()
       }
-      failing.insert(ledger.scope)
-      let record = onlyRecordInFlight(of: ledger)
-      board.update { ($0.lastError, $0.lastErrorScope, $0.lastErrorRecord) = (error, ledger.scope, record) }
+      failing.insert(scopeCommits.scope)
+      let record = onlyRecordInFlight(of: scopeCommits)
+      board.update { ($0.lastError, $0.lastErrorScope, $0.lastErrorRecord) = (error, scopeCommits.scope, record) }
       await watchCredentials()
     }
     refreshStatus()
@@ -256,13 +256,13 @@ public actor SyncEngine {
   }
 
   /// Returns the only record of a push in flight, or `nil` if there is none or it has several.
-  private func onlyRecordInFlight(of ledger: Ledger) -> SyncPendingRecord? {
+  private func onlyRecordInFlight(of scopeCommits: ScopeCommits) -> SyncPendingRecord? {
     do throws(RepositoryError) {
-      guard let flight = try ledger.state(in: store.stored)?.flight, flight.groups.count == 1, flight.groups[0].count == 1 else {
+      guard let flight = try scopeCommits.state(in: store.stored)?.flight, flight.groups.count == 1, flight.groups[0].count == 1 else {
         return nil
       }
       let record = flight.groups[0][0]
-      return SyncPendingRecord(collection: record.collection, recordID: record.id, scope: ledger.scope, isRefused: false)
+      return SyncPendingRecord(collection: record.collection, recordID: record.id, scope: scopeCommits.scope, isRefused: false)
     } catch { return nil }
   }
 }

@@ -96,8 +96,8 @@ extension SyncEngine {
     }
     if !entry.isDirty { return lost(in: name, key) }
     // Fast path: the state of the scope is decoded only if there is a push in flight.
-    if inFlight[entry.scope] != nil, let ledger = ledgers.first(where: { $0.scope == entry.scope }),
-      let flight = try ledger.state(in: snapshot)?.flight,
+    if inFlight[entry.scope] != nil, let scopeCommits = commitsOfScopes.first(where: { $0.scope == entry.scope }),
+      let flight = try scopeCommits.state(in: snapshot)?.flight,
       flight.groups.joined().contains(where: { $0.collection == name && RecordKey($0.id) == key })
     {
       return .inFlight

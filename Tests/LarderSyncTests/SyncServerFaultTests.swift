@@ -48,8 +48,8 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     let call = HTTPCall(limit: 10) { result in
       if case .failure(let error) = result { problem.withLock { $0 = error as? SyncProblem } }
     }
-    #expect(call.take(Data(count: 10), status: 200))
-    #expect(!call.take(Data(count: 1), status: 200))
+    #expect(call.receive(Data(count: 10), status: 200))
+    #expect(!call.receive(Data(count: 1), status: 200))
     #expect(problem.withLock { $0 } == .answerTooLarge)
   }
 
@@ -303,7 +303,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     await clock.waitForSleepers()
     #expect(transport.polls > 1 && transport.polls < 60, "of 600 that there would be every 2 s")
     let polls = transport.polls
-    alarm.raiseUrgently()
+    alarm.markUrgent()
     for _ in 0..<10_000 where transport.polls == polls {
       await clock.waitForSleepers()
       clock.advance(by: .milliseconds(1))

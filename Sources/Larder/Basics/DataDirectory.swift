@@ -17,7 +17,7 @@ public enum DataDirectory {
     for application: String? = nil, environment: [String: String] = ProcessInfo.processInfo.environment
   ) -> URL {
     #if os(Linux)
-      directory(of: application, in: place(environment, "XDG_DATA_HOME", ".local/share"))
+      directory(of: application, in: place(environment: environment, variable: "XDG_DATA_HOME", path: ".local/share"))
     #else
       directory(of: application, in: .applicationSupportDirectory)
     #endif
@@ -40,7 +40,7 @@ public enum DataDirectory {
     for application: String? = nil, environment: [String: String] = ProcessInfo.processInfo.environment
   ) -> URL {
     #if os(Linux)
-      directory(of: application, in: place(environment, "XDG_CACHE_HOME", ".cache"))
+      directory(of: application, in: place(environment: environment, variable: "XDG_CACHE_HOME", path: ".cache"))
     #else
       directory(of: application, in: .cachesDirectory)
     #endif
@@ -54,7 +54,7 @@ public enum DataDirectory {
 
   #if os(Linux)
     /// Returns the directory that a variable names if that is an absolute path, or else one in the home directory.
-    private static func place(_ environment: [String: String], _ variable: String, _ path: String) -> URL {
+    private static func place(environment: [String: String], variable: String, path: String) -> URL {
       // The specification demands that a relative path is ignored.
       if let named = environment[variable], named.hasPrefix("/") { return URL(fileURLWithPath: named, isDirectory: true) }
       // A service may run without this variable.

@@ -31,13 +31,6 @@ final class Checkpointer: Sendable {
     /// The next deletion then makes room for itself before it is written.
     var isDiskFull = false
 
-    /// Returns the delay of the idle timer in seconds.
-    ///
-    /// It doubles after each failure, up to 64 times the option's.
-    func pause(_ idle: Duration) -> Double {
-      failureCount == 0 ? idle.inSeconds : max(idle.inSeconds, 0.05) * Double(1 << min(failureCount, 6))
-    }
-
     mutating func noteFolded(_ commit: UInt64) {
       // Checkpoints end in any order where the backend runs their long part beside commits.
       folded = max(folded, commit)
@@ -160,11 +153,16 @@ final class Checkpointer: Sendable {
     let pause: Double? = state.withLock { state in
       guard !state.isIdleTimerSet, max(state.folded, state.postponed) < published.commit else { return nil }
       state.isIdleTimerSet = true
-      return state.pause(idle)
+      return Self.pause(idle, afterFailures: state.failureCount)
     }
     guard let pause else { return }
     // Weak, because a dropped store must not stay open until the timer fires.
     core.executor.queue.asyncAfter(deadline: .now() + pause) { [weak core] in core.map { $0.checkpointer.idleTimerFired(idle, of: $0) } }
+  }
+
+  /// Returns the delay of the idle timer in seconds, which doubles after each failure, up to 64 times the option's.
+  static func pause(_ idle: Duration, afterFailures count: Int) -> Double {
+    count == 0 ? idle.inSeconds : max(idle.inSeconds, 0.05) * Double(1 << min(count, 6))
   }
 
   /// Begins a checkpoint if commits have paused and one is worthwhile, and sets the timer again if commits are left to fold.

@@ -11,7 +11,7 @@ extension StoreCore {
     judgedBy judge: @escaping @Sendable (LoadedStore) throws(RepositoryError) -> Void
   ) async throws(RepositoryError) -> StoreCore {
     let executor = StoreExecutor(label: "larder.store")
-    let core = try await StoreUsage.retryingWhileReleased(backend.name) { () async throws(RepositoryError) in
+    let core = try await StoreUserCount.retryingWhileReleased(backend.name) { () async throws(RepositoryError) in
       try await executor.run { () throws(RepositoryError) in try openNow(backend, options, executor, judge) }
     }
     // After the opening: building the tables of keys takes linear time, and a binary search finds records until they are ready.

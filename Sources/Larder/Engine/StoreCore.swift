@@ -29,7 +29,7 @@ final class StoreCore: Sendable {
   /// Count of the store's users.
   ///
   /// It is the last property, so that it is released after the backend has released its locks.
-  let usage: StoreUsage
+  let usage: StoreUserCount
 
   init(
     executor: StoreExecutor, backend: any StorageBackend, options: StoreOptions, state: StoreState, deletions: DeletionLog,
@@ -42,7 +42,7 @@ final class StoreCore: Sendable {
     published = Mutex(state)
     hub = ChangeHub(deletions)
     checkpointer = Checkpointer(folded: state.commit - min(state.commit, UInt64(openReport.replayedCommits)))
-    usage = StoreUsage(name: backend.name, executor: executor)
+    usage = StoreUserCount(name: backend.name, executor: executor)
   }
 
   /// Findings of opening the store, or of the last ``resume()`` that read it anew.
@@ -250,7 +250,7 @@ extension StoreCore {
       guard let rebased = collection.rebasedIfWorthwhile(unless: { commits.isSuspending }) else { continue }
       _ = published.withLock { state in
         let old = state.collections[position]
-        state.collections[position].take(rebased)
+        state.collections[position].replaceRecords(with: rebased)
         // Released outside the lock: freeing a base takes time for each of its records.
         return old
       }

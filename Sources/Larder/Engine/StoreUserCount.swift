@@ -6,7 +6,7 @@ internal import Synchronization
 /// Users are repositories and ``Store`` objects. A repository that is dropped without closing releases its files a moment later. The
 /// executor may be at the end of a commit whose caller goes on already, and a migration may be in the middle of a batch. So an opening that
 /// finds the store without users waits for that moment instead of failing with `.alreadyOpen`.
-final class StoreUsage: Sendable {
+final class StoreUserCount: Sendable {
   private static let register = Mutex<[String: [ObjectIdentifier: Entry]]>([:])
   /// Longest wait for a store without users to release its files.
   private static let patience = Duration.seconds(5)
@@ -14,7 +14,7 @@ final class StoreUsage: Sendable {
   private static let passes = 4
 
   private struct Entry: Sendable {
-    weak let usage: StoreUsage?
+    weak let usage: StoreUserCount?
   }
 
   private let name: String
@@ -97,7 +97,7 @@ final class StoreUsage: Sendable {
 /// A use of a store by a repository or a ``Store``.
 ///
 /// It ends when this object is released.
-final class StoreUse: Sendable {
+final class StoreUser: Sendable {
   private let core: StoreCore
 
   init(_ core: StoreCore) {

@@ -38,5 +38,5 @@ struct CollectionState: Sendable {
   }
 
   /// Replaces the records by the same records in the form of ``rebasedIfWorthwhile(unless:)``.
-  mutating func take(_ rebased: RecordMap) { records = rebased }
+  mutating func replaceRecords(with rebased: RecordMap) { records = rebased }
 }

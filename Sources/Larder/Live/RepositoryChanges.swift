@@ -192,13 +192,13 @@ extension ChangeSource.Resume {
         "deletions are known since revision \(horizon) only, so the changes since \(since) are not complete; load everything again")
     }
     var changes: [ChangeSet<Item>.Change] = []
-    func note(_ key: RecordKey, _ revision: Revision, _ slot: RecordSlot?) {
+    func note(_ key: RecordKey, revision: Revision, slot: RecordSlot?) {
       changes.append(
         .init(RecordChange(collection: collection, key: key, revision: revision, origin: .unknown, old: nil, new: slot), coder))
     }
-    for slot in records.ordered() where slot.revision > since { note(slot.key, slot.revision, slot) }
+    for slot in records.ordered() where slot.revision > since { note(slot.key, revision: slot.revision, slot: slot) }
     // A record that was deleted and saved again is in the records above.
-    for (key, revision) in deletions where records[key] == nil { note(key, revision, nil) }
+    for (key, revision) in deletions where records[key] == nil { note(key, revision: revision, slot: nil) }
     return changes.sorted { $0.revision == $1.revision ? $0.key < $1.key : $0.revision < $1.revision }
   }
 }

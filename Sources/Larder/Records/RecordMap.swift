@@ -24,7 +24,7 @@ struct RecordMap: Sendable {
     @exclusivity(unchecked) var overlay = RecordTree()
     var count: Int
     /// Records of the overlay that may not decode.
-    var doubtful = DoubtfulRecords.none
+    var unchecked = UncheckedRecords.none
     var newestSchemaVersion: Int
     var oldestSchemaVersion: Int
 
@@ -39,7 +39,7 @@ struct RecordMap: Sendable {
       base = other.base
       overlay = other.overlay
       count = other.count
-      doubtful = other.doubtful
+      unchecked = other.unchecked
       newestSchemaVersion = other.newestSchemaVersion
       oldestSchemaVersion = other.oldestSchemaVersion
     }
@@ -54,7 +54,7 @@ struct RecordMap: Sendable {
 
   private var base: RecordBase { storage.base }
   private var overlay: RecordTree { storage.overlay }
-  private var doubtful: DoubtfulRecords { storage.doubtful }
+  private var unchecked: UncheckedRecords { storage.unchecked }
 
   var count: Int { storage.count }
   /// Upper bound of the records' schema versions, or 0 if there never was a record.
@@ -97,7 +97,7 @@ struct RecordMap: Sendable {
     storage.newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
     storage.oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
     // A record that was saved with its decoded value is not in doubt.
-    noteDoubt(slot.reading == .readable ? nil : slot, of: slot.key)
+    noteUnchecked(slot.reading == .readable ? nil : slot, of: slot.key)
     return old
   }
 
@@ -107,7 +107,7 @@ struct RecordMap: Sendable {
     guard self[key] != nil else { return }
     makeUnique()
     storage.count -= 1
-    noteDoubt(nil, of: key)
+    noteUnchecked(nil, of: key)
     // The base never changes, so an entry without a slot hides its record.
     if base.slot(for: key) == nil {
       storage.overlay.removeValue(forKey: key)
@@ -119,11 +119,11 @@ struct RecordMap: Sendable {
   /// Notes a record that may not decode, or with `nil` that the key has none.
   ///
   /// Only for a map that holds its storage alone.
-  private func noteDoubt(_ slot: RecordSlot?, of key: RecordKey) {
+  private func noteUnchecked(_ slot: RecordSlot?, of key: RecordKey) {
     // Without records in doubt there is none to remove, and nothing is copied.
-    if slot == nil, doubtful.count == 0 { return }
-    if !isKnownUniquelyReferenced(&storage.doubtful) { storage.doubtful = DoubtfulRecords(doubtful) }
-    storage.doubtful.set(slot, for: key)
+    if slot == nil, unchecked.count == 0 { return }
+    if !isKnownUniquelyReferenced(&storage.unchecked) { storage.unchecked = UncheckedRecords(unchecked) }
+    storage.unchecked.set(slot, for: key)
   }
 
   /// Makes a new base of all records once the changes outnumber the old one.
@@ -236,14 +236,14 @@ struct RecordMap: Sendable {
   }
 
   /// Largest number of records that ``forEachDoubtful(_:)`` visits.
-  var doubtfulCount: Int { base.doubtfulCount + doubtful.count }
+  var doubtfulCount: Int { base.doubtfulCount + unchecked.count }
 
   /// Visits in no order the records that were not seen to decode.
   ///
   /// Cost: a look at each record at the first call, then at those that were still in doubt and those that changed since.
   func forEachDoubtful(_ visit: (RecordSlot) -> Void) {
     for slot in base.unread() where overlay[slot.key] == nil { visit(slot) }
-    for slot in doubtful.unread() { visit(slot) }
+    for slot in unchecked.unread() { visit(slot) }
   }
 
   /// Returns the records of an older schema version, in no order.
@@ -287,15 +287,15 @@ struct RecordMap: Sendable {
 ///
 /// Copies of a ``RecordMap`` share one object until they change. A record that is found to decode is removed for all of them, because it
 /// decodes for good.
-final class DoubtfulRecords: Sendable {
+final class UncheckedRecords: Sendable {
   private let slots: Mutex<RecordTree>
 
   init() { slots = Mutex(RecordTree()) }
 
   /// Makes a copy, for a map that is about to change.
-  init(_ other: DoubtfulRecords) { slots = Mutex(other.slots.withLock { $0 }) }
+  init(_ other: UncheckedRecords) { slots = Mutex(other.slots.withLock { $0 }) }
 
-  static let none = DoubtfulRecords()
+  static let none = UncheckedRecords()
 
   var count: Int { slots.withLock { $0.count } }
 

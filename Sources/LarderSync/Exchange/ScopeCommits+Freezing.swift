@@ -2,7 +2,7 @@ internal import Foundation
 internal import Larder
 @_spi(Wire) internal import LarderWire
 
-extension Ledger {
+extension ScopeCommits {
   /// Largest number of records in one push.
   static let recordLimit = 500
   /// Largest number of value bytes in one push: 1 MiB.
@@ -133,7 +133,7 @@ extension Ledger {
   ) throws(RepositoryError) {
     var entry = entry
     entry.edits?.isParked = true
-    try pending.keep(entry.stored, for: entryKey, in: records)
+    try pending.storeUnread(entry.stored, for: entryKey, in: records)
     try reject(entryKey, of: address.key, in: address.collection, code: code, detail: detail, in: &pending)
   }
 

@@ -2,7 +2,7 @@ internal import Foundation
 internal import Larder
 internal import LarderWire
 
-extension Ledger {
+extension ScopeCommits {
   /// Merges a record with unsent edits with the server's value, and rebases the edits onto that.
   ///
   /// If the merge fails, the edits are parked: they stay on the device and are not sent. The server's value is held beside them.
@@ -27,13 +27,13 @@ extension Ledger {
       if isClosed { throw RepositoryError(.unsupported, Self.isClosedDetail, keyHash: key.hash) }
       // A record inserted after a deletion does not descend from the deleted base. With it, counters would be subtracted wrongly.
       let base = edits.insertedAt == nil || local == nil ? edits.base : nil
-      let forms = try aligned(base, local, theirs, key, tracking?.coder)
+      let forms = try aligned(base, local: local, theirs: theirs, key: key, coder: tracking?.coder)
       // After alignment, all values have the version of the app.
       version = forms.version ?? version
       let (baseValue, localValue) = respelled(forms.values, key, tracking?.coder)
       let merged = try (policy ?? PlainMerger()).merge(
-        key: key, base: baseValue, local: side(localValue, corrected(edits.stamp), ""),
-        remote: side(forms.values[2], remote.stamp, remote.writer), coder: tracking?.coder)
+        key: key, base: baseValue, local: side(localValue, stamp: corrected(edits.stamp), writer: ""),
+        remote: side(forms.values[2], stamp: remote.stamp, writer: remote.writer), coder: tracking?.coder)
       if let local = forms.values[1], let value = merged.value {
         let found = StoredValue(schemaVersion: version, json: value.json)
         // A merged value over a limit of the store could not be read after the next opening.
@@ -118,7 +118,7 @@ extension Ledger {
   }
 
   /// Returns one side of a merge.
-  private func side(_ value: StoredValue?, _ stamp: SyncMilliseconds, _ writer: String) throws(RepositoryError) -> MergeSide {
+  private func side(_ value: StoredValue?, stamp: SyncMilliseconds, writer: String) throws(RepositoryError) -> MergeSide {
     MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
   }
 
@@ -143,7 +143,7 @@ extension Ledger {
   /// They stay as they are if no repository is open, or if one side is deleted and the other is newer than the app.
   /// - Throws: `.newerSchema` for a value that this app cannot read.
   private func aligned(
-    _ base: StoredValue?, _ local: StoredValue?, _ theirs: StoredValue?, _ key: RecordKey, _ coder: (any TrackedCoder)?
+    _ base: StoredValue?, local: StoredValue?, theirs: StoredValue?, key: RecordKey, coder: (any TrackedCoder)?
   ) throws(RepositoryError) -> (values: [StoredValue?], version: Int?) {
     var values = [base, local, theirs]
     let isDeletion = local == nil || theirs == nil

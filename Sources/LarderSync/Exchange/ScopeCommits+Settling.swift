@@ -2,21 +2,21 @@ internal import Foundation
 internal import Larder
 internal import LarderWire
 
-extension Ledger {
+extension ScopeCommits {
   /// Applies the outcomes of the push in flight.
   ///
   /// - Parameters:
   ///   - mayRead: Whether the scope may be read. If not, no page brings the records that a conflict leaves out.
   ///   - repeated: The records that were in conflict on the same base earlier in this exchange.
   /// - Returns: The new state, or `nil` if the outcomes are of another push, such as that of a copy of the store.
-  func settle(
+  func settlePush(
     _ receipt: SyncReceipt, _ state: ScopeState, mayRead: Bool = true, repeated: Set<RecordAddress> = [], in pending: inout PendingState
   ) throws(RepositoryError) -> ScopeState? {
     // The number alone is not enough: two copies of a store send the same numbers with different tokens.
     guard let flight = state.flight, receipt.seq == flight.seq, receipt.token == flight.token,
       receipt.outcomes.count == flight.groups.count
     else { return nil }
-    let ledger = corrected(by: state)
+    let scopeCommits = corrected(by: state)
     for (group, outcome) in zip(flight.groups, receipt.outcomes) {
       switch outcome {
       case .accepted(let revision):
@@ -26,14 +26,14 @@ extension Ledger {
         for record in try admitted(found, about: .records(sent), in: &pending) {
           // `pass: nil`, since the record is as of the push and may have been deleted since. Counting it as found by a full pass makes a
           // livelock in the Promela model.
-          try ledger.take(record, pass: nil, isNewHistory: false, in: &pending)
+          try scopeCommits.storeRemote(record, pass: nil, isNewHistory: false, in: &pending)
         }
         let told = Set(found.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
         for record in group where !told.contains(record.address) {
           if mayRead {
-            try ledger.takeHeld(record, in: &pending)
+            try scopeCommits.takeHeld(record, in: &pending)
           } else {
-            try park(record, Self.conflict, Self.conflictDetail, in: &pending)
+            try park(record, code: Self.conflict, detail: Self.conflictDetail, in: &pending)
           }
         }
         // While one record of the group has received something new to merge, the whole group may still be accepted.
@@ -43,9 +43,9 @@ extension Ledger {
           let isSame = entry?.revision == record.base && entry?.edits?.isParked == false
           if !repeated.contains(record.address) || !isSame { isStuck = false }
         }
-        if isStuck { for record in group { try park(record, Self.conflict, Self.repeatedDetail, in: &pending) } }
+        if isStuck { for record in group { try park(record, code: Self.conflict, detail: Self.repeatedDetail, in: &pending) } }
       case .rejected(let code, let detail):
-        for record in group { try park(record, code, detail, in: &pending) }
+        for record in group { try park(record, code: code, detail: detail, in: &pending) }
       }
     }
     var state = state
@@ -74,7 +74,7 @@ extension Ledger {
       entry.revision = 0
       // The server that came back may not have the base.
       entry.edits?.base = nil
-      try pending.keep(entry.stored, for: key, in: records)
+      try pending.storeUnread(entry.stored, for: key, in: records)
     }
     (state.history, state.pass) = (history, nil)
     state.becomeNewDevice()
@@ -123,7 +123,7 @@ extension Ledger {
     guard let held = try entry(SyncEntry.key(sent.collection, RecordKey(sent.id)), in: pending)?.edits?.held else { return }
     let remote = SyncRecord(
       collection: sent.collection, id: sent.id, revision: held.revision, version: held.value.schemaVersion, value: held.value.json)
-    try take(remote, pass: nil, isNewHistory: false, in: &pending)
+    try storeRemote(remote, pass: nil, isNewHistory: false, in: &pending)
   }
 
   /// Returns true if a record, or its deletion, is unchanged since it was sent.
@@ -140,7 +140,7 @@ extension Ledger {
   }
 
   /// Parks the edits that the server refuses: they stay on the device and are not sent again by themselves.
-  func park(_ sent: PushedRecord, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
+  func park(_ sent: PushedRecord, code: String, detail: String, in pending: inout PendingState) throws(RepositoryError) {
     let key = RecordKey(sent.id)
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
@@ -153,7 +153,7 @@ extension Ledger {
   }
 }
 
-extension Ledger {
+extension ScopeCommits {
   /// Withdraws a push that the server has refused, unless it was settled meanwhile.
   func takeBack(_ push: SyncPush, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
@@ -181,7 +181,8 @@ extension Ledger {
     let edits = outdated.filter { $0.value != nil }
     let refused = edits.isEmpty ? outdated : edits
     for record in refused {
-      try park(record, Self.upgradeRequired, "\(detail) Expected schema version \(minimum), found \(record.version).", in: &pending)
+      try park(
+        record, code: Self.upgradeRequired, detail: "\(detail) Expected schema version \(minimum), found \(record.version).", in: &pending)
     }
     if !refused.isEmpty { try takeBack(push, in: &pending) }
     return !refused.isEmpty
@@ -194,7 +195,7 @@ extension Ledger {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     let count = push.groups.joined().count
     if code == Self.forbidden || count == 1 {
-      for record in push.groups.joined() { try park(record, code, detail, in: &pending) }
+      for record in push.groups.joined() { try park(record, code: code, detail: detail, in: &pending) }
       state.settleCut(by: push)
     } else if push.groups.count > 1 {
       // With several groups, the next push has fewer groups. No transaction is cut before it was refused alone.

@@ -2,28 +2,28 @@ internal import Foundation
 internal import Larder
 @_spi(Wire) internal import LarderWire
 
-extension Ledger {
+extension ScopeCommits {
   /// Applies a page that was requested at some state of the scope.
   ///
   /// - Returns: The new state, or `nil` for an outdated page, of which nothing was applied.
-  func take(_ page: SyncChanges, askedAt asked: ScopeState, in pending: inout PendingState) throws(RepositoryError) -> ScopeState? {
+  func storePage(_ page: SyncChanges, askedAt asked: ScopeState, in pending: inout PendingState) throws(RepositoryError) -> ScopeState? {
     // A page that was requested before another outcome or page was applied could put older records over newer ones.
     guard var state = try state(in: pending), state.turn == asked.turn, page.since == state.position else { return nil }
     if let flight = state.flight, let last = page.last, last.seq >= flight.seq {
       // If the receipt is of another push with this number or a later one, a copy of the store uses the same device identifier.
-      if let settled = try settle(last, state, in: &pending) { state = settled } else { state.becomeNewDevice() }
+      if let settled = try settlePush(last, state, in: &pending) { state = settled } else { state.becomeNewDevice() }
     } else if state.flight != nil, state.pass?.isNewHistory == true {
       // A restored server never had the push in flight, so the edits are frozen into a new one.
       state.becomeNewDevice()
     }
     // The pages from the start bring every record again, including those that were set aside.
     if page.since == 0 { try forgetUnstored(in: &pending) }
-    let (pass, ledger) = (state.pass.map { _ in state.passes }, corrected(by: state))
+    let (pass, scopeCommits) = (state.pass.map { _ in state.passes }, corrected(by: state))
     let isNewHistory = state.pass?.isNewHistory == true
     let records = try admitted(
       page.changes, about: .collections(state.collections), pass: pass, isNewHistory: isNewHistory, in: &pending)
     for record in records {
-      try ledger.take(record, pass: pass, isNewHistory: isNewHistory, in: &pending)
+      try scopeCommits.storeRemote(record, pass: pass, isNewHistory: isNewHistory, in: &pending)
     }
     state.history = page.history
     state.turn += 1
@@ -43,7 +43,7 @@ extension Ledger {
   }
 
   /// Applies one record of the server.
-  func take(_ remote: SyncRecord, pass: Int?, isNewHistory: Bool, in pending: inout PendingState) throws(RepositoryError) {
+  func storeRemote(_ remote: SyncRecord, pass: Int?, isNewHistory: Bool, in pending: inout PendingState) throws(RepositoryError) {
     guard let collection = pending.collection(named: remote.collection) else { return }
     let key = RecordKey(remote.id)
     let entryKey = SyncEntry.key(remote.collection, key)
@@ -137,7 +137,7 @@ extension Ledger {
         try merge(entry, entryKey, with: tombstone, in: collection, pass: state.passes, of: &pending)
       } else {
         try put(nil, for: address.key, in: collection, of: &pending)
-        pending.erase(entryKey, in: records)
+        pending.deleteStored(entryKey, in: records)
       }
     }
     // A new history may hold other pushes under this device's numbers.
@@ -167,7 +167,7 @@ enum AnswerSubject {
   }
 }
 
-extension Ledger {
+extension ScopeCommits {
   /// Returns the requested records of an answer that the device can store.
   ///
   /// Every record of a server passes here, from pages and from outcomes. A record that was not requested is dropped, since it could belong
@@ -253,6 +253,6 @@ extension Ledger {
     try pending.delete(entryKey.text, in: rejected)
     guard var entry = found, entry.edits?.isParked == true else { return }
     entry.edits?.isParked = false
-    try pending.keep(entry.stored, for: entryKey, in: records)
+    try pending.storeUnread(entry.stored, for: entryKey, in: records)
   }
 }

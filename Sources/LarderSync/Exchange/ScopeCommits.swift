@@ -9,7 +9,7 @@ internal import Larder
 /// The store writes of one scope's exchange: each push outcome and each page is applied in one commit.
 ///
 /// A scope is a named part of the synced data. An entry is the outbox record beside each synced record.
-struct Ledger: Sendable {
+struct ScopeCommits: Sendable {
   let scope: String
   let records: Int
   let scopes: Int
@@ -33,10 +33,10 @@ struct Ledger: Sendable {
   // MARK: Clocks
 
   /// Returns a copy that corrects times by the clock difference stored in a state.
-  func corrected(by state: ScopeState) -> Ledger {
-    var ledger = self
-    ledger.skew = state.skew ?? 0
-    return ledger
+  func corrected(by state: ScopeState) -> ScopeCommits {
+    var scopeCommits = self
+    scopeCommits.skew = state.skew ?? 0
+    return scopeCommits
   }
 
   /// Returns the time of a local edit by the server's clock, and not in the future.
@@ -63,7 +63,7 @@ struct Ledger: Sendable {
 
   /// Writes the state of the scope.
   func store(_ state: ScopeState, in pending: inout PendingState) throws(RepositoryError) {
-    try pending.keep(newest.stored(state), for: key, in: scopes)
+    try pending.storeUnread(newest.stored(state), for: key, in: scopes)
   }
 
   // MARK: Entries
@@ -76,7 +76,11 @@ struct Ledger: Sendable {
 
   /// Writes an entry, or removes it if neither the device nor the server has the record.
   func store(_ entry: SyncEntry, for key: RecordKey, hasRecord: Bool, in pending: inout PendingState) throws(RepositoryError) {
-    if !hasRecord, !entry.isDirty { pending.erase(key, in: records) } else { try pending.keep(entry.stored, for: key, in: records) }
+    if !hasRecord, !entry.isDirty {
+      pending.deleteStored(key, in: records)
+    } else {
+      try pending.storeUnread(entry.stored, for: key, in: records)
+    }
   }
 
   /// Returns true for a record that exists but was not loaded, because it is over a limit of the store.
@@ -100,7 +104,7 @@ struct Ledger: Sendable {
   ) throws(RepositoryError) {
     // An equal value is not written again. A record over a limit reads as absent, and must still be deleted.
     guard pending.stored(key, in: collection) != value || (value == nil && pending.hasRecord(key, in: collection)) else { return }
-    if let value { try pending.store(value.onOneLine, for: key, in: collection) } else { pending.erase(key, in: collection) }
+    if let value { try pending.store(value.onOneLine, for: key, in: collection) } else { pending.deleteStored(key, in: collection) }
   }
 
   // MARK: What the user is told
@@ -119,7 +123,7 @@ struct Ledger: Sendable {
   func noteDuplicates(in pending: inout PendingState) throws(RepositoryError) {
     // The store keeps no more conflicts than this, so that more would be written and removed again.
     for duplicate in pending.newDuplicates().prefix(SyncEngine.conflictLimit) {
-      // A write that reverts edits touches several scopes, and has a ledger of none.
+      // A write that reverts edits touches several scopes, and has a scopeCommits of none.
       let scope = try entry(SyncEntry.key(duplicate.collection, duplicate.key), in: pending)?.scope ?? scope
       let conflict = SyncConflict(
         id: UUID(), scope: scope, collection: duplicate.collection, recordID: duplicate.key.text, lost: [:], isLocal: false,
@@ -165,7 +169,7 @@ struct Ledger: Sendable {
   }
 }
 
-extension Ledger {
+extension ScopeCommits {
   /// Releases edits that were set aside for an app of this version.
   ///
   /// - Returns: Whether the app is newer than the one that last prepared the scope, or the first.
@@ -192,7 +196,7 @@ extension Ledger {
       edits.isParked = false
       try pending.delete(key.text, in: rejected)
       entry.edits = edits
-      try pending.keep(entry.stored, for: key, in: records)
+      try pending.storeUnread(entry.stored, for: key, in: records)
     }
     return true
   }
@@ -216,7 +220,7 @@ extension Ledger {
       }
       // Scopes without an engine get entries, too, so that `SyncStatus.otherScopes` lists them.
       let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
-      try pending.keep(entry.stored, for: entryKey, in: records)
+      try pending.storeUnread(entry.stored, for: entryKey, in: records)
     }
   }
 }

@@ -191,7 +191,7 @@ final class HTTPCall: Sendable {
   /// Adds a received piece of the answer.
   ///
   /// - Returns: Whether to receive more.
-  func take(_ data: Data, status: Int) -> Bool {
+  func receive(_ data: Data, status: Int) -> Bool {
     let isStreamed = piece != nil && status == 200
     let isTooLarge = state.withLock { state in
       state.received += data.count
@@ -269,7 +269,7 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
     let status = (dataTask.response as? HTTPURLResponse)?.statusCode ?? 0
-    guard let call = call(of: dataTask), !call.take(data, status: status) else { return }
+    guard let call = call(of: dataTask), !call.receive(data, status: status) else { return }
     HTTPConnection.stop(dataTask)
   }
 

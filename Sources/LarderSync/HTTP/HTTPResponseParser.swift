@@ -1,5 +1,5 @@
-internal import LarderWire
 internal import Foundation
+internal import LarderWire
 
 /// An incremental parser of an HTTP/1.1 response, whose pieces may end anywhere.
 struct HTTPResponseParser {
@@ -54,7 +54,7 @@ struct HTTPResponseParser {
   ///
   /// - Returns: The bytes of the body among them.
   /// - Throws: `.unreachable` for bytes that are no HTTP response.
-  mutating func take(_ bytes: UnsafeRawBufferPointer) throws(SyncProblem) -> Data {
+  mutating func consume(_ bytes: UnsafeRawBufferPointer) throws(SyncProblem) -> Data {
     var body = Data()
     var position = 0
     hasBegun = hasBegun || !bytes.isEmpty

@@ -64,7 +64,7 @@ public struct HTTPTransport: SyncTransport {
   ///
   /// - Throws: ``SyncProblem``, and the errors of the credentials closure.
   public func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
-    var request = URLRequest(url: try url(scope, "push"))
+    var request = URLRequest(url: try url(scope, verb: "push"))
     request.httpMethod = "POST"
     request.httpBody = push.json
     request.setValue("application/json", forHTTPHeaderField: "Content-Type")
@@ -77,7 +77,7 @@ public struct HTTPTransport: SyncTransport {
   public func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
     var query = Self.query(of: request)
     if let appVersion { query += "&app=\(Self.escaped(WireField.app.cut(appVersion)))" }
-    let url = try url(scope, "changes", query)
+    let url = try url(scope, verb: "changes", query: query)
     return try SyncChanges(json: try await answer(to: URLRequest(url: url), within: timeout + .seconds(request.wait)))
   }
 
@@ -113,7 +113,7 @@ public struct HTTPTransport: SyncTransport {
   ///
   /// - Throws: ``SyncProblem``, at once or in the stream, and the errors of the credentials closure.
   public func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> {
-    var request = URLRequest(url: try url(scope, "events"))
+    var request = URLRequest(url: try url(scope, verb: "events"))
     request.setValue("text/event-stream", forHTTPHeaderField: "Accept")
     // Caches on the way would repeat old events.
     request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
@@ -168,7 +168,7 @@ public struct HTTPTransport: SyncTransport {
     throw SyncProblem(status: answer.status, body: answer.body, retryAfter: answer.retryAfter)
   }
 
-  private func url(_ scope: String, _ verb: String, _ query: String? = nil) throws(SyncProblem) -> URL {
+  private func url(_ scope: String, verb: String, query: String? = nil) throws(SyncProblem) -> URL {
     try url(at: "v1/scopes/\(Self.escaped(scope))/\(verb)", query)
   }
 

@@ -45,7 +45,7 @@ internal import LarderWire
     private func run() {
       do throws(SyncProblem) {
         // A reused connection may be dead without a sign. The request is then repeated once, on a new one.
-        if let socket = pool?.take(), adopt(socket), try exchange(over: socket, isReused: true) { return }
+        if let socket = pool?.takeSocket(), adopt(socket), try exchange(over: socket, isReused: true) { return }
         closeSocket()
         _ = try exchange(over: try connect(), isReused: false)
       } catch {
@@ -79,7 +79,7 @@ internal import LarderWire
         state.socket = nil
         return socket
       }
-      if let kept { pool.keep(kept) } else { closeSocket() }
+      if let kept { pool.keepSocket(kept) } else { closeSocket() }
     }
 
     /// Sends the request and passes the response to `call`.
@@ -177,11 +177,11 @@ internal import LarderWire
           break
         }
         let result = buffer.withUnsafeBytes { bytes in
-          Result { () throws(SyncProblem) in try parser.take(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
+          Result { () throws(SyncProblem) in try parser.consume(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
         }
         let body = try result.get()
         // A body over the limit is not read to its end.
-        if let status = parser.status, !call.take(body, status: status) { return parser }
+        if let status = parser.status, !call.receive(body, status: status) { return parser }
       }
       return parser
     }
@@ -216,7 +216,7 @@ internal import LarderWire
     deinit { for waiting in waiting.withLock({ $0 }) { _ = close(waiting.socket) } }
 
     /// Returns the connection that was used last and is still open, or `nil`.
-    func take() -> Int32? {
+    func takeSocket() -> Int32? {
       endOld()
       while let socket = waiting.withLock({ $0.popLast()?.socket }) {
         var byte: UInt8 = 0
@@ -228,7 +228,7 @@ internal import LarderWire
     }
 
     /// Keeps a connection whose response was read to the last byte.
-    func keep(_ socket: Int32) {
+    func keepSocket(_ socket: Int32) {
       let excess = waiting.withLock { waiting in
         waiting.append(Waiting(socket: socket, since: .now))
         return waiting.count > Self.limit ? waiting.removeFirst() : nil

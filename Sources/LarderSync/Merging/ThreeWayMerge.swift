@@ -64,9 +64,11 @@ struct ThreeWayMerge: Sendable {
 
   /// Merges two values that were both made from `base`, or inserted on both sides if that is `nil`.
   func merge(base: JSONValue?, local: MergeSide, remote: MergeSide) -> Merged {
-    guard let localValue = local.value, let remoteValue = remote.value else { return mergeDeletion(base, local, remote) }
+    guard let localValue = local.value, let remoteValue = remote.value else {
+      return mergeDeletion(base: base, local: local, remote: remote)
+    }
     guard let localObject = localValue.objectValue, let remoteObject = remoteValue.objectValue else {
-      return mergeWhole(base, local, remote)
+      return mergeWhole(base: base, local: local, remote: remote)
     }
     let baseObject = base?.objectValue ?? JSONObject()
     var object = remoteObject
@@ -74,7 +76,7 @@ struct ThreeWayMerge: Sendable {
     // Sorted, since a set has another order at each launch.
     for name in Set(localObject.names).union(remoteObject.names).union(baseObject.names).sorted() {
       let (before, mine, theirs) = (baseObject[name], localObject[name], remoteObject[name])
-      if counters.contains(name), let sum = sum(before, mine, theirs) {
+      if counters.contains(name), let sum = sum(base: before, local: mine, remote: theirs) {
         // Before the test for equal sides: two devices that both count from 0 to 1 have counted to 2.
         object[name] = sum
       } else if let member = members[name], mine?.objectValue != nil, theirs?.objectValue != nil {
@@ -88,7 +90,7 @@ struct ThreeWayMerge: Sendable {
         continue
       } else if theirs == before {
         object[name] = mine
-      } else if sets.contains(name), let union = union(before, mine, theirs) {
+      } else if sets.contains(name), let union = union(base: before, local: mine, remote: theirs) {
         object[name] = union
       } else {
         let takesLocal = takesLocal(local, remote)
@@ -110,7 +112,7 @@ struct ThreeWayMerge: Sendable {
     }
   }
 
-  private func mergeDeletion(_ base: JSONValue?, _ local: MergeSide, _ remote: MergeSide) -> Merged {
+  private func mergeDeletion(base: JSONValue?, local: MergeSide, remote: MergeSide) -> Merged {
     guard let kept = local.value ?? remote.value else { return Merged() }
     // Deleted on one side and unchanged on the other: there is no edit that could win.
     if kept == base { return Merged() }
@@ -118,7 +120,7 @@ struct ThreeWayMerge: Sendable {
     return Merged(lost: ["": kept], lostLocal: local.value != nil)
   }
 
-  private func mergeWhole(_ base: JSONValue?, _ local: MergeSide, _ remote: MergeSide) -> Merged {
+  private func mergeWhole(base: JSONValue?, local: MergeSide, remote: MergeSide) -> Merged {
     if local.value == remote.value || local.value == base { return Merged(value: remote.value) }
     if remote.value == base { return Merged(value: local.value) }
     let takesLocal = takesLocal(local, remote)
@@ -130,7 +132,7 @@ struct ThreeWayMerge: Sendable {
   /// Returns the remote number plus the local difference to the base.
   ///
   /// Returns `nil` if one of the three is no number, or if the sum does not fit.
-  private func sum(_ base: JSONValue?, _ local: JSONValue?, _ remote: JSONValue?) -> JSONValue? {
+  private func sum(base: JSONValue?, local: JSONValue?, remote: JSONValue?) -> JSONValue? {
     let zero = JSONNumber(0)
     guard let base = base.map(\.numberValue) ?? zero, let local = local.map(\.numberValue) ?? base,
       let remote = remote.map(\.numberValue) ?? base
@@ -173,7 +175,7 @@ struct ThreeWayMerge: Sendable {
   /// Returns the remote elements, plus the local additions and minus the local removals.
   ///
   /// Returns `nil` if one of the three is no array.
-  private func union(_ base: JSONValue?, _ local: JSONValue?, _ remote: JSONValue?) -> JSONValue? {
+  private func union(base: JSONValue?, local: JSONValue?, remote: JSONValue?) -> JSONValue? {
     guard let base = (base ?? []).arrayValue, let local = (local ?? []).arrayValue, let remote = (remote ?? []).arrayValue else {
       return nil
     }

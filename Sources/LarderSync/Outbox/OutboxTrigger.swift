@@ -42,7 +42,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
       do throws(RepositoryError) { entry = SyncEntry(scope: try scope.name(of: value, change)) } catch {
         // A record that never had a valid scope may be deleted. Any other write of it is refused.
         guard change.new == nil else { throw error }
-        if let rejected = pending.collection(named: SyncCollections.rejected) { pending.erase(key, in: rejected) }
+        if let rejected = pending.collection(named: SyncCollections.rejected) { pending.deleteStored(key, in: rejected) }
         return
       }
     }
@@ -57,8 +57,8 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
       !pending.hasRecord(RecordKey(entry.scope), in: scopes)
     {
       // Nothing of the scope was ever sent. No engine may ever sync it, and the entry would be kept for ever.
-      if let rejected = pending.collection(named: SyncCollections.rejected) { pending.erase(key, in: rejected) }
-      return pending.erase(key, in: records)
+      if let rejected = pending.collection(named: SyncCollections.rejected) { pending.deleteStored(key, in: rejected) }
+      return pending.deleteStored(key, in: records)
     }
     // The user has edited the record after a failed merge, and has thereby decided for the local value.
     if entry.edits?.isParked == true { entry.decideFailedMerge() }
@@ -67,7 +67,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     if entry.edits == nil, entry.revision > 0 { edits.base = change.old }
     // This is another edit than the refused one, and the server may accept it. A record that had no scope may have one now.
     if edits.isParked || (stored == nil && change.old != nil), let rejected = pending.collection(named: SyncCollections.rejected) {
-      pending.erase(key, in: rejected)
+      pending.deleteStored(key, in: rejected)
     }
     edits.isParked = false
     let now = clock.now.milliseconds
@@ -79,7 +79,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     // A clock that was set back must not make the newer edit look older.
     edits.stamp = max(edits.stamp, now, edits.insertedAt ?? 0)
     entry.edits = edits
-    try pending.keep(entry.stored, for: key, in: records)
+    try pending.storeUnread(entry.stored, for: key, in: records)
   }
 
   /// Records a deletion, or an insertion after a deletion unless it restores the deleted value.

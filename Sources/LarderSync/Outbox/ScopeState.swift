@@ -64,7 +64,7 @@ struct ScopeState: Sendable, Hashable {
     var limit: Int
 
     /// Returns the largest number of records of a group that are sent together.
-    func limit(of group: [PushedRecord]) -> Int { group.contains { keys.contains($0.entryKey) } ? limit : Ledger.recordLimit }
+    func limit(of group: [PushedRecord]) -> Int { group.contains { keys.contains($0.entryKey) } ? limit : ScopeCommits.recordLimit }
   }
 
   /// Number of records in ``flight``, or `nil` without a push in flight.
@@ -93,7 +93,7 @@ struct ScopeState: Sendable, Hashable {
   mutating func settleCut(by push: SyncPush) {
     guard let cut else { return }
     let left = cut.keys.subtracting(push.groups.joined().map(\.entryKey))
-    if left.count < cut.keys.count { self.cut = left.isEmpty ? nil : Cut(keys: left, limit: min(cut.limit * 2, Ledger.recordLimit)) }
+    if left.count < cut.keys.count { self.cut = left.isEmpty ? nil : Cut(keys: left, limit: min(cut.limit * 2, ScopeCommits.recordLimit)) }
   }
 
   /// Takes a new device identifier, under which nothing was sent yet.

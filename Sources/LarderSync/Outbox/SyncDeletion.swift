@@ -25,7 +25,7 @@ struct SyncDeletion: Codable, Identifiable, Sendable, Hashable {
   static let longest: TimeInterval = 30 * 86_400
 }
 
-extension Ledger {
+extension ScopeCommits {
   /// Stores a deletion that the server has accepted at a commit.
   func noteDeletion(_ entryKey: RecordKey, at revision: Int, in pending: inout PendingState) throws(RepositoryError) {
     try pending.save(SyncDeletion(id: entryKey.text, scope: scope, revision: revision, date: clock.now), in: deletions)

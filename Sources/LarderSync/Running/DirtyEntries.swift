@@ -31,7 +31,7 @@ final class DirtyEntries: Sendable {
 
   private let store: Store
   private let records: Int
-  private let changes: StoredChanges
+  private let changes: ChangedKeys
   private let state = Mutex(State())
 
   init(_ store: Store, records: Int) {
@@ -109,7 +109,7 @@ final class DirtyEntries: Sendable {
     state.withLock { state in
       // The order matters. The snapshot contains every announced commit, so later commits are found by their revision in it.
       let covered = state.searched.map { max(store.announced, $0) }
-      let changed = changes.take().union(state.staged)
+      let changed = changes.takeKeys().union(state.staged)
       state.staged = []
       let snapshot = store.stored
       for key in changed { look(at: key, snapshot.stored(key, in: records), &state) }

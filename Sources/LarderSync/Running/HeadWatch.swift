@@ -25,7 +25,7 @@ struct HeadWatch: Sendable {
         for try await _ in try await transport.heads(of: scope) {
           // An event shows that the server is reachable, so both waits start at their shortest again.
           (events, polls) = (Backoff(), Backoff())
-          alarm.raiseForNews()
+          alarm.markNews()
         }
       } catch {
         if Backoff.isAskedFor(after: error) {
@@ -72,9 +72,9 @@ struct HeadWatch: Sendable {
     do {
       let page = try await transport.changes(question, in: scope)
       // An answer without news still ends a wait after an unreachable server.
-      if page.head > question.since { alarm.raiseForNews() } else { alarm.noteAnswer() }
+      if page.head > question.since { alarm.markNews() } else { alarm.markAnswer() }
     } catch SyncProblem.resync, SyncProblem.history {
-      alarm.raiseForNews()
+      alarm.markNews()
     } catch {
       return error
     }

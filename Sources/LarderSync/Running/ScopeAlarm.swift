@@ -26,25 +26,25 @@ final class ScopeAlarm: Sendable {
   private let signal = Signal()
 
   /// Marks an exchange as due, because there is something to send or to receive.
-  func raise() {
+  func markDue() {
     state.withLock { $0.isDue = true }
     signal.raise()
   }
 
   /// Marks an exchange as due, because the server has news.
-  func raiseForNews() {
+  func markNews() {
     state.withLock { ($0.isDue, $0.isAnswering) = (true, true) }
     signal.raise()
   }
 
   /// Notes that the server has answered, which ends a wait after an unreachable server.
-  func noteAnswer() {
+  func markAnswer() {
     state.withLock { $0.isAnswering = true }
     signal.raise()
   }
 
   /// Marks an exchange as due after a local edit, and lets the watch for news poll again at once.
-  func raiseForEdit() {
+  func markEdit() {
     state.withLock { state in
       state.isDue = true
       state.hintCount += 1
@@ -53,7 +53,7 @@ final class ScopeAlarm: Sendable {
   }
 
   /// Marks an exchange as due at once, even during a wait after a failure.
-  func raiseUrgently() {
+  func markUrgent() {
     state.withLock { state in
       (state.isDue, state.isUrgent) = (true, true)
       state.hintCount += 1
@@ -67,7 +67,7 @@ final class ScopeAlarm: Sendable {
   var hintCount: Int { state.withLock { $0.hintCount } }
 
   /// Lets the watch for news poll again at once, without starting an exchange.
-  func hint() {
+  func hintReachable() {
     state.withLock { $0.hintCount += 1 }
     signal.raise()
   }
@@ -129,13 +129,13 @@ final class ScopeAlarm: Sendable {
   func run(_ clock: any WallClock, _ exchange: @Sendable () async throws -> Bool) async {
     var backoff = Backoff()
     // A cancelled run has cleared the flag. Without this line, the next run would not begin with an exchange after a failure.
-    raise()
+    markDue()
     while !Task.isCancelled {
       await wait()
       do {
         guard !Task.isCancelled, try await exchange() else { return }
         backoff.reset()
-        hint()
+        hintReachable()
       } catch {
         // Any other failure is an answer of the server, which may have set the time of the retry.
         let isUnreachable = if case SyncProblem.unreachable = error { true } else { false }

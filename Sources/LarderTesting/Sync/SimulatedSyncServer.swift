@@ -1,6 +1,5 @@
 internal import Foundation
 internal import Larder
-public import LarderSync
 @_spi(Wire) public import LarderWire
 internal import Synchronization
 

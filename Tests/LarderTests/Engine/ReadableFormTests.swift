@@ -42,7 +42,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
           try await store.writeStored { (pending) throws(RepositoryError) in
             try pending.store(StoredValue(schemaVersion: 1, json: Data("2".utf8)), for: RecordKey("beside"), in: raw)
             if isKept {
-              try pending.keep(value, for: RecordKey("a"), in: raw)
+              try pending.storeUnread(value, for: RecordKey("a"), in: raw)
             } else {
               try pending.store(value, for: RecordKey("a"), in: raw)
             }

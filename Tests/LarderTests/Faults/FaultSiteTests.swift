@@ -32,7 +32,7 @@ struct FaultSiteTests {
         guard text.contains("OpenFile") || text.contains("fileSystem") else { continue }
         let names =
           text.matches(of: /let ([a-zA-Z]+) = try [a-zA-Z.]*fileSystem\.(?:open|create)\(/).map(\.output.1)
-          + text.matches(of: /([a-zA-Z]+): \(?any OpenFile/).map(\.output.1)
+          + text.matches(of: /([a-zA-Z]+): \(?any OpenFile(?!\) throws)/).map(\.output.1)
         for name in names { #expect(SeamSite.fileNames.contains(String(name)), "\(path): \(name)") }
       }
     }

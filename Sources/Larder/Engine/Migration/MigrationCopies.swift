@@ -17,7 +17,7 @@ struct MigrationCopies: Sendable {
   /// Returns the path of a store's copy from before a migration, with a number from the second name on.
   ///
   /// The store's file name is shortened in it if it would be too long.
-  static func file(_ store: String, _ collection: String, _ version: Int, _ number: Int = 1) -> String {
+  static func file(_ store: String, collection: String, version: Int, number: Int = 1) -> String {
     let file = URL(fileURLWithPath: store, isDirectory: false)
     let suffix = "-before-\(collection)-v\(version)" + (number == 1 ? "" : "-\(number)")
     let name = FileName.shortened(file.lastPathComponent, leaving: suffix.utf8.count + longestSuffix) + suffix
@@ -59,7 +59,7 @@ extension StoreCore {
     guard options.migration.backup == .beforeFirstRewrite, backend.name.hasPrefix("/") else { return nil }
     var newest: (commit: Revision, file: String)?
     for number in 1...MigrationCopies.nameLimit {
-      let file = MigrationCopies.file(backend.name, name, version, number)
+      let file = MigrationCopies.file(backend.name, collection: name, version: version, number: number)
       var isOlder = true
       do throws(RepositoryError) {
         let report = try readRecords(of: file, in: state) { record, position in
@@ -86,13 +86,14 @@ extension StoreCore {
     for file in Set(known.files.values).sorted() where isCopy(file, of: state, collection, lookingAt: [collection]) == true { return file }
     let all = Set(state.collections.indices)
     for number in 1...MigrationCopies.nameLimit {
-      let file = MigrationCopies.file(backend.name, name, version, number)
+      let file = MigrationCopies.file(backend.name, collection: name, version: version, number: number)
       guard let isCopy = isCopy(file, of: state, collection, lookingAt: all) else { break }
       if isCopy { return file }
     }
     // The same for a copy that this process does not list, because a run was killed between the two migrations.
     for other in state.collections.indices where other != collection {
-      let file = MigrationCopies.file(backend.name, state.names[other], state.collections[other].records.newestSchemaVersion)
+      let file = MigrationCopies.file(
+        backend.name, collection: state.names[other], version: state.collections[other].records.newestSchemaVersion)
       if isCopy(file, of: state, collection, lookingAt: all) == true { return file }
     }
     return nil
@@ -146,7 +147,7 @@ extension StoreCore {
     by file: String, before version: Int, of collection: Int, named name: String, in state: StoreState
   ) -> String {
     for number in 1..<MigrationCopies.nameLimit {
-      let other = MigrationCopies.file(backend.name, name, version, number)
+      let other = MigrationCopies.file(backend.name, collection: name, version: version, number: number)
       if other == file { break }
       guard isSuperseded(other, of: state, collection, before: version) else { continue }
       do throws(RepositoryError) {
@@ -198,7 +199,7 @@ extension StoreCore {
   /// Copies the store to a new file and returns its path, or `nil` if the backend cannot make copies.
   private func makeCopy(before version: Int, of name: String) throws(RepositoryError) -> String? {
     for number in 1...MigrationCopies.nameLimit {
-      let file = MigrationCopies.file(backend.name, name, version, number)
+      let file = MigrationCopies.file(backend.name, collection: name, version: version, number: number)
       do throws(RepositoryError) {
         try backend.backup(to: URL(fileURLWithPath: file, isDirectory: false))
         return file
@@ -213,7 +214,7 @@ extension StoreCore {
         if error.code != .alreadyExists { throw .copyFailed(error, file) }
       }
     }
-    let file = MigrationCopies.file(backend.name, name, version)
+    let file = MigrationCopies.file(backend.name, collection: name, version: version)
     throw .copyFailed(RepositoryError(.inputOutput, "there are \(MigrationCopies.nameLimit) other files of this name", file: file), file)
   }
 }

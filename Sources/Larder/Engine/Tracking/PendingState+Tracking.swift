@@ -50,7 +50,7 @@ extension PendingState {
   /// The record is marked as decoded. Tracking it as undecoded would take as long as storing it.
   ///
   /// - Throws: as ``store(_:for:in:)``.
-  package mutating func keep(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
+  package mutating func storeUnread(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
     let slot = RecordSlot(
       key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json, decoded: UntypedValue.shared, keepsEncoded: true)
     try upsert(slot, as: value, in: collection)
@@ -89,7 +89,7 @@ extension PendingState {
   /// Deletes a record, leaving a tombstone.
   ///
   /// Does nothing if there is none.
-  package mutating func erase(_ key: RecordKey, in collection: Int) {
+  package mutating func deleteStored(_ key: RecordKey, in collection: Int) {
     remove(key, in: collection, schemaVersion: 1)
   }
 }

@@ -277,7 +277,7 @@ struct OrderedPortion: Sendable {
   init(_ entries: [IndexEntry]) {
     self.entries = entries
     places = entries.enumerated().map { Place(digest: IndexEntry.digest($0.element), position: $0.offset) }
-    places.sort { Self.isBefore($0, $1, entries) }
+    places.sort { Self.isBefore($0, $1, entries: entries) }
   }
 
   /// Returns the entries of all portions in the order of the index.
@@ -292,7 +292,7 @@ struct OrderedPortion: Sendable {
     // Merged in pairs: each round halves the runs, so an entry moves log₂ of their number times, not once for each.
     while runs.count > 1 {
       runs = stride(from: 0, to: runs.count, by: 2).map { index in
-        index + 1 < runs.count ? runs[index].merged(with: runs[index + 1]) { isBefore($0, $1, entries) } : runs[index]
+        index + 1 < runs.count ? runs[index].merged(with: runs[index + 1]) { isBefore($0, $1, entries: entries) } : runs[index]
       }
     }
     return runs.first?.map { entries[$0.position] } ?? []
@@ -300,7 +300,7 @@ struct OrderedPortion: Sendable {
 
   // Called n log n times in a build, to compare a few numbers.
   @inline(__always)
-  private static func isBefore(_ left: Place, _ right: Place, _ entries: [IndexEntry]) -> Bool {
+  private static func isBefore(_ left: Place, _ right: Place, entries: [IndexEntry]) -> Bool {
     if left.digest != right.digest { return left.digest < right.digest }
     return entries[left.position] < entries[right.position]
   }

@@ -119,7 +119,7 @@ struct IndexWalk {
 
 extension IndexWalk {
   /// A piece of a walk: a range of ranks, and the order in which its entries come.
-  struct Stretch: Sendable {
+  struct OrderedRange: Sendable {
     let ranks: Range<Int>
     let use: IndexOrderUse
 
@@ -131,20 +131,20 @@ extension IndexWalk {
   /// It visits none of the skipped entries. Nothing is left to skip if the index has exactly the columns of the query's groups: each group
   /// is then in the order of the ids, and the rest of a group is walked from its rank. In a wider index only the walk determines the order
   /// within a group. Cost: some searches of the tree.
-  func skipping(_ count: Int, of ranks: Range<Int>, _ use: IndexOrderUse) -> (rest: [Stretch], inside: Int) {
-    guard case .groups(let grouped, let isReversed) = use, count > 0 else { return ([Stretch(ranks, use)], count) }
+  func skipping(_ count: Int, of ranks: Range<Int>, _ use: IndexOrderUse) -> (rest: [OrderedRange], inside: Int) {
+    guard case .groups(let grouped, let isReversed) = use, count > 0 else { return ([OrderedRange(ranks, use)], count) }
     guard count < ranks.count else { return ([], 0) }
-    if !isReversed, grouped == columns { return ([Stretch(ranks.lowerBound + count..<ranks.upperBound, use)], 0) }
+    if !isReversed, grouped == columns { return ([OrderedRange(ranks.lowerBound + count..<ranks.upperBound, use)], 0) }
     let position = isReversed ? ranks.upperBound - 1 - count : ranks.lowerBound + count
     // The skipped results end inside this group.
     let group = Array(tree.entry(at: position).values.prefix(grouped))
     let start = max(ranks.lowerBound, tree.start(of: group))
-    guard isReversed else { return ([Stretch(start..<ranks.upperBound, use)], count - (start - ranks.lowerBound)) }
+    guard isReversed else { return ([OrderedRange(start..<ranks.upperBound, use)], count - (start - ranks.lowerBound)) }
     let end = min(ranks.upperBound, tree.end(of: group))
     let inside = count - (ranks.upperBound - end)
-    guard grouped == columns else { return ([Stretch(ranks.lowerBound..<end, use)], inside) }
+    guard grouped == columns else { return ([OrderedRange(ranks.lowerBound..<end, use)], inside) }
     // The group's own rest runs forwards, the groups before it in reverse.
-    return ([Stretch(start + inside..<end, .none), Stretch(ranks.lowerBound..<start, use)], 0)
+    return ([OrderedRange(start + inside..<end, .none), OrderedRange(ranks.lowerBound..<start, use)], 0)
   }
 }
 

@@ -66,7 +66,7 @@ struct TextIndex: Sendable {
     var edits = PostingEdits()
     for change in changes {
       if let (slot, texts) = change.new {
-        if !replace(slot, change.old?.texts ?? [], texts, &edits) {
+        if !replace(slot, old: change.old?.texts ?? [], new: texts, edits: &edits) {
           // The edits so far come first: the calls below change posting lists directly.
           make(&edits)
           if let old = change.old { remove(slot.key, texts: old.texts) }
@@ -83,7 +83,7 @@ struct TextIndex: Sendable {
   /// Replaces the texts of a record, except for its postings, whose edits are added to `edits`.
   ///
   /// - Returns: False if the record is not there, has other texts than the old ones, or would have no word. Then nothing changes.
-  private mutating func replace(_ slot: RecordSlot, _ old: [String], _ new: [String], _ edits: inout PostingEdits) -> Bool {
+  private mutating func replace(_ slot: RecordSlot, old: [String], new: [String], edits: inout PostingEdits) -> Bool {
     guard let number = numbers.find(ordered(slot.key))?.number, let document = documents.find(number) else { return false }
     // The usual update: only the slot changes, and no posting list is read.
     if old == new {

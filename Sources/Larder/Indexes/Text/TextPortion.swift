@@ -47,7 +47,7 @@ struct TextPortion: Sendable {
       for text in texts {
         folding.words(in: text) { term, _ in
           length += 1
-          note(term, number, start)
+          note(term, number: number, start: start)
         }
       }
       swap(&folding, &self.folding)
@@ -59,7 +59,7 @@ struct TextPortion: Sendable {
       portion.lengths.append(length)
     }
 
-    private mutating func note(_ term: Term, _ number: UInt32, _ start: Int) {
+    private mutating func note(_ term: Term, number: UInt32, start: Int) {
       let word: Int
       if let found = known[term] {
         word = found

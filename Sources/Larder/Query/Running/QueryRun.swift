@@ -105,7 +105,7 @@ extension QueryRun {
   }
 
   /// Parts of an ordered index behind the query's offset, if their ranks are known, and the number of results still to skip.
-  var skippedByRank: (stretches: [IndexWalk.Stretch]?, skipped: Int) {
+  var skippedByRank: (stretches: [IndexWalk.OrderedRange]?, skipped: Int) {
     guard shape.skipped > 0, isExact, choice.givesOrder, choice.ranks.count == 1, case .ordered(let index, _, let use) = choice.access,
       let walk = indexWalk(index)
     else { return (nil, shape.skipped) }
@@ -124,7 +124,7 @@ extension QueryRun {
   ///   - stretches: Parts of the ordered index that remain, in place of all that the plan names.
   ///   - visit: Takes a record, its distance in metres, and its score.
   func walk(
-    after cursor: PageCursor? = nil, stretches: [IndexWalk.Stretch]? = nil,
+    after cursor: PageCursor? = nil, stretches: [IndexWalk.OrderedRange]? = nil,
     _ visit: (RecordSlot, _ distance: Double?, _ score: Double?) -> Bool
   ) {
     switch choice.access {

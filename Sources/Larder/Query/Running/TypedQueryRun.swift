@@ -100,7 +100,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   ///
   /// - Parameter isOut: Returns true if a matching record need not be visited. Called only where no test can fail.
   private func forEachMatch(
-    after cursor: PageCursor? = nil, _ stretches: [IndexWalk.Stretch]? = nil,
+    after cursor: PageCursor? = nil, _ stretches: [IndexWalk.OrderedRange]? = nil,
     unless isOut: (RecordSlot) -> Bool = { _ in false }, examined: inout Int,
     _ body: (QueryCandidate<Item>) throws(RepositoryError) -> Bool
   ) throws(RepositoryError) {
