@@ -94,7 +94,7 @@ build=.build-test/${CONFIGURATION:-debug}
 if [ ! -d "$build/Modules" ]; then swift build --scratch-path .build-test -c "${CONFIGURATION:-debug}"; fi
 Scripts/symbols.sh "$build" .build-test/symbols
 failed=0
-for product in Larder LarderBlobs LarderSQLite LarderSync LarderTesting; do
+for product in Larder LarderBlobs LarderSQLite LarderSync LarderTesting LarderWire; do
   declarations ".build-test/symbols/$product.symbols.json" $(find .build-test/symbols -name "$product@*.symbols.json") >".build-test/symbols/$product.txt"
   if [ "${1:-}" = --renew ]; then
     cp ".build-test/symbols/$product.txt" "Docs/API/$product.txt"

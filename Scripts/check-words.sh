@@ -14,7 +14,7 @@ why_goal=6
 wide_comments=${LARDER_WIDE_COMMENTS:-0}
 unfinished_pages=${LARDER_UNFINISHED:-0}
 
-packages="Sources/Larder Sources/LarderSQLite Sources/LarderSync Sources/LarderBlobs Sources/LarderTesting Server/Sources Tool/Sources Examples/WeatherSpots/Sources Examples/WeatherSpotsPage/Sources"
+packages="Sources/Larder Sources/LarderSQLite Sources/LarderSync Sources/LarderWire Sources/LarderBlobs Sources/LarderTesting Server/Sources Tool/Sources Examples/WeatherSpots/Sources Examples/WeatherSpotsPage/Sources"
 
 swift_files() { find "$@" -name '.build*' -prune -o -name '*.swift' -print | LC_ALL=C sort; }
 

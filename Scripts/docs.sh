@@ -35,7 +35,7 @@ convert() { # PRODUCT [CATALOG]
 conversions=()
 convert Larder Docs/Larder.docc &
 conversions+=($!)
-for product in LarderBlobs LarderSQLite LarderSync LarderTesting; do
+for product in LarderBlobs LarderSQLite LarderSync LarderTesting LarderWire; do
   convert "$product" &
   conversions+=($!)
 done

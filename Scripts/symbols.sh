@@ -10,7 +10,7 @@ mkdir -p "$output"
 target=$(swift -print-target-info | sed -n 's/^ *"triple": "\(.*\)",$/\1/p' | head -n 1)
 flags=()
 if command -v xcrun >/dev/null; then flags=(-sdk "$(xcrun --show-sdk-path)"); fi
-for product in Larder LarderBlobs LarderSQLite LarderSync LarderTesting; do
+for product in Larder LarderBlobs LarderSQLite LarderSync LarderTesting LarderWire; do
   swift symbolgraph-extract -module-name "$product" -I "$modules" -I Sources -Xcc -fmodule-map-file=Sources/CSQLite/module.modulemap \
     -Xcc -fmodule-map-file=Sources/CLarderChecksum/include/module.modulemap \
     -Xcc -fmodule-map-file=Sources/CLarderFiles/include/module.modulemap \

@@ -108,7 +108,7 @@ copy_sources() {
 
 targets() { # PACKAGE, in the order of their dependencies
   case $1 in
-    .) echo Larder LarderSQLite LarderBlobs LarderSync LarderTesting ;;
+    .) echo Larder LarderSQLite LarderBlobs LarderSync LarderTesting LarderWire ;;
     Tool) echo LarderToolKit LarderCommand ;;
     Docs) echo Snippets ;;
     Examples/WeatherSpots) echo Astronomy RecordedWeather WeatherSpotsKit ;;

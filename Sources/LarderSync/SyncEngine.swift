@@ -164,7 +164,7 @@ public actor SyncEngine {
   ///
   /// One exchange of a scope runs at a time. A call during one waits for it and then runs its own. With several scopes, one request finds
   /// those with news. Up to four of these are exchanged at a time, and a failure of one does not stop the others.
-  /// - Throws: ``SyncProblem`` if the server cannot be reached or refuses, a `RepositoryError` of the store, or an error of the credentials
+  /// - Throws: `SyncProblem` if the server cannot be reached or refuses, a `RepositoryError` of the store, or an error of the credentials
   ///   closure. Data received before the error is kept, and the next call continues from there. Of several errors, the first is thrown.
   public func exchange() async throws { try await exchange(scopesAtOnce: 4) }
 

@@ -41,7 +41,7 @@ public struct SyncStatus: Sendable {
   public var lastExchange: Date?
   /// Error of the last exchange, or `nil` after a success.
   ///
-  /// It is a ``SyncProblem``, a `RepositoryError`, or an error of the credentials closure.
+  /// It is a `SyncProblem`, a `RepositoryError`, or an error of the credentials closure.
   public var lastError: (any Error)?
   /// Scope whose exchange has failed with ``lastError``, or `nil` without an error.
   public var lastErrorScope: String?

@@ -3,7 +3,7 @@ internal import Larder
 
 /// A connection to a sync server, which an engine uses to send edits and to request changes.
 ///
-/// ``HTTPTransport`` connects to a `larder-server`. Implement the protocol for another server, or for tests. Each call may throw a
+/// `HTTPTransport` connects to a `larder-server`. Implement the protocol for another server, or for tests. Each call may throw a
 /// ``SyncProblem`` whether or not the server has processed the request, so the engine repeats requests.
 public protocol SyncTransport: Sendable {
   /// Sends a push and returns the server's answer.

@@ -3,8 +3,8 @@ extension OpenReport.CutTail {
   ///
   /// A backend first writes the bytes under a name which says that the cut has not been reported yet. Call this when opening cannot fail
   /// any more: until then the next open reports the cut again. A name that is taken, because the file was torn at the same place before,
-  /// gets a number: `…-2`, up to `…-999`. If the file cannot be renamed, the bytes stay under the unreported name, and ``quarantineFile``
-  /// names that one.
+  /// gets a number: `…-2`, up to `…-999`. If the file cannot be renamed, the bytes stay under the unreported name, and
+  /// ``quarantineFile`` names that one.
   ///
   /// - Parameters:
   ///   - unreported: Present path of the bytes. Without such a file the call does nothing.

@@ -47,8 +47,8 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
   ///   - freshUntil: End of the fresh window. An earlier date than `fetchedAt` becomes `fetchedAt`.
   ///   - usableUntil: End of the usable window. An earlier date than `freshUntil` becomes `freshUntil`.
   ///   - validator: Validator of the value for later requests, such as an ETag.
-  ///   - byteCount: Bytes that the entry counts against a limit, from 0 to 2⁴⁰. By default the size of the content, for which the value is
-  ///     encoded as JSON. It is 0 for a value that does not encode, which no storage takes.
+  ///   - byteCount: Bytes that the entry counts against a limit, from 0 to 2⁴⁰. By default the size of the content, for which the value
+  ///     is encoded as JSON. It is 0 for a value that does not encode, which no storage takes.
   public init(
     key: Key, content: Content, fetchedAt: Date, freshUntil: Date, usableUntil: Date, validator: String? = nil, byteCount: Int? = nil
   ) {

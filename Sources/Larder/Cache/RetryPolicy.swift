@@ -1,8 +1,8 @@
 /// The number of attempts of a fetch, and the waits between them.
 ///
-/// Before the n-th retry the cache waits for a random time between zero and `base` × 2ⁿ⁻¹, at most `cap`. This full jitter keeps clients
-/// that failed together from coming back together. If the provider asks for a wait (``RemoteSourceError/retryAfter``), the cache waits for
-/// that time instead, up to the cap. A longer one ends the fetch with its error. Only transient errors are retried.
+/// Before the n-th retry the cache waits for a random time between zero and `base` × 2ⁿ⁻¹, at most `cap`. This full jitter keeps
+/// clients that failed together from coming back together. If the provider asks for a wait (``RemoteSourceError/retryAfter``), the
+/// cache waits for that time instead, up to the cap. A longer one ends the fetch with its error. Only transient errors are retried.
 ///
 /// After a failed fetch, ``FetchPolicy/staleWhileRevalidate`` waits for `cap`, and at least a second, before it begins the next one.
 public struct RetryPolicy: Hashable, Sendable {

@@ -62,7 +62,7 @@ public struct HTTPTransport: SyncTransport {
 
   /// Sends a push and returns the server's answer.
   ///
-  /// - Throws: ``SyncProblem``, and the errors of the credentials closure.
+  /// - Throws: `SyncProblem`, and the errors of the credentials closure.
   public func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
     var request = URLRequest(url: try url(scope, verb: "push"))
     request.httpMethod = "POST"
@@ -73,7 +73,7 @@ public struct HTTPTransport: SyncTransport {
 
   /// Requests and returns a page of changes.
   ///
-  /// - Throws: ``SyncProblem``, and the errors of the credentials closure.
+  /// - Throws: `SyncProblem`, and the errors of the credentials closure.
   public func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
     var query = Self.query(of: request)
     if let appVersion { query += "&app=\(Self.escaped(WireField.app.cut(appVersion)))" }
@@ -83,7 +83,7 @@ public struct HTTPTransport: SyncTransport {
 
   /// Requests and returns the heads of scopes and the rights in them, or `nil` if the server cannot list them.
   ///
-  /// - Throws: ``SyncProblem``, and the errors of the credentials closure.
+  /// - Throws: `SyncProblem`, and the errors of the credentials closure.
   public func scopes(named names: [String]) async throws -> SyncScopes? {
     var all = SyncScopes(history: nil, scopes: [])
     var rest = names[...]
@@ -111,7 +111,7 @@ public struct HTTPTransport: SyncTransport {
 
   /// Returns the numbers of a scope's newest commits as the server sends them.
   ///
-  /// - Throws: ``SyncProblem``, at once or in the stream, and the errors of the credentials closure.
+  /// - Throws: `SyncProblem`, at once or in the stream, and the errors of the credentials closure.
   public func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> {
     var request = URLRequest(url: try url(scope, verb: "events"))
     request.setValue("text/event-stream", forHTTPHeaderField: "Accept")

@@ -49,8 +49,8 @@ public final class TokenBucket: Sendable {
   ///
   /// A weight above the capacity is let through when the bucket is full, and paid off afterwards. A cancelled wait gives its tokens back. A
   /// weight below 0 counts as 0.
-  /// - Throws: ``CacheError/quotaExceeded(until:)``, with `.distantFuture` if the bucket has no capacity or if the weight is above 10¹² or
-  ///   `NaN`. `CancellationError`.
+  /// - Throws: ``CacheError/quotaExceeded(until:)``, with `.distantFuture` if the bucket has no capacity or if the weight is above 10¹²
+  ///   or `NaN`. `CancellationError`.
   public func take(_ weight: Double = 1) async throws {
     // The comparison also refuses NaN, which would make the tokens NaN for good.
     guard weight <= Self.heaviest, capacity > 0 || weight <= 0 else { throw CacheError.quotaExceeded(until: .distantFuture) }

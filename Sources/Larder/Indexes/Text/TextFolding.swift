@@ -41,11 +41,12 @@ struct Term: Hashable, Comparable, Sendable {
 
 /// A folder of a word's spellings into one: capitals or not, with accents or without, wide or narrow.
 ///
-/// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"), its letters are mapped to upper and then to lower
-/// case, and marks that a search ignores are dropped: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic, variation
-/// selectors, joiners, soft hyphens. Vowel and tone signs of other scripts are letters and stay, as does the voicing of kana. A few letters
-/// that do not decompose are replaced by the letters that people type instead, after CLDR's transform Latin-ASCII: "ß" is "ss", "ø" is "o",
-/// "æ" is "ae". Typographic apostrophes are replaced, too. "İ" and "ı" are "i". There are no rules of one language: "ä" is "a", never "ae".
+/// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"), its letters are mapped to upper and then to
+/// lower case, and marks that a search ignores are dropped: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic,
+/// variation selectors, joiners, soft hyphens. Vowel and tone signs of other scripts are letters and stay, as does the voicing of
+/// kana. A few letters that do not decompose are replaced by the letters that people type instead, after CLDR's transform
+/// Latin-ASCII: "ß" is "ss", "ø" is "o", "æ" is "ae". Typographic apostrophes are replaced, too. "İ" and "ı" are "i". There are no
+/// rules of one language: "ä" is "a", never "ae".
 struct TextFolding {
   /// Cache of folded words beyond Latin, because texts repeat their words.
   private var known: [Term: Term] = [:]
