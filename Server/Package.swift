@@ -39,8 +39,7 @@ let package = Package(
     .target(
       name: "BoundedHTTP",
       dependencies: [
-        "CServerZlib", .product(name: "Larder", package: "larder"), .product(name: "LarderSync", package: "larder"),
-        .product(name: "HTTPTypes", package: "swift-http-types"),
+        "CServerZlib", .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"), .product(name: "Metrics", package: "swift-metrics"),
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -52,7 +51,7 @@ let package = Package(
       name: "LarderServer",
       dependencies: [
         "BoundedHTTP", "CPostgreSQL", "CServerSQLite", .product(name: "Larder", package: "larder"),
-        .product(name: "LarderSync", package: "larder"),
+        .product(name: "LarderWire", package: "larder"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "JWTKit", package: "jwt-kit"),
@@ -76,8 +75,9 @@ let package = Package(
     .testTarget(
       name: "LarderServerTests",
       dependencies: [
-        "BoundedHTTP", "LarderServer", "larder-server", .product(name: "LarderSync", package: "larder"),
-        .product(name: "LarderSQLite", package: "larder"), .product(name: "LarderTesting", package: "larder"),
+        "BoundedHTTP", "LarderServer", "larder-server", .product(name: "Larder", package: "larder"),
+        .product(name: "LarderSQLite", package: "larder"), .product(name: "LarderSync", package: "larder"),
+        .product(name: "LarderTesting", package: "larder"), .product(name: "LarderWire", package: "larder"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "HTTPTypes", package: "swift-http-types"), .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"),

@@ -1,7 +1,6 @@
 public import Foundation
 public import HTTPTypes
 public import Hummingbird
-public import LarderSync
 internal import NIOCore
 
 /// Constructors of HTTP responses: successes with optional gzip, and problems in JSON.
@@ -33,24 +32,22 @@ public enum Answer {
   }
 
   /// Returns the response for a problem, with the header fields that its status requires.
-  public static func problem(_ problem: SyncProblem, at path: KnownPath? = nil) -> Response {
+  ///
+  /// - Parameter path: The path of the request, whose methods a 405 lists.
+  public static func problem(_ problem: HTTPProblem, at path: KnownPath? = nil) -> Response {
     Response(
-      status: HTTPResponse.Status(code: problem.status), headers: fields(of: problem, at: path),
+      status: problem.status, headers: fields(of: problem, at: path),
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: problem.json)))
   }
 
   /// Returns the header fields of the response for a problem, without `Connection`.
-  static func fields(of problem: SyncProblem, at path: KnownPath? = nil) -> HTTPFields {
+  static func fields(of problem: HTTPProblem, at path: KnownPath? = nil) -> HTTPFields {
     var headers: HTTPFields = [.contentType: "application/problem+json", .cacheControl: "no-store"]
-    switch problem {
     // RFC 9110, 11.6.1: a 401 must name an authentication scheme.
-    case .unauthorized: headers[.wwwAuthenticate] = "Bearer"
-    // Rounded up, since a client that returns a fraction early is refused again.
-    case .unavailable(let seconds), .tooManyRequests(let seconds): headers[.retryAfter] = String(Int((seconds ?? 1).rounded(.up)))
+    if problem.status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }
     // RFC 9110, 15.5.6: a 405 must list the allowed methods.
-    case .refused(status: 405, _): headers[.allow] = path?.allow
-    default: break
-    }
+    if problem.status == .methodNotAllowed { headers[.allow] = path?.allow }
+    if let seconds = problem.retryAfter { headers[.retryAfter] = String(seconds) }
     return headers
   }
 }

@@ -1,5 +1,4 @@
 public import HTTPTypes
-public import LarderSync
 
 /// Path of a server as a template, for answers and logs that must not repeat a client's text.
 public struct KnownPath: Sendable, Hashable {
@@ -12,11 +11,11 @@ public struct KnownPath: Sendable, Hashable {
   public init(_ template: String, _ methods: [HTTPRequest.Method]) { (self.template, self.methods) = (template, methods) }
 
   /// Problem for a path that does not exist (404).
-  public static let nothing = SyncProblem.refused(status: 404, detail: "There is nothing at this path.")
+  public static let nothing = HTTPProblem.refused(.notFound, "There is nothing at this path.")
 
   /// Problem for a method that the path does not accept (405).
-  public var wrongMethod: SyncProblem {
-    .refused(status: 405, detail: "Expected the method \(methods.map(\.rawValue).joined(separator: " or ")).")
+  public var wrongMethod: HTTPProblem {
+    .refused(.methodNotAllowed, "Expected the method \(methods.map(\.rawValue).joined(separator: " or ")).")
   }
 
   /// Value of the field `Allow`.

@@ -1,6 +1,5 @@
 internal import Foundation
 public import Hummingbird
-public import LarderSync
 
 /// Query parameters of a request.
 public struct RequestQuery: Sendable {
@@ -12,16 +11,16 @@ public struct RequestQuery: Sendable {
 
   /// Reads the query of a request.
   ///
-  /// - Throws: As ``init(_:)``.
-  public init(of request: Request) throws(SyncProblem) {
+  /// - Throws: A problem of status 400, as ``init(_:)``.
+  public init(of request: Request) throws(HTTPProblem) {
     let path = request.head.path ?? ""
     try self.init(path.firstIndex(of: "?").map { String(path[path.index(after: $0)...]) })
   }
 
   /// Reads a query, which is the text after `?`.
   ///
-  /// - Throws: `.malformed` for text that is not percent-encoded UTF-8, and for a parameter that occurs twice.
-  public init(_ query: String?) throws(SyncProblem) {
+  /// - Throws: A problem of status 400 for text that is not percent-encoded UTF-8, and for a parameter that occurs twice.
+  public init(_ query: String?) throws(HTTPProblem) {
     for pair in (query ?? "").split(separator: "&") {
       // Only the first `=` separates, since a value may contain others.
       let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -33,7 +32,7 @@ public struct RequestQuery: Sendable {
     for value in values.values { _ = try Self.decoded(value) }
   }
 
-  private static func decoded(_ text: some StringProtocol) throws(SyncProblem) -> String {
+  private static func decoded(_ text: some StringProtocol) throws(HTTPProblem) -> String {
     // HTML forms encode a space as `+`.
     guard let decoded = text.replacingOccurrences(of: "+", with: " ").removingPercentEncoding else {
       throw .malformed("expected parameters in percent-encoding, found others")
@@ -42,7 +41,7 @@ public struct RequestQuery: Sendable {
   }
 
   /// Returns a parameter as text, or `nil` if it is missing or empty.
-  public func text(_ name: String) throws(SyncProblem) -> String? {
+  public func text(_ name: String) throws(HTTPProblem) -> String? {
     guard let value = values[name], !value.isEmpty else { return nil }
     return try Self.decoded(value)
   }
@@ -50,7 +49,9 @@ public struct RequestQuery: Sendable {
   /// Returns the names in a comma-separated parameter, without empty ones.
   ///
   /// A missing parameter has none.
-  public func texts(_ name: String) throws(SyncProblem) -> [String] {
+  ///
+  /// - Throws: A problem of status 400 for more than ``mostNames`` names.
+  public func texts(_ name: String) throws(HTTPProblem) -> [String] {
     // Split before decoding, since an encoded comma belongs to a name.
     let parts = (values[name] ?? "").split(separator: ",", omittingEmptySubsequences: false)
     // Counted before any name is decoded, so that a list that is too long costs little.
@@ -64,8 +65,8 @@ public struct RequestQuery: Sendable {
 
   /// Returns a parameter as an integer, or `nil` if it is missing.
   ///
-  /// - Throws: `.malformed` for a value other than an integer from 0 to 2^53 − 1.
-  public func number(_ name: String) throws(SyncProblem) -> Int? {
+  /// - Throws: A problem of status 400 for a value other than an integer from 0 to 2^53 − 1.
+  public func number(_ name: String) throws(HTTPProblem) -> Int? {
     guard let value = values[name] else { return nil }
     let text = try Self.decoded(value)
     // `Int` alone would accept a sign.

@@ -1,7 +1,5 @@
 public import Foundation
 public import Hummingbird
-internal import Larder
-public import LarderSync
 
 // BoundedHTTP/ is HTTP/1.1 over Hummingbird with limits on the connections, bytes and time of clients. Invariant: no client keeps memory
 // or a connection by being slow or by announcing false sizes. Called by LarderServer, and by servers with routes of their own.
@@ -61,11 +59,11 @@ public struct ServerBounds: Sendable {
 
   /// Returns the body of a request, decompressed if it is gzip.
   ///
-  /// - Throws: `.tooLarge`, `.refused` with 408 for a body that arrives too slowly and with 415 for an unknown encoding, `.unavailable`
-  ///   when as many bytes are held as allowed, and `.malformed` for a body that ends early.
-  public func body(of request: Request) async throws(SyncProblem) -> Data {
-    let form = RequestContents.Form { (body: Data) throws(SyncProblem) in body }
-    return try await RequestContents.read(request, limits, budget.share(of: nil), large, as: form) { (body) async throws(SyncProblem) in
+  /// - Throws: A problem of status 413 for a body beyond the limit, 408 for one that arrives too slowly, 415 for an unknown encoding, 400
+  ///   for a body that ends early, and 503 when as many bytes are held as allowed.
+  public func body(of request: Request) async throws(HTTPProblem) -> Data {
+    let form = RequestContents.Form { (body: Data) throws(HTTPProblem) in body }
+    return try await RequestContents.read(request, limits, budget.share(of: nil), large, as: form) { (body) async throws(HTTPProblem) in
       body
     }
   }

@@ -1,6 +1,6 @@
 import Foundation
-import LarderSync
 import LarderTesting
+import LarderWire
 import Synchronization
 import Testing
 

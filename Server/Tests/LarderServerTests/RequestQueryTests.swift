@@ -1,5 +1,5 @@
 import Foundation
-import LarderSync
+import LarderWire
 import Testing
 
 @testable import BoundedHTTP
@@ -46,7 +46,7 @@ import Testing
   @Test func emptyNamesInAListCountAndAreLeftOut() throws {
     #expect(try Self.question("collections=a,,b,").collections == ["a", "b"])
     #expect(try Self.question("collections=" + String(repeating: ",", count: 999)).collections == [])
-    #expect(throws: SyncProblem.self) { try Self.question("collections=" + String(repeating: ",", count: 1_000)) }
+    #expect(throws: HTTPProblem.self) { try Self.question("collections=" + String(repeating: ",", count: 1_000)) }
   }
 
   @Test func everyOperationMayFindThatTheRequestCannotBeRead() {

@@ -1,5 +1,5 @@
 import Foundation
-@_spi(Wire) import LarderSync
+@_spi(Wire) import LarderWire
 import Testing
 
 @testable import LarderServer

@@ -26,7 +26,7 @@ struct WebResponder: HTTPResponder {
     let start = ContinuousClock.now
     let route = WebRoute(path: String((request.head.path ?? "/").prefix { $0 != "?" }))
     var response: Response
-    do { response = try await answer(request, route) } catch { response = WebProblem(error).response }
+    do { response = try await answer(request, route) } catch { response = HTTPProblem(answering: error).response }
     if response.status == .methodNotAllowed, let route {
       response.headers[.allow] = (route.known.methods + (route == .events ? [] : [.head])).map(\.rawValue).joined(separator: ", ")
     }
@@ -43,15 +43,15 @@ struct WebResponder: HTTPResponder {
     let query = try RequestQuery(of: request)
     if route == .page("/"), request.method == .get, let admission = gate.admission(try query.text("token")) { return admission }
     if route?.needsToken ?? true { try gate.checkToken(request) }
-    guard let route else { throw WebProblem(.notFound, "There is nothing at this path.") }
+    guard let route else { throw HTTPProblem(.notFound, detail: "There is nothing at this path.") }
     // What answers HEAD has the fields of the answer to GET; a stream has no end that could be left out.
     let isRead = request.method == .get || request.method == .head && route != .events
     guard isRead || request.method != .head && route.known.methods.contains(request.method) else {
-      throw WebProblem(.methodNotAllowed, "Expected the method \(route.known.methods.map(\.rawValue).joined(separator: " or ")).")
+      throw HTTPProblem(.methodNotAllowed, detail: "Expected the method \(route.known.methods.map(\.rawValue).joined(separator: " or ")).")
     }
     switch route {
     case .page(let path):
-      guard let file = PageFile.all[path] else { throw WebProblem(.notFound, "There is nothing at this path.") }
+      guard let file = PageFile.all[path] else { throw HTTPProblem(.notFound, detail: "There is nothing at this path.") }
       return file.response(to: request)
     case .health: return try json(["status": "ok"], request)
     case .metrics: return Answer.success(Data(numbers.utf8), type: "text/plain; version=0.0.4", to: request)

@@ -1,37 +1,31 @@
-package import Larder
 internal import Synchronization
 
 /// Deadline for the body of a request, renewed with each 64 KiB received.
 ///
 /// So a body on a slow line arrives, and a client that sends a byte a second is refused.
-package final class BodyTime: Sendable {
+package final class BodyTime<Time: Clock>: Sendable where Time.Duration == Duration {
   private struct State: Sendable {
     /// Number of bytes received since the deadline was last renewed.
     var taken = 0
-    var end: Duration
+    var end: Time.Instant
   }
 
-  /// Number of bytes that renew the deadline.
-  ///
-  /// Fewer are enough only at the end of the body.
-  package static let piece = ConnectionGuard.piece
-
   private let seconds: Int
-  private let clock: any WallClock
+  private let clock: Time
   private let state: Mutex<State>
 
-  package init(seconds: Int, clock: any WallClock) {
+  package init(seconds: Int, clock: Time) {
     (self.seconds, self.clock) = (seconds, clock)
-    state = Mutex(State(end: clock.uptime + .seconds(seconds)))
+    state = Mutex(State(end: clock.now.advanced(by: .seconds(seconds))))
   }
 
   /// Counts received bytes, and renews the deadline after each 64 KiB.
   package func note(_ count: Int) {
-    let end = clock.uptime + .seconds(seconds)
+    let end = clock.now.advanced(by: .seconds(seconds))
     state.withLock { state in
       state.taken += count
       // Not with every part: a part may be one byte, and would keep the connection for ever.
-      if state.taken >= Self.piece { state = State(end: end) }
+      if state.taken >= ConnectionGuard.piece { state = State(end: end) }
     }
   }
 
@@ -40,6 +34,6 @@ package final class BodyTime: Sendable {
   /// - Throws: `CancellationError`.
   package func pass() async throws {
     // Compared again after each sleep, because received bytes may have moved the deadline.
-    while case let left = state.withLock({ $0.end }) - clock.uptime, left > .zero { try await clock.sleep(for: left) }
+    while case let end = state.withLock({ $0.end }), end > clock.now { try await clock.sleep(until: end, tolerance: nil) }
   }
 }

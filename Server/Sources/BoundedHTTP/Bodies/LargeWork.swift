@@ -10,24 +10,24 @@ package final class LargeWork: Sendable {
   /// Largest size in bytes that is processed on the thread of the task.
   package static let mostInPlace = 64 << 10
 
-  private let turns: Turns
+  private let permits: FairSemaphore
   /// Free queues, each with a thread of its own.
   ///
   /// A concurrent queue would take its threads from the pool of Swift's tasks.
   private let queues: Mutex<[DispatchQueue]>
 
   package init(threads: Int = max(2, ProcessInfo.processInfo.activeProcessorCount)) {
-    turns = Turns(threads, each: 1)
+    permits = FairSemaphore(total: threads, perIdentity: 1)
     queues = Mutex((0..<threads).map { DispatchQueue(label: "larder-large-\($0)") })
   }
 
-  /// Number of jobs that wait for a turn.
-  package var waitingCount: Int { turns.waitingCount }
+  /// Number of jobs that wait for a thread.
+  package var waitingCount: Int { permits.waitingCount }
 
-  /// Runs work on one of the threads, once the identity has a turn, and returns its result.
+  /// Runs work on one of the threads, once no other job of the identity runs, and returns its result.
   package func run<Value: Sendable>(_ identity: String?, _ work: @escaping @Sendable () -> Value) async -> Value {
-    await turns.take(identity) {
-      // There are as many queues as turns, so a job with a turn always finds a free one.
+    await permits.withPermit(for: identity) {
+      // There are as many queues as permits, so a job with a permit always finds a free one.
       let queue = queues.withLock { $0.popLast() } ?? DispatchQueue(label: "larder-large")
       defer { queues.withLock { $0.append(queue) } }
       return await withCheckedContinuation { continuation in queue.async { continuation.resume(returning: work()) } }

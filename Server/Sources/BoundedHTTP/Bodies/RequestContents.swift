@@ -1,21 +1,19 @@
-// Bodies/ reads request bodies within their limits, and runs the decoding of large bodies in turns on threads of its own.
+// Bodies/ reads request bodies within their limits, and runs the decoding of large bodies on threads of its own, fairly among identities.
 // Invariant: no identity can occupy the memory or the threads that all others need.
 // Called by ServerBounds and LarderServer.
 
 package import Foundation
 internal import HTTPTypes
 package import Hummingbird
-package import Larder
-package import LarderSync
 internal import NIOCore
 
 /// Reader of request bodies within the limits on size, time and memory.
 package enum RequestContents {
   /// Decoder from the bytes of a body to its contents, in a type of its own because closures cannot be compared.
   package struct Form<Contents: Sendable>: Sendable {
-    let contents: @Sendable (Data) throws(SyncProblem) -> Contents
+    let contents: @Sendable (Data) throws(HTTPProblem) -> Contents
 
-    package init(_ contents: @escaping @Sendable (Data) throws(SyncProblem) -> Contents) { self.contents = contents }
+    package init(_ contents: @escaping @Sendable (Data) throws(HTTPProblem) -> Contents) { self.contents = contents }
   }
 
   /// Reads the body, decompresses it if it is gzip, and passes its decoded contents to `use`.
@@ -23,18 +21,19 @@ package enum RequestContents {
   /// The bytes of the body count as held until `use` returns.
   ///
   /// - Throws: `.tooLarge`, `.refused` with 408 for a body that arrives too slowly and with 415 for an unknown encoding, `.unavailable`
-  ///   when this identity or all together hold as many bytes as allowed, and the errors of `form` and `use`.
+  ///   when this identity or all together hold as many bytes as allowed, `.malformed` for a body that ends early, and the errors of `form`
+  ///   and `use`.
   package static func read<Contents: Sendable, Value>(
-    _ request: Request, _ limits: ServerBounds.Limits, _ share: ByteShare, _ large: LargeWork, clock: any WallClock = SystemClock(),
-    as form: Form<Contents>, _ use: (Contents) async throws(SyncProblem) -> Value
-  ) async throws(SyncProblem) -> Value {
+    _ request: Request, _ limits: ServerBounds.Limits, _ share: ByteShare, _ large: LargeWork,
+    clock: some Clock<Duration> = ContinuousClock(), as form: Form<Contents>, _ use: (Contents) async throws(HTTPProblem) -> Value
+  ) async throws(HTTPProblem) -> Value {
     // Refused before the body is read, so that a client with `Expect: 100-continue` does not send it.
     if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limits.bodyBytes { throw .tooLarge }
     let isPacked: Bool
     switch request.headers[.contentEncoding]?.lowercased() {
     case nil, "identity": isPacked = false
     case "gzip", "x-gzip": isPacked = true
-    default: throw .refused(status: 415, detail: "Expected a body in gzip, or without encoding.")
+    default: throw .refused(.unsupportedMediaType, "Expected a body in gzip, or without encoding.")
     }
     let sent = try await collect(request.body, limit: limits.bodyBytes, seconds: limits.bodySeconds, share, clock)
     // From here on this function owns the bytes that `collect` has counted.
@@ -53,14 +52,14 @@ package enum RequestContents {
   /// Returns the decoded contents of a body, and the number of decompressed bytes, which count as held.
   private static func contents<Contents: Sendable>(
     of sent: Data, isPacked: Bool, limit: Int, _ share: ByteShare, _ form: Form<Contents>
-  ) -> Result<(contents: Contents, unpacked: Int), SyncProblem> {
-    do throws(SyncProblem) {
+  ) -> Result<(contents: Contents, unpacked: Int), HTTPProblem> {
+    do throws(HTTPProblem) {
       guard isPacked else { return .success((try form.contents(sent), 0)) }
       // Others may have used up the budget since the body was read. At most one body for each thread passes this check at once.
       if share.isSpent { throw .unavailable(retryAfter: 5) }
       let unpacked = try Gzip.unpacked(sent, limit: limit)
       share.add(unpacked.count)
-      do throws(SyncProblem) { return .success((try form.contents(unpacked), unpacked.count)) } catch {
+      do throws(HTTPProblem) { return .success((try form.contents(unpacked), unpacked.count)) } catch {
         // The caller learns the count only from a success, so a failure gives the bytes back here.
         share.add(-unpacked.count)
         throw error
@@ -70,13 +69,13 @@ package enum RequestContents {
 
   /// Returns the bytes of a body, which count as held from then on.
   private static func collect(
-    _ body: RequestBody, limit: Int, seconds: Int, _ share: ByteShare, _ clock: any WallClock
-  ) async throws(SyncProblem) -> Data {
+    _ body: RequestBody, limit: Int, seconds: Int, _ share: ByteShare, _ clock: some Clock<Duration>
+  ) async throws(HTTPProblem) -> Data {
     let time = BodyTime(seconds: seconds, clock: clock)
-    let result = await withTaskGroup(of: Result<Data, SyncProblem>?.self) { group in
+    let result = await withTaskGroup(of: Result<Data, HTTPProblem>?.self) { group in
       group.addTask {
         var data = Data()
-        var problem: SyncProblem?
+        var problem: HTTPProblem?
         do {
           for try await part in body {
             // The limit for chunked bodies, which announce no length.
@@ -89,17 +88,17 @@ package enum RequestContents {
           }
         } catch { problem = .malformed("the body ended early") }
         // The deadline has passed and no caller takes the data, so its bytes are given back below.
-        if problem == nil, Task.isCancelled { problem = .unavailable(retryAfter: nil) }
+        if problem == nil, Task.isCancelled { problem = .unavailable() }
         guard let problem else { return .success(data) }
         share.add(-data.count)
         return .failure(problem)
       }
       group.addTask {
         do { try await time.pass() } catch { return nil }
-        let expected = "Expected \(BodyTime.piece >> 10) KiB of the body, or what is left of it, every \(seconds) seconds."
-        return .failure(.refused(status: 408, detail: expected))
+        let expected = "Expected \(ConnectionGuard.piece >> 10) KiB of the body, or what is left of it, every \(seconds) seconds."
+        return .failure(.refused(.requestTimeout, expected))
       }
-      var answer: Result<Data, SyncProblem>?
+      var answer: Result<Data, HTTPProblem>?
       for await result in group {
         if answer == nil, let result {
           answer = result
@@ -111,7 +110,7 @@ package enum RequestContents {
       }
       return answer
     }
-    guard let result else { throw .unavailable(retryAfter: nil) }
+    guard let result else { throw .unavailable() }
     return try result.get()
   }
 }

@@ -1,6 +1,5 @@
 internal import CServerZlib
 public import Foundation
-package import LarderSync
 
 // Compression/ compresses answers and decompresses requests. Invariant: decompression takes no more memory than its limit, for any input.
 // Called by Bodies/ and by `Answer`.
@@ -41,13 +40,13 @@ public enum Gzip {
   ///
   /// - Throws: `.tooLarge` as soon as the output exceeds the limit, `.malformed` for data that is not exactly one gzip stream, and
   ///   `.unavailable` if zlib cannot begin.
-  package static func unpacked(_ data: Data, limit: Int) throws(SyncProblem) -> Data {
+  package static func unpacked(_ data: Data, limit: Int) throws(HTTPProblem) -> Data {
     var stream = z_stream()
     guard data.count <= Int(UInt32.max), larder_server_begin_gunzip(&stream) == Z_OK else { throw .unavailable(retryAfter: 1) }
     defer { inflateEnd(&stream) }
     var unpacked = Data()
     var buffer = [UInt8](repeating: 0, count: step)
-    let result = data.withUnsafeBytes { input -> Result<Void, SyncProblem> in
+    let result = data.withUnsafeBytes { input -> Result<Void, HTTPProblem> in
       stream.next_in = UnsafeMutablePointer(mutating: input.bindMemory(to: UInt8.self).baseAddress)
       stream.avail_in = UInt32(input.count)
       while true {

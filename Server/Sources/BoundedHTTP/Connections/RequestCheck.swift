@@ -1,5 +1,4 @@
 internal import HTTPTypes
-internal import LarderSync
 package import NIOCore
 package import NIOHTTP1
 
@@ -54,7 +53,7 @@ package final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler 
     guard let refusal, case .head(let head) = unwrapOutboundIn(data), head.status == .badRequest,
       head.headers.first(name: "Content-Length") == "0"
     else { return context.write(data, promise: promise) }
-    log.note(refusal.path, method: nil, status: refusal.problem.status)
+    log.note(refusal.path, method: nil, status: refusal.problem.status.code)
     context.write(wrapOutboundOut(.head(refusal.head)), promise: promise)
     // RFC 9110, 9.3.2: the answer to HEAD has no body. A client would read one as the next answer.
     if refusal.hasBody { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: refusal.problem.json)))), promise: nil) }
@@ -63,12 +62,12 @@ package final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler 
 
 /// Reason to refuse a request before its path is looked up.
 private struct Refusal {
-  let problem: SyncProblem
+  let problem: HTTPProblem
   /// Known path of the request, when it does not accept the method.
   var path: KnownPath?
   let hasBody: Bool
 
-  init(_ problem: SyncProblem, hasBody: Bool) { (self.problem, self.hasBody) = (problem, hasBody) }
+  init(_ problem: HTTPProblem, hasBody: Bool) { (self.problem, self.hasBody) = (problem, hasBody) }
 
   init(_ error: HTTPParserError, _ source: RequestBytes, _ paths: any KnownPaths) {
     hasBody = true
@@ -87,6 +86,6 @@ private struct Refusal {
     fields[.contentLength] = String(problem.json.count)
     fields[.connection] = "close"
     let headers = HTTPHeaders(fields.map { ($0.name.rawName, $0.value) })
-    return HTTPResponseHead(version: .http1_1, status: HTTPResponseStatus(statusCode: problem.status), headers: headers)
+    return HTTPResponseHead(version: .http1_1, status: HTTPResponseStatus(statusCode: problem.status.code), headers: headers)
   }
 }

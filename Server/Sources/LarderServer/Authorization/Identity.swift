@@ -1,4 +1,4 @@
-@_spi(Wire) public import LarderSync
+@_spi(Wire) public import LarderWire
 
 // Authorization/ finds the identity of a token and its rights. Invariant: tokens are compared by their hash in constant time, and are
 // neither logged nor stored. Called by HTTP.

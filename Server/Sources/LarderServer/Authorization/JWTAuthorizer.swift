@@ -1,6 +1,6 @@
 internal import Foundation
 internal import JWTKit
-public import LarderSync
+public import LarderWire
 public import Logging
 internal import Synchronization
 

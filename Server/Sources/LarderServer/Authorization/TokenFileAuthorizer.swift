@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Foundation
-public import LarderSync
+public import LarderWire
 public import Logging
 internal import Synchronization
 

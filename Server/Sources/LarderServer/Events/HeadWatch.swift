@@ -1,4 +1,4 @@
-internal import LarderSync
+internal import LarderWire
 internal import ServiceLifecycle
 
 /// Service that looks for commits of other processes, sends heartbeats to event streams, and ends them before the server ends.

@@ -1,4 +1,4 @@
-internal import LarderSync
+internal import LarderWire
 internal import Synchronization
 
 /// Counter of open event streams and long polls, limited in all and for each identity.

@@ -1,5 +1,5 @@
 internal import BoundedHTTP
-@_spi(Wire) internal import LarderSync
+@_spi(Wire) internal import LarderWire
 
 extension RequestQuery {
   /// Maximum number of changes in a page, not counting those of its last commit.
@@ -11,14 +11,16 @@ extension RequestQuery {
   ///
   /// - Parameter longestWait: Maximum number of seconds that a long poll waits, even if the request says more.
   ///
-  /// - Throws: `.malformed`.
-  func changesRequest(longestWait: Int) throws(SyncProblem) -> SyncChangesRequest {
+  /// - Throws: A problem of status 400.
+  func changesRequest(longestWait: Int) throws(HTTPProblem) -> SyncChangesRequest {
     let collections = try texts("collections")
-    for name in collections { try WireField.collection.check(name) }
     let (device, history) = (try text("device") ?? "", try text("history"))
-    // A request without a device gets a page without the outcomes of a push.
-    if !device.isEmpty { try WireField.device.check(device) }
-    if let history { try WireField.history.check(history) }
+    do throws(SyncProblem) {
+      for name in collections { try WireField.collection.check(name) }
+      // A request without a device gets a page without the outcomes of a push.
+      if !device.isEmpty { try WireField.device.check(device) }
+      if let history { try WireField.history.check(history) }
+    } catch { throw HTTPProblem(error) }
     var request = SyncChangesRequest(
       device: device, history: history, since: try number("since") ?? 0,
       // At least 1: with a limit of 0, a device would get empty pages for ever.
@@ -31,8 +33,8 @@ extension RequestQuery {
 
   /// Returns the app version in the request, cut to the length that is stored, or `nil` if the request names none.
   ///
-  /// - Throws: `.malformed`.
-  func appVersion() throws(SyncProblem) -> String? {
+  /// - Throws: A problem of status 400.
+  func appVersion() throws(HTTPProblem) -> String? {
     guard let text = try text("app").map(WireField.app.cut), !text.isEmpty else { return nil }
     return text
   }

@@ -1,4 +1,4 @@
-@_spi(Wire) internal import LarderSync
+@_spi(Wire) internal import LarderWire
 
 extension ServerDescription {
   /// JSON schemas of the messages.

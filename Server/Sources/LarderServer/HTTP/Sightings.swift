@@ -1,4 +1,4 @@
-internal import LarderSync
+internal import LarderWire
 internal import Synchronization
 
 /// Position that a device reaches with a page of changes.

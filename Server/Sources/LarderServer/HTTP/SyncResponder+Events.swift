@@ -1,7 +1,7 @@
 internal import BoundedHTTP
 internal import HTTPTypes
 internal import Hummingbird
-internal import LarderSync
+internal import LarderWire
 internal import NIOCore
 
 extension SyncResponder {

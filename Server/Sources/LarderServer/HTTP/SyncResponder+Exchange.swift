@@ -1,16 +1,18 @@
 internal import BoundedHTTP
 internal import Foundation
 internal import Hummingbird
-@_spi(Wire) internal import LarderSync
+@_spi(Wire) internal import LarderWire
 internal import Logging
 internal import NIOCore
 
 extension SyncResponder {
-  func push(_ request: Request, to scope: String, by identity: Identity) async throws(SyncProblem) -> Response {
-    let form = RequestContents.Form { (body) throws(SyncProblem) in try SyncPush(json: body) }
+  func push(_ request: Request, to scope: String, by identity: Identity) async throws(HTTPProblem) -> Response {
+    let form = RequestContents.Form { (body) throws(HTTPProblem) in
+      do throws(SyncProblem) { return try SyncPush(json: body) } catch { throw HTTPProblem(error) }
+    }
     let share = share(of: identity)
-    return try await RequestContents.read(request, bounds.limits, share, bounds.large, as: form) { (push) async throws(SyncProblem) in
-      try await self.push(push, to: scope, by: identity, request)
+    return try await RequestContents.read(request, bounds.limits, share, bounds.large, as: form) { (push) async throws(HTTPProblem) in
+      do throws(SyncProblem) { return try await self.push(push, to: scope, by: identity, request) } catch { throw HTTPProblem(error) }
     }
   }
 
@@ -86,6 +88,7 @@ extension SyncResponder {
   func changes(
     _ question: SyncChangesRequest, app: String?, in scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> Response {
+    if let seconds = rates.take(identity, device: question.device) { throw .tooManyRequests(retryAfter: seconds) }
     var (page, answer) = try await page(question, in: scope, by: identity, request)
     if page.isEmpty, question.wait > 0 {
       // Only a request that waits takes a seat.
@@ -110,15 +113,15 @@ extension SyncResponder {
     return answer
   }
 
-  /// Returns a page as the response that is sent, after waiting for turns that limit how many pages are in memory.
+  /// Returns a page as the response that is sent, after waiting until `pages` and `readings` admit it.
   private func page(
     _ question: SyncChangesRequest, in scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> (page: PageSummary, answer: Response) {
     let share = share(of: identity)
-    return try await pages.take(share.identity) { () async throws(SyncProblem) in
-      // The turn for reading ends before a large page waits for a thread, so that other pages are read meanwhile.
-      let found = try await readings.take(share.identity) { () async throws(SyncProblem) in
-        // Checked after the wait for a turn, just before the page takes memory.
+    return try await pages.withPermit(for: share.identity) { () async throws(SyncProblem) in
+      // The permit for reading ends before a large page waits for a thread, so that other pages are read meanwhile.
+      let found = try await readings.withPermit(for: share.identity) { () async throws(SyncProblem) in
+        // Checked after the wait for a permit, just before the page takes memory.
         if share.isSpent { throw .unavailable(retryAfter: 5) }
         return try await store.page(question, in: scope, by: identity.name)
       }

@@ -2,7 +2,7 @@ internal import BoundedHTTP
 internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
-@_spi(Wire) internal import LarderSync
+@_spi(Wire) internal import LarderWire
 internal import Logging
 
 /// Responder for all routes of the sync server.
@@ -21,12 +21,12 @@ struct SyncResponder: HTTPResponder {
   let drain: Drain
   let metrics: ServerMetrics
   let logger: Logger
-  /// Turns for reading pages from the store: 8 in all, 4 for one identity.
-  let readings = Turns(8, each: 4)
-  /// Turns for pages from their reading to their answer: 64 in all, 4 for one identity.
+  /// Limit of pages that are read from the store at once.
+  let readings = FairSemaphore(total: 8, perIdentity: 4)
+  /// Limit of pages in memory, from their reading to their answer.
   ///
   /// A page may have some megabytes, and large ones wait for a thread in between.
-  let pages = Turns(64, each: 4)
+  let pages = FairSemaphore(total: 64, perIdentity: 4)
 
   func respond(to request: Request, context: ConnectionContext) async throws -> Response {
     let start = ContinuousClock.now
@@ -34,7 +34,7 @@ struct SyncResponder: HTTPResponder {
     context.count(for: bounds.budget.share(of: nil))
     let route = Route(path: Self.path(of: request))
     var response: Response
-    do throws(SyncProblem) { response = try await answer(request, route, context) } catch {
+    do throws(HTTPProblem) { response = try await answer(request, route, context) } catch {
       response = Answer.problem(error, at: route?.known)
     }
     // No route accepts HEAD, and its refusal must have no body (RFC 9110, 9.3.2).
@@ -52,7 +52,7 @@ struct SyncResponder: HTTPResponder {
   /// Returns the path as it was sent, without its query.
   private static func path(of request: Request) -> String { String((request.head.path ?? "/").prefix { $0 != "?" }) }
 
-  private func answer(_ request: Request, _ route: Route?, _ context: ConnectionContext) async throws(SyncProblem) -> Response {
+  private func answer(_ request: Request, _ route: Route?, _ context: ConnectionContext) async throws(HTTPProblem) -> Response {
     guard let route else { throw KnownPath.nothing }
     guard request.method == route.method else { throw route.known.wrongMethod }
     // Parsed for every route, so that a malformed query is refused everywhere.
@@ -63,7 +63,7 @@ struct SyncResponder: HTTPResponder {
       // A load balancer that reads this sends its requests elsewhere before the server ends.
       if drain.hasBegun { throw .unavailable(retryAfter: 5) }
       // A query of any scope shows that the database answers.
-      _ = try await store.heads(of: ["-"])
+      do throws(SyncProblem) { _ = try await store.heads(of: ["-"]) } catch { throw HTTPProblem(error) }
       return Answer.success(Data("ready\n".utf8), type: "text/plain", to: request)
     case .metrics:
       let text = metrics.text(
@@ -71,7 +71,8 @@ struct SyncResponder: HTTPResponder {
       return Answer.success(Data(text.utf8), type: "text/plain; version=0.0.4", to: request)
     case .description: return Answer.success(ServerDescription.json, to: request)
     case .scopes:
-      return try await scopes(of: try await identity(of: request, context), named: try query.texts("names"), request)
+      let (identity, names) = (try await identity(of: request, context), try query.texts("names"))
+      do throws(SyncProblem) { return try await scopes(of: identity, named: names, request) } catch { throw HTTPProblem(error) }
     case .push(let scope):
       let identity = try await identity(of: request, context)
       // Before the body is read, so that a refused client with `Expect: 100-continue` does not send it.
@@ -81,12 +82,16 @@ struct SyncResponder: HTTPResponder {
       let identity = try await identity(of: request, context)
       try check(identity, scope, .read)
       let question = try query.changesRequest(longestWait: options.waitSeconds)
-      if let seconds = rates.take(identity, device: question.device) { throw .tooManyRequests(retryAfter: seconds) }
-      return try await changes(question, app: try query.appVersion(), in: scope, by: identity, request)
+      let app = try query.appVersion()
+      do throws(SyncProblem) { return try await changes(question, app: app, in: scope, by: identity, request) } catch {
+        throw HTTPProblem(error)
+      }
     case .events(let scope):
       let identity = try await identity(of: request, context)
       try check(identity, scope, .read)
-      return try await events(of: scope, by: identity, request: request, token: token(of: request), context)
+      do throws(SyncProblem) {
+        return try await events(of: scope, by: identity, request: request, token: token(of: request), context)
+      } catch { throw HTTPProblem(error) }
     }
   }
 
@@ -98,15 +103,17 @@ struct SyncResponder: HTTPResponder {
   }
 
   /// Returns the identity of a request, and counts the request before its body is read.
-  private func identity(of request: Request, _ context: ConnectionContext) async throws(SyncProblem) -> Identity {
+  private func identity(of request: Request, _ context: ConnectionContext) async throws(HTTPProblem) -> Identity {
     let identity: Identity
-    if authorizer is NoAuthorizer {
-      identity = try await authorizer.identity(of: "")
-    } else {
-      guard let token = token(of: request) else { throw .unauthorized }
-      identity = try await authorizer.identity(of: token)
-    }
-    if let seconds = rates.take(identity) { throw .tooManyRequests(retryAfter: seconds) }
+    do throws(SyncProblem) {
+      if authorizer is NoAuthorizer {
+        identity = try await authorizer.identity(of: "")
+      } else {
+        guard let token = token(of: request) else { throw .unauthorized }
+        identity = try await authorizer.identity(of: token)
+      }
+      if let seconds = rates.take(identity) { throw .tooManyRequests(retryAfter: seconds) }
+    } catch { throw HTTPProblem(error) }
     context.count(for: share(of: identity))
     return identity
   }
@@ -116,9 +123,11 @@ struct SyncResponder: HTTPResponder {
   /// On a server without tokens, the whole budget is everybody's.
   func share(of identity: Identity) -> ByteShare { bounds.budget.share(of: authorizer is NoAuthorizer ? nil : identity.name) }
 
-  private func check(_ identity: Identity, _ scope: String, _ access: ScopeAccess) throws(SyncProblem) {
-    // Checked before the rights, since a pattern such as `*` also matches names that are out of bounds.
-    try WireField.scope.check(scope)
-    guard identity.access(to: scope).contains(access) else { throw .forbidden }
+  private func check(_ identity: Identity, _ scope: String, _ access: ScopeAccess) throws(HTTPProblem) {
+    do throws(SyncProblem) {
+      // Checked before the rights, since a pattern such as `*` also matches names that are out of bounds.
+      try WireField.scope.check(scope)
+      guard identity.access(to: scope).contains(access) else { throw .forbidden }
+    } catch { throw HTTPProblem(error) }
   }
 }

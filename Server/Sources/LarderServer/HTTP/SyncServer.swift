@@ -1,7 +1,7 @@
 internal import BoundedHTTP
 internal import Hummingbird
 internal import HummingbirdCore
-public import LarderSync
+public import LarderWire
 public import Logging
 public import ServiceLifecycle
 

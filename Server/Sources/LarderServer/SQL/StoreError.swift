@@ -1,4 +1,4 @@
-public import LarderSync
+public import LarderWire
 
 /// Error of the store.
 public enum StoreError: Error, Sendable, Hashable {

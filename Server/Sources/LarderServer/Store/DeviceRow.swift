@@ -1,4 +1,4 @@
-@_spi(Wire) internal import LarderSync
+@_spi(Wire) internal import LarderWire
 
 /// Row of a device in a scope: its owner, its newest receipt (the outcomes of its last push) and its usage.
 struct DeviceRow {

@@ -1,4 +1,4 @@
-internal import LarderSync
+internal import LarderWire
 
 extension PushTransaction {
   /// Result of writing the groups of a push.

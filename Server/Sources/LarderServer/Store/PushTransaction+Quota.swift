@@ -1,4 +1,4 @@
-internal import LarderSync
+internal import LarderWire
 
 extension PushTransaction {
   /// Throws if the identity may have no further device, or no further scope when it has no device in this one.

@@ -1,4 +1,4 @@
-internal import LarderSync
+internal import LarderWire
 
 /// One push within its transaction.
 struct PushTransaction {

@@ -1,4 +1,4 @@
-@_spi(Wire) internal import LarderSync
+@_spi(Wire) internal import LarderWire
 
 /// Reads and writes of record rows, many in one statement: a push of 500 records needs some ten round trips and not a thousand.
 enum RecordRow {

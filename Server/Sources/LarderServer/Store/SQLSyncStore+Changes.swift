@@ -1,5 +1,5 @@
 internal import Foundation
-internal import LarderSync
+internal import LarderWire
 
 /// Page of changes, with the newest commit of its scope.
 struct ScopePage: Sendable {

@@ -1,4 +1,4 @@
-internal import LarderSync
+internal import LarderWire
 internal import Synchronization
 
 /// Identity that owns devices, with their number and usage.

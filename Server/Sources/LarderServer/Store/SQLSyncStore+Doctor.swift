@@ -1,5 +1,5 @@
 internal import Foundation
-@_spi(Wire) internal import LarderSync
+@_spi(Wire) internal import LarderWire
 
 /// Findings of a check of the store.
 public struct StoreReport: Sendable, Hashable {

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import LarderSync
+internal import LarderWire
 
 /// Reason to refuse a record for good.
 public struct SyncRejectionReason: Sendable, Hashable {

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import LarderSync
+internal import LarderWire
 public import Logging
 
 // Store/ implements the rules of sync over SQL, which SimulatedSyncServer implements in memory. Invariant: each push is one transaction

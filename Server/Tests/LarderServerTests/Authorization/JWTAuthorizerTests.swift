@@ -3,7 +3,7 @@ import CryptoExtras
 import Foundation
 import Hummingbird
 import JWTKit
-import LarderSync
+import LarderWire
 import Logging
 import ServiceLifecycle
 import Synchronization

@@ -1,5 +1,5 @@
 import Foundation
-import LarderSync
+import LarderWire
 import Testing
 
 @testable import BoundedHTTP
@@ -24,7 +24,7 @@ import Testing
       #expect {
         _ = try Gzip.unpacked(Data(wrong), limit: 1 << 20)
       } throws: { error in
-        if case SyncProblem.malformed = error { true } else { false }
+        (error as? HTTPProblem)?.type == "urn:larder:problem:malformed"
       }
     }
   }
@@ -32,8 +32,8 @@ import Testing
   @Test func aBombIsRefusedAtItsLimit() throws {
     let bomb = try #require(Gzip.packed(Data(count: 64 << 20)))
     #expect(bomb.count < 400_000)
-    #expect(throws: SyncProblem.tooLarge) { try Gzip.unpacked(bomb, limit: 1 << 20) }
-    #expect(throws: SyncProblem.tooLarge) { try Gzip.unpacked(bomb, limit: (64 << 20) - 1) }
+    #expect(throws: HTTPProblem.tooLarge) { try Gzip.unpacked(bomb, limit: 1 << 20) }
+    #expect(throws: HTTPProblem.tooLarge) { try Gzip.unpacked(bomb, limit: (64 << 20) - 1) }
     #expect(try Gzip.unpacked(bomb, limit: 64 << 20).count == 64 << 20)
   }
 

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import HTTPTypes
 import Hummingbird
-import LarderSync
+import LarderWire
 import NIOCore
 import Testing
 

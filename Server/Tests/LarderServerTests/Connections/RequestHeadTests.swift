@@ -18,7 +18,7 @@ import Testing
     #expect(head.contains("connection: close"), "\(name)")
     #expect(head.contains("\r\nallow: \(allow?.lowercased() ?? "")") == (allow != nil), "\(name)")
     let body = Data((parts.count > 1 ? parts[1] : "").utf8)
-    #expect(SyncProblemForm.isWhole(body, status: status), "\(name) has the body \(String(decoding: body, as: UTF8.self))")
+    #expect(ProblemForm.isWhole(body, status: status), "\(name) has the body \(String(decoding: body, as: UTF8.self))")
   }
 
   private static func expect(_ status: Int, _ request: String, allow: String? = nil, _ server: TestServer) async throws {
@@ -112,8 +112,8 @@ import Testing
   }
 }
 
-/// The form of problems.
-private enum SyncProblemForm {
+/// The members that every problem has.
+private enum ProblemForm {
   static func isWhole(_ body: Data, status: Int) -> Bool {
     guard let json = (try? JSONSerialization.jsonObject(with: body)) as? [String: Any] else { return false }
     return json["type"] is String && json["title"] is String && json["status"] as? Int == status

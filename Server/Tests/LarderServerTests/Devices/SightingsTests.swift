@@ -1,4 +1,4 @@
-import LarderSync
+import LarderWire
 import Testing
 
 @testable import LarderServer

@@ -1,5 +1,5 @@
 import Foundation
-import LarderSync
+import LarderWire
 import Synchronization
 import Testing
 

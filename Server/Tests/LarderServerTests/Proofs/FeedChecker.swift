@@ -1,4 +1,4 @@
-import LarderSync
+import LarderWire
 
 /// A reader that follows the changes of a scope, and checks what is promised of them: whole, without gaps, in order.
 ///

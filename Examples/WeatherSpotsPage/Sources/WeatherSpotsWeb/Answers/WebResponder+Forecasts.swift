@@ -11,7 +11,7 @@ extension WebResponder {
   func forecast(of id: String, _ query: RequestQuery, _ request: Request) async throws -> Response {
     guard let (spot, revision) = try stored(id) else { throw Self.noSpot }
     let days = try query.number("days") ?? 7
-    guard (1...16).contains(days) else { throw WebProblem(.badRequest, "Expected 1 to 16 for days.") }
+    guard (1...16).contains(days) else { throw HTTPProblem(.badRequest, detail: "Expected 1 to 16 for days.") }
     let policy = try waits(query) ? options.waitingPolicy : options.policy
     let freshness = try await weather.freshness(of: spot, days: days)
     guard freshness.seconds > 0, policy == .cacheFirst || policy == .staleWhileRevalidate else {

@@ -19,7 +19,7 @@ extension WebResponder {
     let waits = try waits(query)
     let (ids, most) = (try query.texts("ids"), waits ? Self.mostWaiting : Self.mostHours)
     guard (1...most).contains(ids.count) else {
-      throw WebProblem(.badRequest, "Expected 1 to \(most) ids, found \(ids.count); ask for more by several requests.")
+      throw HTTPProblem(.badRequest, detail: "Expected 1 to \(most) ids, found \(ids.count); ask for more by several requests.")
     }
     let spots = try ids.compactMap { try stored($0)?.spot }
     let policy = waits ? options.waitingPolicy : .cacheOnly
@@ -34,7 +34,7 @@ extension WebResponder {
   /// Returns whether a request waits for newer data.
   func waits(_ query: RequestQuery) throws -> Bool {
     guard let text = try query.text("wait") else { return false }
-    guard ["true", "false"].contains(text) else { throw WebProblem(.badRequest, "Expected true or false for wait.") }
+    guard ["true", "false"].contains(text) else { throw HTTPProblem(.badRequest, detail: "Expected true or false for wait.") }
     return text == "true"
   }
 }

@@ -13,7 +13,7 @@ extension WebResponder {
     let album = try await storage.albums().find(by: id)?.photos ?? []
     guard let asked = try query.text("url") else { return try await list(album, of: spot, request) }
     guard let photo = album.first(where: { $0.url.absoluteString == asked }), let data = try await photos.photo(photo.url) else {
-      throw WebProblem(.notFound, "There is no such photo.")
+      throw HTTPProblem(.notFound, detail: "There is no such photo.")
     }
     return Response(
       status: .ok, headers: [.contentType: "image/\(photo.format.rawValue)", .cacheControl: "private, max-age=86400"],

@@ -3,7 +3,6 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import Larder
-import LarderSync
 import WeatherSpotsKit
 
 extension WebResponder {
@@ -13,12 +12,14 @@ extension WebResponder {
   /// Returns a page of spots in an order.
   func spots(_ query: RequestQuery, _ request: Request) async throws -> Response {
     guard let order = SpotOrder(rawValue: try query.text("sort") ?? "name") else {
-      throw WebProblem(.badRequest, "Expected name, country, kind or rating for sort.")
+      throw HTTPProblem(.badRequest, detail: "Expected name, country, kind or rating for sort.")
     }
     let question = Query.spots(try filter(query), by: order)
     let page = try query.text("page")
-    let cursor = try page.map { token throws(WebProblem) in
-      guard let cursor = PageCursor(token: token) else { throw WebProblem(.notFound, "Expected the page of a link, found another one.") }
+    let cursor = try page.map { token throws(HTTPProblem) in
+      guard let cursor = PageCursor(token: token) else {
+        throw HTTPProblem(.notFound, detail: "Expected the page of a link, found another one.")
+      }
       return cursor
     }
     let limit = try limit(query, Self.mostSpots)
@@ -34,7 +35,7 @@ extension WebResponder {
       do { found = try await storage.spots.page(question, after: cursor, limit: limit) } catch RepositoryError.Code.unsupported
         where cursor != nil
       {
-        throw WebProblem(.notFound, "Expected a page of this order, found one of another.")
+        throw HTTPProblem(.notFound, detail: "Expected a page of this order, found one of another.")
       } catch { throw error }
       var fields: HTTPFields = [
         .cacheControl: "no-cache", .eTag: "W/\"\(storeName)-\(revision)\"", .larderRevision: "\(revision)", .larderStore: storeName,
@@ -68,9 +69,9 @@ extension WebResponder {
   func near(_ query: RequestQuery, _ request: Request) async throws -> Response {
     guard let latitude = try degrees("lat", query), let longitude = try degrees("lon", query),
       let point = Coordinate(latitude: latitude, longitude: longitude)
-    else { throw WebProblem(.badRequest, "Expected lat and lon in degrees, such as lat=48.4&lon=-4.5.") }
+    else { throw HTTPProblem(.badRequest, detail: "Expected lat and lon in degrees, such as lat=48.4&lon=-4.5.") }
     let within = try degrees("within", query)
-    guard within.map({ $0 >= 0 }) ?? true else { throw WebProblem(.badRequest, "Expected kilometres from 0 for within.") }
+    guard within.map({ $0 >= 0 }) ?? true else { throw HTTPProblem(.badRequest, detail: "Expected kilometres from 0 for within.") }
     let question = Query.spots(near: point, within: within.map(Distance.kilometers), try filter(query)).limit(try limit(query, 10))
     let matches = try await storage.spots.matches(question)
     let distances = Dictionary(matches.map { ($0.item.id, $0.distance.map { $0.meters / 1000 }) }) { first, _ in first }
@@ -80,7 +81,7 @@ extension WebResponder {
 
   /// Returns the spots in which words are, the best match first.
   func search(_ query: RequestQuery, _ request: Request) async throws -> Response {
-    guard let words = try query.text("q") else { throw WebProblem(.badRequest, "Expected words for q.") }
+    guard let words = try query.text("q") else { throw HTTPProblem(.badRequest, detail: "Expected words for q.") }
     let question = Query.spots(matching: words, try filter(query)).limit(try limit(query, 20))
     let matches = try await storage.spots.matches(question)
     let extracts = Dictionary(matches.map { ($0.item.id, $0.extract) }) { first, _ in first }
@@ -94,7 +95,7 @@ extension WebResponder {
     return try json(row.row, tag: "\"\(row.revision)\"", fields: [.cacheControl: "no-cache"], request)
   }
 
-  static let noSpot = WebProblem(.notFound, "There is no such spot.")
+  static let noSpot = HTTPProblem(.notFound, detail: "There is no such spot.")
 
   /// Returns a spot and its revision, both of one moment; `nil` where there is none.
   func stored(_ id: String) throws -> (spot: Spot, revision: Revision)? {
@@ -116,7 +117,7 @@ extension WebResponder {
 
   private func filter(_ query: RequestQuery) throws -> SpotFilter {
     let rating = try query.number("min_rating")
-    guard rating.map({ (0...5).contains($0) }) ?? true else { throw WebProblem(.badRequest, "Expected 0 to 5 for min_rating.") }
+    guard rating.map({ (0...5).contains($0) }) ?? true else { throw HTTPProblem(.badRequest, detail: "Expected 0 to 5 for min_rating.") }
     let tags = try query.texts("tag").map { text in
       // What is no tag is the tag of no spot.
       do throws(SpotProblem) { return try Spot.normalizedTag(text) } catch { return text }
@@ -130,7 +131,7 @@ extension WebResponder {
 
   private func degrees(_ name: String, _ query: RequestQuery) throws -> Double? {
     guard let text = try query.text(name) else { return nil }
-    guard let number = Double(text), number.isFinite else { throw WebProblem(.badRequest, "Expected a number for \(name).") }
+    guard let number = Double(text), number.isFinite else { throw HTTPProblem(.badRequest, detail: "Expected a number for \(name).") }
     return number
   }
 }

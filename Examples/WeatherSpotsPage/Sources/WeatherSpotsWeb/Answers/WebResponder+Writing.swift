@@ -15,7 +15,7 @@ extension WebResponder {
     let done = try await race(id) {
       try await storage.put(spot, expecting: expectation ?? .absent, key: key)
     } orLost: {
-      expectation == nil ? WebProblem(.preconditionRequired, "Expected If-Match with the revision that was read.") : nil
+      expectation == nil ? HTTPProblem(.preconditionRequired, detail: "Expected If-Match with the revision that was read.") : nil
     }
     // What was written, or what has become of it since by a later write.
     guard let row = try row(id) else { throw Self.noSpot }
@@ -36,12 +36,13 @@ extension WebResponder {
   }
 
   /// Writes, or says which spot was there first.
-  private func race<Value>(_ id: String, _ write: () async throws -> Value, orLost problem: () -> WebProblem?) async throws -> Value {
+  private func race<Value>(_ id: String, _ write: () async throws -> Value, orLost problem: () -> HTTPProblem?) async throws -> Value {
     do { return try await write() } catch RepositoryError.Code.revisionMismatch {
       if let problem = problem() { throw problem }
-      var lost = WebProblem(.preconditionFailed, "Expected the newest revision, found an older one: another change came first.")
-      lost.current = try row(id).map { .row($0.row) } ?? .gone
-      throw lost
+      let current = try row(id).map { try ReportJSON.text($0.row) }
+      throw HTTPProblem(
+        .preconditionFailed, detail: "Expected the newest revision, found an older one: another change came first.",
+        members: ["current": current.map { .encoded($0) } ?? .null])
     } catch { throw error }
   }
 }

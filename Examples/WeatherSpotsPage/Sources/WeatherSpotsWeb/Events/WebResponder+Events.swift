@@ -12,7 +12,7 @@ extension WebResponder {
   /// Returns a stream of what changes: spots since a revision, and the forecast of one spot.
   func events(_ query: RequestQuery, _ request: Request) async throws -> Response {
     guard let place = streams.enter() else {
-      throw WebProblem(.serviceUnavailable, "Expected fewer open event streams, found as many as there may be.", retryAfter: 5)
+      throw HTTPProblem(.serviceUnavailable, detail: "Expected fewer open event streams, found as many as there may be.", retryAfter: 5)
     }
     let since = try request.headers[.lastEventID].flatMap { UInt64($0) } ?? query.number("since").map { UInt64($0) }
     // Of a spot that is gone there is no forecast; that it is gone is told with the others.

@@ -1,3 +1,4 @@
+import BoundedHTTP
 import Foundation
 import HTTPTypes
 import Hummingbird
@@ -8,10 +9,12 @@ import WeatherSpotsKit
 enum Precondition {
   /// Returns what a write expects of the spot, `nil` where the request says nothing.
   ///
-  /// - Throws: `WebProblem` with 400 for what is neither `*` nor a list of entity tags.
-  static func expectation(of request: Request) throws(WebProblem) -> SpotExpectation? {
+  /// - Throws: `HTTPProblem` with 400 for what is neither `*` nor a list of entity tags.
+  static func expectation(of request: Request) throws(HTTPProblem) -> SpotExpectation? {
     if let field = request.headers[.ifNoneMatch] {
-      guard field == "*" else { throw WebProblem(.badRequest, "Expected If-None-Match: * for a new spot, or If-Match with a revision.") }
+      guard field == "*" else {
+        throw HTTPProblem(.badRequest, detail: "Expected If-None-Match: * for a new spot, or If-Match with a revision.")
+      }
       // Nothing is there and not there.
       return request.headers[.ifMatch] == nil ? .absent : .revisions([])
     }
@@ -21,7 +24,7 @@ enum Precondition {
     // As people type it.
     if let revision = UInt64(plain: text) { return .revisions([Revision(revision)]) }
     guard let tags = tags(field), !tags.isEmpty else {
-      throw WebProblem(.badRequest, "Expected If-Match with the revision in quotation marks, such as \"12\", found another form.")
+      throw HTTPProblem(.badRequest, detail: "Expected If-Match with the revision in quotation marks, such as \"12\", found another form.")
     }
     // A weak tag, or one that this server never gave, matches nothing.
     return .revisions(tags.compactMap { tag in tag.isWeak ? nil : UInt64(plain: tag.text).map { Revision($0) } })
@@ -29,11 +32,11 @@ enum Precondition {
 
   /// Returns the key by which a write is done once, `nil` where the request has none.
   ///
-  /// - Throws: `WebProblem` with 400 for another form.
-  static func key(of request: Request) throws(WebProblem) -> String? {
+  /// - Throws: `HTTPProblem` with 400 for another form.
+  static func key(of request: Request) throws(HTTPProblem) -> String? {
     guard let key = request.headers[.idempotencyKey] else { return nil }
     guard (8...64).contains(key.utf8.count), key.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-      throw WebProblem(.badRequest, "Expected 8 to 64 visible characters for Idempotency-Key, found another form.")
+      throw HTTPProblem(.badRequest, detail: "Expected 8 to 64 visible characters for Idempotency-Key, found another form.")
     }
     return key
   }

@@ -1,3 +1,4 @@
+import BoundedHTTP
 import Crypto
 import Foundation
 import HTTPTypes
@@ -29,10 +30,10 @@ struct RequestGate: Sendable {
   /// Checks by which name a request comes, and from which page.
   ///
   /// - Parameter isPage: Whether a file of the page is asked for, to which another site may lead.
-  /// - Throws: `WebProblem` with 421 for another name, 403 for another page.
-  func check(_ request: Request, isPage: Bool) throws(WebProblem) {
+  /// - Throws: `HTTPProblem` with 421 for another name, 403 for another page.
+  func check(_ request: Request, isPage: Bool) throws(HTTPProblem) {
     guard isExpected(request.head.authority ?? "") else {
-      throw WebProblem(.misdirectedRequest, "Expected a request to a name of this server; see --allow-host.")
+      throw HTTPProblem(.misdirectedRequest, detail: "Expected a request to a name of this server; see --allow-host.")
     }
     // What a browser says of the page that has made the request; other programs say nothing.
     if let origin = request.headers[.origin], !isOwn(origin) { throw Self.foreign }
@@ -42,13 +43,13 @@ struct RequestGate: Sendable {
 
   /// Checks that a request has the token, where one is needed.
   ///
-  /// - Throws: `WebProblem` with 401.
-  func checkToken(_ request: Request) throws(WebProblem) {
+  /// - Throws: `HTTPProblem` with 401.
+  func checkToken(_ request: Request) throws(HTTPProblem) {
     guard let token, !has(token, request) else { return }
-    throw WebProblem(.unauthorized, "Expected the token: open the address that the server has printed.")
+    throw HTTPProblem(.unauthorized, detail: "Expected the token: open the address that the server has printed.")
   }
 
-  private static let foreign = WebProblem(.forbidden, "Expected a request of this server's own page.")
+  private static let foreign = HTTPProblem(.forbidden, detail: "Expected a request of this server's own page.")
 
   private func isExpected(_ authority: String) -> Bool {
     let name = Self.name(of: authority).lowercased()

@@ -1,3 +1,4 @@
+import BoundedHTTP
 import Foundation
 import Hummingbird
 import WeatherSpotsKit
@@ -20,7 +21,7 @@ struct SpotBody: Decodable {
   /// The values that are missing or of another kind.
   ///
   /// Each of them is read as one that a spot may have.
-  private var mismatches: [WebProblem.Value] = []
+  private var mismatches: [SpotValueProblem] = []
 
   private enum Key: String, CodingKey {
     case id, name, latitude, longitude, timezone, country, kind, source, rating, notes, tags, visits
@@ -28,11 +29,11 @@ struct SpotBody: Decodable {
 
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: Key.self)
-    var mismatches: [WebProblem.Value] = []
+    var mismatches: [SpotValueProblem] = []
     func value<Value: Decodable>(_ key: Key, _ kind: String, else sound: Value) -> Value {
       do { return try container.decode(Value.self, forKey: key) } catch {
         let found = container.contains(key) ? "is not \(kind)" : "is missing"
-        mismatches.append(WebProblem.Value(field: key.rawValue, detail: "\(key.rawValue) \(found)"))
+        mismatches.append(SpotValueProblem(field: key.rawValue, detail: "\(key.rawValue) \(found)"))
         return sound
       }
     }
@@ -53,20 +54,22 @@ struct SpotBody: Decodable {
 
   /// Reads the spot of an id.
   ///
-  /// - Throws: `WebProblem` with 400 for what is no JSON of an object, 422 for one with a value missing or of another kind, or of another
+  /// - Throws: `HTTPProblem` with 400 for what is no JSON of an object, 422 for one with a value missing or of another kind, or of another
   ///   id, or with values that cannot be: all of them are named.
   static func spot(_ id: String, in data: Data) throws -> Spot {
     let body: SpotBody
     do { body = try JSONDecoder().decode(SpotBody.self, from: data) } catch DecodingError.typeMismatch, DecodingError.valueNotFound {
-      throw WebProblem(.badRequest, "Expected an object in JSON, found another value.")
+      throw HTTPProblem(.badRequest, detail: "Expected an object in JSON, found another value.")
     } catch {
-      throw WebProblem(.badRequest, "Expected a spot in JSON, found another text.")
+      throw HTTPProblem(.badRequest, detail: "Expected a spot in JSON, found another text.")
     }
     let problems = body.problems
-    guard problems.isEmpty else { throw WebProblem(problems) }
+    guard problems.isEmpty else { throw HTTPProblem(problems) }
     let spot = try body.spot()
     guard body.id == id, spot.id == id else {
-      throw WebProblem(.unprocessableContent, "Expected the id of the path: the name and the coordinates of a spot stay.", field: "id")
+      throw HTTPProblem(
+        .unprocessableContent, detail: "Expected the id of the path: the name and the coordinates of a spot stay.",
+        members: ["field": .text("id")])
     }
     return spot
   }
@@ -84,9 +87,9 @@ struct SpotBody: Decodable {
   }
 
   /// The first problem of each value, in the order of the columns.
-  private var problems: [WebProblem.Value] {
-    let unsound = SpotField.allCases.compactMap { field -> WebProblem.Value? in
-      do throws(SpotProblem) { _ = try spot(of: field) } catch { return WebProblem.Value(error) }
+  private var problems: [SpotValueProblem] {
+    let unsound = SpotField.allCases.compactMap { field -> SpotValueProblem? in
+      do throws(SpotProblem) { _ = try spot(of: field) } catch { return SpotValueProblem(error) }
       return nil
     }
     let order = ["id"] + SpotField.allCases.map(\.rawValue)

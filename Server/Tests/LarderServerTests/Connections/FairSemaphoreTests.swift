@@ -5,7 +5,7 @@ import Testing
 @testable import BoundedHTTP
 @testable import LarderServer
 
-/// The number of those who are at something, and the most that ever were.
+/// The number of callers that are inside, and the largest number that ever were.
 final class Attendance: Sendable {
   private let counts = Mutex((now: 0, most: 0))
   var now: Int { counts.withLock { $0.now } }
@@ -14,18 +14,18 @@ final class Attendance: Sendable {
   func leave() { counts.withLock { $0.now -= 1 } }
 }
 
-/// Who comes when, held up by gates.
-@Suite(.timeLimit(.minutes(15))) struct TurnsTests {
-  /// A piece of work that begins when it is its turn, and ends when the test says so.
+/// The order in which callers get permits.
+@Suite(.timeLimit(.minutes(15))) struct FairSemaphoreTests {
+  /// A piece of work that begins when it gets a permit, and ends when the test calls `end`.
   private struct Work: Sendable {
     let begun: AsyncStream<Void>
     let end: @Sendable () -> Void
 
-    static func start(_ turns: Turns, _ identity: String?, _ began: @escaping @Sendable () -> Void = {}) -> Work {
+    static func start(_ permits: FairSemaphore, _ identity: String?, _ began: @escaping @Sendable () -> Void = {}) -> Work {
       let (begun, begin) = AsyncStream.makeStream(of: Void.self)
       let (gate, open) = AsyncStream.makeStream(of: Void.self)
       Task {
-        await turns.take(identity) {
+        await permits.withPermit(for: identity) {
           began()
           begin.finish()
           for await _ in gate {}
@@ -37,15 +37,15 @@ final class Attendance: Sendable {
     func hasBegun() async { for await _ in begun {} }
   }
 
-  @Test func anIdentityWithMuchToDoLeavesTurnsToOthers() async {
-    let turns = Turns(2, each: 1)
+  @Test func anIdentityWithMuchToDoLeavesPermitsToOthers() async {
+    let permits = FairSemaphore(total: 2, perIdentity: 1)
     let begun = Attendance()
-    let first = Work.start(turns, "ann")
+    let first = Work.start(permits, "ann")
     await first.hasBegun()
-    let more = (0..<20).map { _ in Work.start(turns, "ann") { begun.enter() } }
-    while turns.waitingCount < more.count, !Task.isCancelled { await Task.yield() }
-    // There is a turn left that none of those gets.
-    let other = Work.start(turns, "bob")
+    let more = (0..<20).map { _ in Work.start(permits, "ann") { begun.enter() } }
+    while permits.waitingCount < more.count, !Task.isCancelled { await Task.yield() }
+    // One permit is free, and none of these calls may have it.
+    let other = Work.start(permits, "bob")
     await other.hasBegun()
     #expect(begun.now == 0)
     other.end()
@@ -54,24 +54,24 @@ final class Attendance: Sendable {
     for work in more { await work.hasBegun() }
   }
 
-  @Test func identitiesThatWaitHaveTheirTurnsOneAfterAnother() async {
-    let turns = Turns(1, each: 1)
+  @Test func waitingIdentitiesAreAdmittedInRotation() async {
+    let permits = FairSemaphore(total: 1, perIdentity: 1)
     let order = Mutex<[String]>([])
-    let first = Work.start(turns, "ann")
+    let first = Work.start(permits, "ann")
     await first.hasBegun()
     var waiting: [Work] = []
     for name in ["ann", "ann", "ann", "bob", "cleo", "bob"] {
-      waiting.append(Work.start(turns, name) { order.withLock { $0.append(name) } })
-      while turns.waitingCount < waiting.count, !Task.isCancelled { await Task.yield() }
+      waiting.append(Work.start(permits, name) { order.withLock { $0.append(name) } })
+      while permits.waitingCount < waiting.count, !Task.isCancelled { await Task.yield() }
     }
     for work in [first] + waiting { work.end() }
     for work in waiting { await work.hasBegun() }
     #expect(order.withLock { $0 } == ["ann", "bob", "cleo", "ann", "bob", "ann"])
   }
 
-  @Test func withoutIdentitiesAllTurnsAreEverybodys() async {
-    let turns = Turns(3, each: 1)
-    let works = (0..<3).map { _ in Work.start(turns, nil) }
+  @Test func withoutIdentitiesAllPermitsAreEverybodys() async {
+    let permits = FairSemaphore(total: 3, perIdentity: 1)
+    let works = (0..<3).map { _ in Work.start(permits, nil) }
     for work in works { await work.hasBegun() }
     for work in works { work.end() }
   }

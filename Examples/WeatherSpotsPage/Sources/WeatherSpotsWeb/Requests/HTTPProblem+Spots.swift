@@ -1,0 +1,79 @@
+import BoundedHTTP
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Larder
+import NIOCore
+import WeatherSpotsKit
+
+/// A value that no spot can have, and the reason.
+struct SpotValueProblem {
+  let field: String
+  let detail: String
+
+  init(field: String, detail: String) { (self.field, self.detail) = (field, detail) }
+
+  init(_ problem: SpotProblem) { self.init(field: problem.field.rawValue, detail: problem.description) }
+}
+
+extension HTTPProblem {
+  /// Creates the problem of a spot with values that no spot can have.
+  ///
+  /// `field` is the first of them, and `errors` has all.
+  init(_ values: [SpotValueProblem]) {
+    let words = values.map(\.detail).joined(separator: "; ")
+    self.init(.unprocessableContent, detail: "Expected values of a spot, found problems: \(words).")
+    if let field = values.first?.field { members["field"] = .text(field) }
+    if !values.isEmpty { members["errors"] = .list(values.map { .object(["field": .text($0.field), "detail": .text($0.detail)]) }) }
+  }
+
+  /// Creates the problem that answers a request which an error has ended.
+  init(answering error: any Error) {
+    switch error {
+    // The problems of this server have no type, and those of BoundedHTTP have one.
+    case let problem as HTTPProblem where problem.type == "about:blank": self = problem
+    case let problem as HTTPProblem: self.init(rewording: problem)
+    case let problem as SpotProblem: self.init([SpotValueProblem(problem)])
+    case let error as RepositoryError: self.init(error)
+    default: self.init(.serviceUnavailable, detail: "Expected an answer, found a failure; ask again.", retryAfter: 1)
+    }
+  }
+
+  /// Creates a problem of this server from one of BoundedHTTP.
+  private init(rewording problem: HTTPProblem) {
+    let detail =
+      switch problem.status {
+      case .badRequest: "Not understood: \(problem.detail ?? "")."
+      case .contentTooLarge: "Expected a smaller body."
+      default: problem.detail ?? "Not now; ask again."
+      }
+    self.init(problem.status, detail: detail, retryAfter: problem.retryAfter)
+  }
+
+  private init(_ error: RepositoryError) {
+    switch error.code {
+    case .invalidKey, .tooLarge:
+      self.init(.unprocessableContent, detail: "Expected a spot within the limits of the store, found a larger one.")
+    case .alreadyExists:
+      self.init(.unprocessableContent, detail: "Expected an Idempotency-Key of this write's own, found that of another write.")
+    case .full:
+      self.init(
+        HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage"),
+        detail: "Expected room on the disk, found none; nothing was changed.")
+    case .locked: self.init(.serviceUnavailable, detail: "Expected the store, found another process at it; ask again.", retryAfter: 1)
+    case .closed, .cancelled: self.init(.serviceUnavailable, detail: "The server ends.", retryAfter: 5)
+    case .outcomeUnknown, .poisoned:
+      self.init(
+        .serviceUnavailable, detail: "The last change may or may not be stored; start the server again.", retryAfter: 10)
+    default:
+      self.init(.serviceUnavailable, detail: "Expected the store to answer, found \(error.code); ask again.", retryAfter: 1)
+    }
+  }
+
+  /// Response with the problem, which ends with a line feed like all JSON of this server.
+  var response: Response {
+    var response = Answer.problem(self)
+    response.body = ResponseBody(byteBuffer: ByteBuffer(bytes: json + [UInt8(ascii: "\n")]))
+    return response
+  }
+}
