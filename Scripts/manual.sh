@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Renews the manual of the larder tool, Tool/Manual, from what the built tool says about itself. A test of Tool compares the two.
+# Makes the manual pages of the larder tool and of weather-spots in .build-manual, by the plugin of swift-argument-parser (make manual).
+# The plugin builds the whole package. The folder is its own, since the plugin takes no flags of the other builds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-source Scripts/flags.sh
-swift build --package-path Tool "${flags[@]}"
-built=$(swift build --package-path Tool "${flags[@]}" --show-bin-path)
-mkdir -p Tool/Manual
-rm -f Tool/Manual/*.1
-"$built/larder" --experimental-dump-help | "$built/manual-pages" Tool/Manual
-echo "manual.sh: $(find Tool/Manual -name '*.1' | wc -l | tr -d ' ') pages in Tool/Manual"
+for package in Tool Examples/WeatherSpots; do
+  scratch=$PWD/.build-manual/${package##*/}
+  swift package --package-path "$package" --scratch-path "$scratch" generate-manual --configuration debug --multi-page
+  echo "manual.sh: $(find "$scratch/plugins" -name '*.1' | wc -l | tr -d ' ') pages in ${scratch#"$PWD/"}/plugins/GenerateManual/outputs"
+done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Calls every public entry of the library (Tests/Smoke) and of the example once as releases run (make smoke): what is sound in a debug build may
-# crash in an optimised one.
+# Calls every public entry of the library (Tests/Smoke) once and runs the example's demo as releases run (make smoke): what is sound in a debug
+# build may crash in an optimised one.
 #
 # Usage: smoke.sh [library|example]; smoke.sh --known compares Tests/Smoke with Docs/API and builds nothing; smoke.sh --self-test.
 # An entry counts as known where its base name stands in Tests/Smoke; for an initialiser or a subscript, that of its type. What cannot be called
@@ -83,10 +83,8 @@ smoke_library() {
 
 smoke_example() {
   local flags=(--package-path Examples/WeatherSpots --scratch-path "$PWD/.build-test-smoke" -c release -Xswiftc -warnings-as-errors -Xcc -O0)
-  # The smoke test signs a request to WeatherKit.
-  flags+=(--traits WeatherKit)
-  swift build "${flags[@]}" --product weather-spots-smoke
-  "$(swift build "${flags[@]}" --show-bin-path)/weather-spots-smoke"
+  swift build "${flags[@]}" --product weather-spots
+  LARDER_PROGRAMS=$(swift build "${flags[@]}" --show-bin-path) Examples/WeatherSpots/demo.sh
 }
 
 case ${1:-} in

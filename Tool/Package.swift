@@ -37,12 +37,10 @@ let package = Package(
       path: "Sources/larder",
       swiftSettings: settings
     ),
-    // The pages of Manual/, see Scripts/manual.sh.
-    .executableTarget(name: "manual-pages", path: "Sources/ManualPages", swiftSettings: settings),
     .testTarget(
       name: "LarderToolTests",
       dependencies: [
-        "LarderCommand", "LarderToolKit", "manual-pages", .product(name: "Larder", package: "larder"),
+        "LarderCommand", "LarderToolKit", .product(name: "Larder", package: "larder"),
         .product(name: "LarderSQLite", package: "larder"), .product(name: "LarderTesting", package: "larder"),
         .product(name: "Subprocess", package: "swift-subprocess"),
       ],

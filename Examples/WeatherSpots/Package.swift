@@ -73,11 +73,6 @@ let package = Package(
       dependencies: ["StandInServer", .product(name: "ArgumentParser", package: "swift-argument-parser")],
       swiftSettings: settings
     ),
-    .executableTarget(
-      name: "weather-spots-smoke",
-      dependencies: ["WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder")],
-      swiftSettings: settings
-    ),
     .testTarget(
       name: "WeatherSpotsKitTests",
       dependencies: [

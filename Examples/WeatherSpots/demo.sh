@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds weather-spots and shows it at work: import, near, search, pages, two processes, a forecast and its cache, a kill in the middle of an
-# import, verify, and the migration of a store of the first version. `make demo-sync` and `make page` show the rest.
+# import, verify, and the migration of an older store. `make demo-sync` and `make page` show the rest.
 # The stores stay in .build/demo, which each run begins anew; nothing else is written. CONFIGURATION=release builds with optimization.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -90,8 +90,8 @@ echo "  killed after row $acknowledged was acknowledged; $there rows are there, 
 if [ "$there" -lt "$acknowledged" ] || [ $((there % 1000)) -ne 0 ]; then fail "$acknowledged rows were acknowledged, $there are there"; fi
 run verify --store "$demo/buoys.sqlite"
 
-heading "Migrate a store of the first version: tried, then done"
-cp Tests/WeatherSpotsCommandTests/Fixtures/first-version/spots.sqlite "$demo/old.sqlite"
+heading "Migrate a store of an older version: tried, then done"
+cp Tests/WeatherSpotsCommandTests/Fixtures/old-store/spots.sqlite "$demo/old.sqlite"
 run migrate --dry-run --store "$demo/old.sqlite"
 show migrate --store "$demo/old.sqlite"
 weather-spots migrate --store "$demo/old.sqlite" >"$demo/more"

@@ -30,7 +30,7 @@ public struct WeatherSpots: AsyncParsableCommand, Sendable {
         64  the command was not understood, or has a page token that does not fit it
         65  the input has bad rows; nothing of it was imported
         66  the input cannot be read
-        69  there is no forecast, icon or photo: the service is out or has none, and none is stored; or no sync
+        69  there is no forecast or photo: the service is out or has none, and none is stored; or no sync
         73  the output cannot be written
         74  the store cannot be read or written
         75  the store is in use by another process
@@ -41,9 +41,9 @@ public struct WeatherSpots: AsyncParsableCommand, Sendable {
     version: "0.1.0",
     subcommands: [
       Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Edit.self, Tag.self, Visit.self, Remove.self, Watch.self,
-      Export.self, Forecast.self, Geocode.self, AstronomyCommand.self, Icon.self, Photo.self, Photos.self, Alerts.self, Sync.self,
+      Export.self, Forecast.self, Geocode.self, AstronomyCommand.self, Photo.self, Photos.self, Alerts.self, Sync.self,
       ServeNotice.self, Widget.self, Cache.self, Verify.self,
-      Migrate.self, Config.self, Man.self,
+      Migrate.self, Config.self,
     ]
   )
 
@@ -70,18 +70,22 @@ public struct WeatherSpots: AsyncParsableCommand, Sendable {
   /// - Parameter program: The command with all subcommands: this one, or one with the configuration of
   ///   ``configuration(named:serving:)``.
   public static func run<Program: AsyncParsableCommand>(as program: Program.Type) async {
-    let arguments = Array(CommandLine.arguments.dropFirst())
-    let names = CommandNames(program)
     do {
-      var command = try await program.asyncParseAsRoot(names.withValuesMarked(arguments))
-      // The parser's help takes any name, and shows the help of all.
-      if type(of: command)._commandName == "help" { refuseMistake(in: arguments, names) }
-      do {
-        if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
-      } catch { end(program, with: error) }
-    } catch {
-      refuseMistake(in: arguments, names)
-      end(program, with: error)
+      var command = try await program.asyncParseAsRoot(withValuesMarked(Array(CommandLine.arguments.dropFirst())))
+      if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+    } catch { end(program, with: error) }
+  }
+
+  /// Returns the arguments with a blank before those that begin with a hyphen and are values.
+  ///
+  /// They are numbers and points of any command, and the tags that `tag` removes; options have two hyphens, but for -h.
+  private static func withValuesMarked(_ arguments: [String]) -> [String] {
+    let commands = configuration.subcommands.map { $0._commandName }
+    let isTag = arguments.first(where: commands.contains) == "tag"
+    return arguments.map { argument in
+      let isNumber = argument.prefixMatch(of: /-\.?[0-9]/) != nil
+      let isRemoval = isTag && argument != "-h" && argument.prefixMatch(of: /-[^-]/) != nil
+      return isNumber || isRemoval ? " \(argument)" : argument
     }
   }
 
@@ -93,12 +97,5 @@ public struct WeatherSpots: AsyncParsableCommand, Sendable {
     let lines = program.fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
     if lines != [""] { writeToStandardError(lines.map { Output.text(String($0)) + "\n" }.joined()) }
     Foundation.exit(code.rawValue)
-  }
-
-  /// Ends the program if there is no command of the name that was given.
-  private static func refuseMistake(in arguments: [String], _ names: CommandNames) {
-    guard let mistake = names.mistake(in: arguments) else { return }
-    writeToStandardError("Error: \(Output.text(mistake))\n")
-    _exit(Outcome.usage.rawValue)
   }
 }

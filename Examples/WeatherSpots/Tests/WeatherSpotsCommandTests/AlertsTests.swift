@@ -196,16 +196,6 @@ import Testing
     await hook.stop()
   }
 
-  @Test func theSimulationPrintsTheSameForTheSameSeed() async throws {
-    func simulate(_ seed: String) async throws -> Run {
-      try await weatherSpots(["alerts", "simulate", "--watchers", "3000", "--hours", "2", "--seed", seed])
-    }
-    let (first, second, other) = (try await simulate("7"), try await simulate("7"), try await simulate("8"))
-    #expect(first.code == 0 && first.output == second.output && first.output != other.output)
-    #expect(first.output.hasPrefix("3000 watchers at "))
-    #expect(first.output.contains(" instead of 24000 with one for each watcher: ") && first.output.hasSuffix(" lapsed, 0 given twice\n"))
-  }
-
   private let program = Executable.path(FilePath(buildDirectory.appending(path: "weather-spots").path))
 }
 

@@ -19,11 +19,6 @@ import Testing
     return Dictionary(uniqueKeysWithValues: rows.map { ($0["kind"] as? String ?? "", $0) })
   }
 
-  private func counts() async throws -> [String: [String: Any]] {
-    let run = try await weatherSpots(["cache", "stats", "--json", "--store", store])
-    return try #require(try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: [String: Any]])
-  }
-
   @Test func statusTellsHowMuchThereIsAndHowOldAndClearRemovesIt() async throws {
     let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
     let server = try StandInServer(now: { now })
@@ -51,41 +46,6 @@ import Testing
     #expect(try await weatherSpots(["list", "--store", store]).output.hasPrefix("Brest "))
     let server2 = try await weatherSpots(forecast + ["2026-11-21T09:05:00Z", "--policy", "cache-only"])
     #expect(server2.code == 69)
-    await server.stop()
-  }
-
-  @Test func statisticsAddUpOverRunsWhoeverTheyEnd() async throws {
-    #expect(try await weatherSpots(["cache", "stats", "--store", store]) == Run(output: "No statistics yet.\n"))
-    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
-    let server = try StandInServer(now: { now })
-    let api = try await server.start().absoluteString
-    let forecast = ["forecast", "brest", "--api", api, "--timeout", "300", "--store", store, "--now"]
-    #expect(try await weatherSpots(forecast + ["2026-11-21T09:00:00Z"]).code == 0)
-    #expect(try await weatherSpots(forecast + ["2026-11-21T09:01:00Z"]).code == 0)
-    server.fail(.init(.status(503)))
-    // Ends with the exit code 4, and is counted all the same.
-    #expect(try await weatherSpots(forecast + ["2026-11-21T11:00:00Z"]).code == 4)
-    let hourly = try #require(try await counts()["hourly"])
-    #expect(hourly["misses"] as? Int == 1 && hourly["hits"] as? Int == 1 && hourly["stale_serves"] as? Int == 1)
-    #expect(hourly["fetches"] as? Int == 2 && hourly["fetch_errors"] as? Int == 1)
-    let table = try await weatherSpots(["cache", "stats", "--store", store])
-    #expect(table.output.hasPrefix("kind             hits   misses    stale  fetches   errors  evicted\n"))
-    #expect(table.output.contains("\nhourly              1        1        1        2        1        0\n"))
-    #expect(try await weatherSpots(["cache", "stats", "--reset", "--store", store]) == Run(output: "No statistics yet.\n"))
-    await server.stop()
-  }
-
-  @Test func whoAsksForPlacesIsCountedToo() async throws {
-    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
-    let server = try StandInServer(now: { now })
-    let api = try await server.start().absoluteString
-    let more = ["--api", api, "--timeout", "300", "--store", store, "--now", "2026-11-21T09:00:00Z"]
-    for _ in 0..<2 { _ = try await weatherSpots(["geocode", "Kathmandu"] + more) }
-    #expect(try await weatherSpots(["forecast", "1.5,2.5"] + more).code == 0)
-    let counts = try await counts()
-    #expect(counts["places"]?["fetches"] as? Int == 1 && counts["places"]?["misses"] as? Int == 1)
-    #expect((counts["places"]?["hits"] as? Int ?? 0) + (counts["places"]?["negative_hits"] as? Int ?? 0) == 1)
-    #expect(counts["zones"]?["fetches"] as? Int == 1 && counts["hourly"]?["fetches"] as? Int == 1)
     await server.stop()
   }
 

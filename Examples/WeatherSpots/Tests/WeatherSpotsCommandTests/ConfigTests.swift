@@ -95,7 +95,7 @@ import Testing
   @Test(arguments: [
     (
       "units = metric\nunit = imperial\n", 2,
-      "unknown key; the keys are provider, units, store, api, timeout, icon-url, sync-token, open-meteo-key, key-file, key-id, team-id, "
+      "unknown key; the keys are provider, units, store, api, timeout, sync-token, open-meteo-key, key-file, key-id, team-id, "
         + "service-id"
     ),
     ("# x\n\nunits\n", 3, "expected `key = value`"), ("units = kelvin\n", 1, "units is one of metric, imperial"),

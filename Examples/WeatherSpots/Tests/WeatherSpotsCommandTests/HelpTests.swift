@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct HelpTests {
   private static let commands = [
-    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "icon", "photo",
+    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "photo",
     "photos", "widget", "verify", "migrate",
   ]
 
@@ -18,16 +18,37 @@ import Testing
     #expect(try await weatherSpots([]) == weatherSpots(["--help"]))
   }
 
-  @Test(arguments: commands) func everyCommandHasHelpThatExplainsItselfAndEveryOption(_ command: String) async throws {
-    let help = try await weatherSpots(["help", command])
-    #expect(try await weatherSpots([command, "--help"]) == help)
-    #expect(help.code == 0 && help.errors.isEmpty)
-    let parts = help.output.components(separatedBy: "\n\n")
-    #expect(parts[0].hasPrefix("OVERVIEW: ") && parts[0].count > 20)
-    #expect(!parts[1].hasPrefix("USAGE") && parts[1].count > 40)
-    for option in ["--store <file>", "--json"] { #expect(help.output.contains("\n  \(option) ")) }
-    for line in help.output.split(separator: "\n") where line.hasPrefix("  --") || line.hasPrefix("  <") {
-      #expect(line.contains("   ") || line.count > 26, "no words beside \(line)")
+  private struct Dump: Decodable { let command: Command }
+
+  private struct Command: Decodable {
+    struct Argument: Decodable {
+      let abstract: String?
+      let valueName: String?
+    }
+    let commandName: String
+    let abstract: String?
+    let discussion: String?
+    let arguments: [Argument]?
+    let subcommands: [Command]?
+
+    /// This command and all below it, each with its words.
+    func all(_ path: [String]) -> [(words: [String], command: Command)] {
+      [(path, self)] + (subcommands ?? []).flatMap { $0.all(path + [$0.commandName]) }
+    }
+  }
+
+  @Test func everyCommandHasHelpThatExplainsItselfAndEveryOption() async throws {
+    let dump = try await weatherSpots(["--experimental-dump-help"])
+    let commands = try JSONDecoder().decode(Dump.self, from: Data(dump.output.utf8)).command.all([])
+    #expect(commands.count > 20)
+    for (words, command) in commands where words.last != "help" {
+      #expect((command.abstract ?? "").count > 10, "\(words) has no abstract")
+      #expect((command.discussion ?? "").count > 40, "\(words) has no discussion")
+      for argument in command.arguments ?? [] {
+        #expect((argument.abstract ?? "").count > 5, "\(argument.valueName ?? "") of \(words) has no words")
+      }
+      let help = try await weatherSpots(words + ["--help"])
+      #expect(help.code == 0 && help.errors.isEmpty && help.output.hasPrefix("OVERVIEW: "))
     }
   }
 

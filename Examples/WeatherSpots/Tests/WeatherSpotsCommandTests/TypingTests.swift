@@ -45,34 +45,11 @@ import Testing
     #expect(controls.isEmpty, "\(run)")
   }
 
-  @Test func aMisspeltCommandIsSuggestedAndItsHelpFails() async throws {
-    for (arguments, hint) in [
-      (["forcast", "Brest"], "`weather-spots forecast`"), (["help", "forcast"], "`weather-spots forecast`"),
-      (["alerts", "wach"], "`weather-spots alerts watch`"), (["cache", "stat"], "`weather-spots cache stats`"),
-    ] {
-      let run = try await weatherSpots(arguments)
-      #expect(run.code == 64 && run.output.isEmpty && run.errors.contains("did you mean ") && run.errors.contains(hint), "\(run)")
-    }
-    let run = try await weatherSpots(["help", "nosuch"])
-    #expect(run.code == 64 && run.output.isEmpty && run.errors.contains("unknown command \"nosuch\""))
-  }
-
   @Test(arguments: ["bash", "zsh", "fish"]) func aCompletionScriptIsWritten(_ shell: String) async throws {
     for arguments in [["--generate-completion-script", shell], ["--generate-completion-script=\(shell)"]] {
       let run = try await weatherSpots(arguments)
       #expect(run.code == 0 && run.errors.isEmpty && run.output.contains("weather-spots"), "\(run)")
     }
-  }
-
-  @Test func theValueOfAnOptionIsNotTheNameOfACommand() async throws {
-    #expect(try await weatherSpots(["--store", store, "list"]).code == 0)
-    for arguments in [["alerts", "--policy", "nosuch", "list", "--limit"], ["--timeout", "x", "forecast", "Brest", "--provider"]] {
-      let run = try await weatherSpots(arguments)
-      #expect(run.code == 64 && !run.errors.contains("there is no command"), "\(run)")
-    }
-    let run = try await weatherSpots(["--store", store, "--json", "forcast", "Brest"])
-    #expect(run.code == 64 && run.errors.contains("unknown command \"forcast\"") && run.errors.contains("`weather-spots forecast`"))
-    #expect(try await weatherSpots(["forcast", "--help"]).code == 64)
   }
 
   @Test func theFirstHelpShowsExamplesBeforeExitCodes() async throws {
@@ -186,18 +163,6 @@ import Testing
     #expect(try await topKeys(["widget", "Brest"] + now) == today)
     #expect(try await topKeys(["list"]) == topKeys(["near", "48,-4"]))
     #expect(try await topKeys(["search", "brest"]).contains("highlights"))
-  }
-
-  @Test func theManualPageIsMadeOfTheHelp() async throws {
-    let page = try await weatherSpots(["man"])
-    #expect(page.code == 0 && page.output.hasPrefix(".TH WEATHER-SPOTS 1 "))
-    for text in [".SH NAME", ".SH EXAMPLES", ".SH EXIT CODES", ".SS \"alerts watch", "\\fB\\-\\-dry\\-run\\fR", ".SS \"forecast"] {
-      #expect(page.output.contains(text), "\(text)")
-    }
-    // A line that begins with a point is a request, and these are all there are.
-    for line in page.output.split(separator: "\n") where line.hasPrefix(".") {
-      #expect([".TH ", ".SH ", ".SS ", ".PP", ".TP", ".br", ".B ", ".I "].contains { line.hasPrefix($0) }, "\(line)")
-    }
   }
 
   @Test func aWidgetDoesNotWarnOfWarningsThatTheProviderDoesNotHave() async throws {

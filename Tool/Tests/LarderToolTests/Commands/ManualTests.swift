@@ -8,37 +8,27 @@ import Testing
   import SystemPackage
 #endif
 
-/// The manual and the completions against the built tool.
+/// The help, of which the manual is made, and the completions.
 @Suite(.timeLimit(.minutes(15))) struct ManualTests {
-  private static let kept = URL(filePath: #filePath).appending(path: "../../../../Manual").standardizedFileURL
+  private struct Dump: Decodable { let command: Command }
 
-  private func pages(in folder: URL) throws -> [String: String] {
-    var pages: [String: String] = [:]
-    for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.hasSuffix(".1") {
-      pages[name] = String(decoding: try Data(contentsOf: folder.appending(path: name)), as: UTF8.self)
-    }
-    return pages
-  }
+  private struct Command: Decodable {
+    struct Argument: Decodable { let abstract: String? }
+    let commandName: String
+    let discussion: String?
+    let arguments: [Argument]?
+    let subcommands: [Command]?
 
-  @Test func `the pages that are kept say what the tool says`() async throws {
-    let workspace = try Workspace()
-    let dump = try await larder("--experimental-dump-help").output
-    let program = buildDirectory.appending(path: "manual-pages").path
-    let run = try await Subprocess.run(
-      .path(FilePath(program)), arguments: [workspace.directory.path], input: .string(dump), output: .string(limit: 1 << 16),
-      error: .string(limit: 1 << 16))
-    #expect(run.terminationStatus == .exited(0), "\(run.standardError)")
-    let (made, kept) = (try pages(in: workspace.directory), try pages(in: Self.kept))
-    #expect(made.keys.sorted() == kept.keys.sorted(), "run Scripts/manual.sh")
-    for (name, page) in made { #expect(kept[name] == page, "\(name): run Scripts/manual.sh") }
+    var all: [Command] { [self] + (subcommands ?? []).flatMap(\.all) }
   }
 
   @Test func `every command and option has words, and every command names its exit codes`() async throws {
-    let pages = try pages(in: Self.kept)
-    #expect(pages.count >= 8)
-    for (name, page) in pages {
-      #expect(page.contains("Exit codes: 0"), "\(name)")
-      #expect(!page.contains(".TP\n.TP") && !page.contains("\n\n"), "\(name): an option without words")
+    let dump = try await larder("--experimental-dump-help").output
+    let commands = try JSONDecoder().decode(Dump.self, from: Data(dump.utf8)).command.all.filter { $0.commandName != "help" }
+    #expect(commands.count >= 8)
+    for command in commands {
+      #expect(command.discussion?.contains("Exit codes: 0") == true, "\(command.commandName)")
+      #expect(command.arguments?.allSatisfy { $0.abstract?.isEmpty == false } ?? true, "\(command.commandName): an option without words")
     }
   }
 

@@ -28,7 +28,7 @@ struct LocationArgument {
       timezone = near.timezone
     } else {
       do {
-        timezone = try await options.withGeocoding(storage) { geocoding in try await geocoding.zone(of: point) }
+        timezone = try await options.geocoding(storage).zone(of: point)
       } catch {
         throw Failure(
           .noForecast, "the time zone of the point is unknown (\(WeatherProblem(error))); give it with --zone, such as --zone Europe/Paris")

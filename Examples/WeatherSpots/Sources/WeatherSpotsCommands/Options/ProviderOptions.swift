@@ -84,40 +84,28 @@ public struct ProviderOptions: ParsableArguments, Sendable {
   ///
   /// - Parameter gathers: Whether places that wait for a request at the same time share one, where the provider takes several.
   func weather(_ storage: SpotStore, retry: RetryPolicy, gathers: Bool = false) async throws -> WeatherService {
-    let hosts = try await HostStates(storage, clock: clock)
+    let holds = try await Holds(storage, clock: clock)
     let limits = provider == .weatherKit ? ProviderLimits.weatherKit() : .openMeteo()
     return try await WeatherService(
-      storage, provider: try makeProvider(hosts), limits: limits, retry: retry, gathersPlaces: gathers, clock: clock)
+      storage, provider: try makeProvider(holds), limits: limits, retry: retry, gathersPlaces: gathers, clock: clock)
   }
 
-  /// Asks for weather, waits for what goes on in the background, and keeps what was counted, however it ends.
+  /// Asks for weather, and waits for what goes on in the background.
   public func withWeather<Result>(
     _ storage: SpotStore, retry: RetryPolicy = .never, gathers: Bool = false, _ body: (WeatherService) async throws -> Result
   ) async throws -> Result {
     let weather = try await weather(storage, retry: retry, gathers: gathers)
-    let result: Result
-    do { result = try await body(weather) } catch {
-      await weather.keepCounts(in: storage)
-      throw error
-    }
+    let result = try await body(weather)
     await weather.settled()
-    await weather.keepCounts(in: storage)
     return result
   }
 
-  /// Asks for places, and keeps what was counted, however it ends.
-  func withGeocoding<Result>(_ storage: SpotStore, _ body: (Geocoding) async throws -> Result) async throws -> Result {
+  /// Returns the geocoding of a store.
+  func geocoding(_ storage: SpotStore) async throws -> Geocoding {
     let transport: any Transport = provider == .recorded ? RecordedTransport(now: instant) : URLSessionTransport()
-    let geocoding = try await Geocoding(
+    return try await Geocoding(
       storage, servers: try servers(), transport: transport, timeout: limit, limits: .openMeteo(), retry: .never,
-      hosts: try await HostStates(storage, clock: clock), clock: clock)
-    let result: Result
-    do { result = try await body(geocoding) } catch {
-      await geocoding.keepCounts(in: storage)
-      throw error
-    }
-    await geocoding.keepCounts(in: storage)
-    return result
+      holds: try await Holds(storage, clock: clock), clock: clock)
   }
 
   /// The time limit of a request.
@@ -129,13 +117,13 @@ public struct ProviderOptions: ParsableArguments, Sendable {
 
   /// Makes the provider that is asked.
   ///
-  /// - Parameter hosts: What is known of the hosts; `nil` only to find out whether a provider can be made.
-  func makeProvider(_ hosts: HostStates?) throws -> any ForecastProvider {
+  /// - Parameter holds: The hosts and keys that are not asked now; `nil` only to find out whether a provider can be made.
+  func makeProvider(_ holds: Holds?) throws -> any ForecastProvider {
     switch provider {
-    case .openMeteo: OpenMeteoProvider(servers: try servers(), timeout: limit, hosts: hosts, now: instant)
+    case .openMeteo: OpenMeteoProvider(servers: try servers(), timeout: limit, holds: holds, now: instant)
     case .weatherKit:
       WeatherKitProvider(
-        key: try weatherKitKey(), server: try base() ?? WeatherKitProvider.server, timeout: limit, hosts: hosts, now: instant)
+        key: try weatherKitKey(), server: try base() ?? WeatherKitProvider.server, timeout: limit, holds: holds, now: instant)
     case .recorded: OpenMeteoProvider.recorded(now: instant)
     }
   }

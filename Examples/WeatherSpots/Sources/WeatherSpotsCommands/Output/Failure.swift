@@ -22,7 +22,7 @@ public enum Outcome: Int32, Sendable {
   case badRows = 65
   /// The input cannot be read.
   case noInput = 66
-  /// There is no forecast, icon or photo, or no sync.
+  /// There is no forecast or photo, or no sync.
   case noForecast = 69
   /// The output cannot be written.
   case noOutput = 73

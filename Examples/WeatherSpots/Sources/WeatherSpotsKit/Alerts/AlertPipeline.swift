@@ -16,15 +16,12 @@ public actor AlertPipeline {
     public var callsPerDay: Int
     /// The number of calls that run at a time.
     public var concurrency: Int
-    /// The quota of the calls of this run; `nil` for no further limit.
-    public var quota: TokenBucket?
 
     /// Makes a schedule: every five minutes, four at a time, 10,000 a day.
-    public init(every: Duration = .seconds(300), callsPerDay: Int = 10_000, concurrency: Int = 4, quota: TokenBucket? = nil) {
+    public init(every: Duration = .seconds(300), callsPerDay: Int = 10_000, concurrency: Int = 4) {
       self.every = every
       self.callsPerDay = callsPerDay
       self.concurrency = max(concurrency, 1)
-      self.quota = quota
     }
   }
 
@@ -98,7 +95,6 @@ public actor AlertPipeline {
     case failed(String)
     /// No request was made, because it would have been of no use.
     case notAsked(String)
-    case postponed
   }
 
   private func ask(_ report: inout RoundReport) async throws {
@@ -121,7 +117,6 @@ public actor AlertPipeline {
   }
 
   private nonisolated func outcome(_ cluster: SpotCluster) async throws -> Outcome {
-    do { try await schedule.quota?.take() } catch CacheError.quotaExceeded { return .postponed } catch { throw error }
     let begun = clock.now
     let askedBefore = try await queue.begin(cluster, at: begun)
     let answer: AlertAnswer
@@ -178,7 +173,6 @@ extension RoundReport {
     case .notAsked(let problem):
       failedCalls += 1
       problems.insert(problem)
-    case .postponed: postponed += 1
     }
   }
 }

@@ -41,16 +41,14 @@ public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
 
 /// A digest of fields that cannot run into each other.
 struct FieldHash {
-  private var hash = PortableSHA256()
+  private var digest = SHA256Digest()
 
   mutating func add(_ text: String?) {
     // The length first, and a mark for what is missing.
-    hash.update(data: Data((text.map { String($0.utf8.count) } ?? "-").utf8 + [0x3A]))
-    if let text { hash.update(data: Data(text.utf8)) }
+    digest.add(Data((text.map { String($0.utf8.count) } ?? "-").utf8 + [0x3A]))
+    if let text { digest.add(Data(text.utf8)) }
   }
 
-  var hexadecimal: String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: hash.finalize().flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
+  /// 64 hexadecimal digits.
+  var hexadecimal: String { digest.text }
 }

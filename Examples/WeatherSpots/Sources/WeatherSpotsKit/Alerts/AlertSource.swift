@@ -9,7 +9,7 @@ public enum AlertAnswer: Sendable {
   case notOffered
 }
 
-/// A source of warnings: a provider, or a script in tests and in the simulation.
+/// A source of warnings: a provider, or a script in tests.
 public protocol AlertSource: Sendable {
   /// Asks once; never answers from what is stored, so that nothing old is taken for what is in force.
   func alerts(in cluster: SpotCluster) async throws -> AlertAnswer

@@ -1,7 +1,7 @@
 // Alerts/ is the pipeline of warnings as a server runs it: watchers are clustered, each cluster is asked for once and schedule, what is new
 // goes into a durable queue, and from there to each watcher once.
 // Invariant: what has to be done is in the store before it is done, and what was done is noted there after; nothing is kept in memory only.
-// Called by the commands `alerts watch|list|simulate`; asks a provider through AlertSource and hands over through AlertSink.
+// Called by the commands `alerts watch|list`; asks a provider through AlertSource and hands over through AlertSink.
 
 import Foundation
 

@@ -26,7 +26,7 @@ public final class WebhookSink: AlertSink {
   ///
   /// - Parameters:
   ///   - url: Where notices are posted.
-  ///   - timeout: How long each attempt may take, from the connection to the last header field of the answer; its body is not read.
+  ///   - timeout: How long each attempt may take, with the answer.
   ///   - retry: How often a failure that may pass is tried again at once; after that the queue takes over.
   ///   - clock: The time for waiting.
   public init(_ url: URL, timeout: Duration = .seconds(10), retry: RetryPolicy = .default, clock: any WallClock = SystemClock()) {
@@ -89,7 +89,7 @@ public final class WebhookSink: AlertSink {
     let response: TransportResponse
     do throws(TransportError) {
       // No redirection: a POST would become a GET on the way, and its 200 would not mean that the notice has arrived.
-      response = try await transport.send(request, redirections: 0, timeout: timeout) { _ in nil }
+      response = try await transport.send(request, redirections: 0, bodyLimit: 8 << 20, timeout: timeout)
     } catch {
       switch error {
       case .cancelled: throw Refusal(error: SinkError("cancelled"), isTransient: false)

@@ -44,9 +44,7 @@ extension SpotStore {
     _ spot: Spot, expecting expectation: SpotExpectation, key: String? = nil
   ) async throws -> (revision: Revision, isNew: Bool) {
     let (spots, receipts) = (spots, key == nil ? nil : try await receipts())
-    var hash = PortableSHA256()
-    if key != nil { hash.update(data: try ReportJSON.data(spot)) }
-    let digest = key == nil ? "" : Data(hash.finalize().prefix(12)).base64URL
+    let digest = key == nil ? "" : String(SHA256Digest.text(of: try ReportJSON.data(spot)).prefix(24))
     return try await store.transaction { transaction in
       if let key, let receipts, let done = try transaction.find(by: key, in: receipts) {
         guard done.spot == spot.id, done.digest == digest else {

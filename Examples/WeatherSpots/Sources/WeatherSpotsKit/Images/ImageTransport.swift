@@ -16,11 +16,11 @@ public protocol ImageTransport: Sendable {
 }
 
 extension URLSessionTransport: ImageTransport {
-  /// Fetches an image, following at most five redirections to http and https.
+  /// Fetches an image, following at most five redirections, none to another scheme than https.
   public nonisolated(nonsending) func image(from url: URL, limit: Int, timeout: Duration) async throws(ImageError) -> Data {
     let response: TransportResponse
     do throws(TransportError) {
-      response = try await send(URLRequest(url: url), redirections: 5, timeout: timeout) { $0 == 200 ? limit : nil }
+      response = try await send(URLRequest(url: url), redirections: 5, bodyLimit: limit, timeout: timeout)
     } catch {
       switch error {
       case .cancelled: throw .cancelled

@@ -1,9 +1,8 @@
-// The session's configuration is public, and lives in another module on Linux.
+import Foundation
+import Synchronization
+
 #if canImport(FoundationNetworking)
-  import Foundation
-  public import FoundationNetworking
-#else
-  public import Foundation
+  import FoundationNetworking
 #endif
 
 /// The network, through URLSession without cookies and without a cache of its own: freshness is the app's business.
@@ -14,61 +13,47 @@ public struct URLSessionTransport: Transport {
 
   /// Makes a transport.
   ///
-  /// - Parameters:
-  ///   - configuration: A test of an app may give one whose `protocolClasses` answer.
-  ///   - bodyLimit: The most bytes of an answer to ``get(_:)``: 8 MiB by default.
-  public init(configuration: URLSessionConfiguration = .ephemeral, bodyLimit: Int = 8 << 20) {
+  /// - Parameter bodyLimit: The most bytes of an answer to ``get(_:)``: 8 MiB by default.
+  public init(bodyLimit: Int = 8 << 20) {
+    let configuration = URLSessionConfiguration.ephemeral
     configuration.httpShouldSetCookies = false
     configuration.urlCache = nil
-    session = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: Self.queue)
+    session = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: nil)
     self.bodyLimit = bodyLimit
   }
 
-  #if canImport(FoundationNetworking)
-    private static var queue: OperationQueue? { InlineQueue() }
-  #else
-    private static var queue: OperationQueue? { nil }
-  #endif
-
-  /// Fetches a URL; the whole answer must be there within the time limit, and as soon as it is too large no more of it is fetched.
+  /// Fetches a URL.
   ///
-  /// At most five redirections to http and https are followed, and none with header fields.
-  ///
-  /// Beyond the limit may be fetched: on Linux the rest of the turn in which it was passed, at most 1.6 MB, and what the system keeps
-  /// for a connection. Of an endless body a server on loopback got rid of 15 MiB with the limit of 8 MiB, and of 6 MiB if it said how
-  /// long the body is. The body of a redirection is bounded by the time alone: the session keeps it, and tells nothing of it before its
-  /// end.
+  /// The whole answer must be there within the time limit, and one that is too large is given up. At most five redirections are followed,
+  /// none to another scheme than https, and none of a request with header fields.
   public nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
     var urlRequest = URLRequest(url: request.url)
     for (name, value) in request.headers { urlRequest.setValue(value, forHTTPHeaderField: name) }
     // A redirection would take the header fields along to another host, and with them a token.
-    let redirections = request.headers.isEmpty ? 5 : 0
-    return try await send(urlRequest, redirections: redirections, timeout: request.timeout) { [bodyLimit] _ in bodyLimit }
+    return try await send(urlRequest, redirections: request.headers.isEmpty ? 5 : 0, bodyLimit: bodyLimit, timeout: request.timeout)
   }
 
-  /// Sends a request; returns when the answer is there, the time is up, or the caller is cancelled.
+  /// Sends a request, and returns when the answer is there, the time is up, or the caller is cancelled.
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - redirections: How many are followed; the next one is taken for the answer that it is.
+  ///   - redirections: How many are followed. The next one is an answer like any other.
+  ///   - bodyLimit: The most bytes of the body.
   ///   - timeout: How long the whole answer may take.
-  ///   - bodyLimit: The most bytes of the body of an answer with a status, or `nil` when the status is all that is wanted.
   nonisolated(nonsending) func send(
-    _ request: URLRequest, redirections: Int, timeout: Duration, bodyLimit: @escaping @Sendable (_ status: Int) -> Int?
+    _ request: URLRequest, redirections: Int, bodyLimit: Int, timeout: Duration
   ) async throws(TransportError) -> TransportResponse {
     var request = request
     // URLSession's own limit is for a pause between two packets; the one below is for the whole answer, and comes first.
     request.timeoutInterval = timeout / .seconds(1) + 60
-    let host = request.url?.host() ?? "the server"
-    let exchange = Exchange(host: host, redirections: redirections, bodyLimit)
+    let exchange = Exchange(request.url, redirections: redirections, bodyLimit: bodyLimit)
     let task = session.dataTask(with: request)
     exchanges.add(exchange, of: task)
     defer { exchanges.remove(task) }
-    // Weak, or every body that has come would stay until its time was up.
-    URLSession.later(timeout) { [weak exchange, weak task, weak session] in
-      guard let exchange else { return }
-      exchange.answer.give(.failure(.timedOut(host: host, after: timeout)))
-      if let task { session?.stop(task) }
+    // Weak, or every body would stay in memory until its time is up.
+    DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) { [weak exchange, weak task] in
+      exchange?.answer.give(.failure(.timedOut(host: exchange?.host ?? "", after: timeout)))
+      task?.cancel()
     }
     task.resume()
     // Not `session.data(for:)`: on Linux its cancellation waits for the session's queue while it holds the lock of the Swift task, which
@@ -76,10 +61,84 @@ public struct URLSessionTransport: Transport {
     return try await withTaskCancellationHandler {
       await exchange.answer.result()
     } onCancel: {
-      URLSession.later(.zero) { [session] in
-        exchange.answer.give(.failure(.cancelled))
-        session.stop(task)
-      }
+      exchange.answer.give(.failure(.cancelled))
+      DispatchQueue.global().async { task.cancel() }
     }.get()
+  }
+}
+
+/// A request under way, and its body so far.
+private final class Exchange: Sendable {
+  let answer = FirstAnswer<Result<TransportResponse, TransportError>>()
+  let host: String
+  private let schemes: Set<String?>
+  private let redirections: Mutex<Int>
+  private let bodyLimit: Int
+  private let body = Mutex(Data())
+
+  init(_ url: URL?, redirections: Int, bodyLimit: Int) {
+    host = url?.host() ?? "the server"
+    schemes = [url?.scheme?.lowercased(), "https"]
+    self.redirections = Mutex(redirections)
+    self.bodyLimit = bodyLimit
+  }
+
+  /// Returns whether one more redirection is followed.
+  func follows(_ url: URL?) -> Bool {
+    redirections.withLock { left in
+      left -= 1
+      return left >= 0 && schemes.contains(url?.scheme?.lowercased())
+    }
+  }
+
+  /// Returns false when the body is too large.
+  func append(_ piece: Data, of response: URLResponse?) -> Bool {
+    let fits = body.withLock { body in
+      guard piece.count <= bodyLimit - body.count, response?.expectedContentLength ?? 0 <= Int64(bodyLimit) else { return false }
+      body.append(piece)
+      return true
+    }
+    if !fits { answer.give(.failure(.tooLarge(host: host, limit: bodyLimit))) }
+    return fits
+  }
+
+  func end(_ response: URLResponse?, _ error: (any Error)?) {
+    guard error == nil, let response = response as? HTTPURLResponse else {
+      let code = (error as NSError?)?.code ?? NSURLErrorBadServerResponse
+      // On Linux an answer that is cut off ends with an unknown error.
+      let isCutOff = response != nil && code == NSURLErrorUnknown
+      return answer.give(.failure(.unreachable(host: host, code: isCutOff ? NSURLErrorNetworkConnectionLost : code)))
+    }
+    let isRecorded = response.value(forHTTPHeaderField: "X-Weather-Recorded") != nil
+    let retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap { RetryAfter.wait($0, at: Date()) }
+    answer.give(
+      .success(
+        TransportResponse(status: response.statusCode, body: body.withLock { $0 }, isRecorded: isRecorded, retryAfter: retryAfter)))
+  }
+}
+
+/// The delegate of a session: tells each exchange what comes of it.
+private final class Exchanges: NSObject, URLSessionDataDelegate, Sendable {
+  private let exchanges = Mutex<[Int: Exchange]>([:])
+
+  func add(_ exchange: Exchange, of task: URLSessionTask) { exchanges.withLock { $0[task.taskIdentifier] = exchange } }
+
+  func remove(_ task: URLSessionTask) { _ = exchanges.withLock { $0.removeValue(forKey: task.taskIdentifier) } }
+
+  private func exchange(of task: URLSessionTask) -> Exchange? { exchanges.withLock { $0[task.taskIdentifier] } }
+
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
+    completionHandler: @escaping @Sendable (URLRequest?) -> Void
+  ) {
+    completionHandler(exchange(of: task)?.follows(request.url) == true ? request : nil)
+  }
+
+  func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+    if exchange(of: dataTask)?.append(data, of: dataTask.response) == false { dataTask.cancel() }
+  }
+
+  func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+    exchange(of: task)?.end(task.response, error)
   }
 }

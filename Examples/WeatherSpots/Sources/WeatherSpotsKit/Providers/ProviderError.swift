@@ -25,6 +25,8 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
   case unexpectedUnit(column: String, unit: String)
   /// The answer is JSON of another shape.
   case malformed(String)
+  /// The answer does not fit the request, such as one for another number of places.
+  case mismatched(String)
   /// The service cannot be asked with what is configured, such as a key file that others can read.
   case misconfigured(String)
   /// No request was made, because of what was learnt before: the host is out, has refused this, or has asked for time, which may be over
@@ -35,7 +37,7 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
   public var isTransient: Bool {
     switch self {
     case .network, .rateLimited, .serviceFailed, .notJSON, .interrupted, .notAsked: true
-    case .rejected, .unauthorized, .noCoverage, .unsupported, .unexpectedUnit, .malformed, .misconfigured: false
+    case .rejected, .unauthorized, .noCoverage, .unsupported, .unexpectedUnit, .malformed, .mismatched, .misconfigured: false
     }
   }
 
@@ -48,18 +50,31 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
     }
   }
 
-  /// Whether the failure shows that the host is in trouble: not where nothing was learnt of it, as it was not asked.
-  public var countsAgainstBreaker: Bool { isTransient && !teachesNothing }
+  /// Whether the failure shows that the service is in trouble or refuses whoever asks.
+  ///
+  /// A place that is refused for itself counts too: the halves of its request that are answered close the breaker again.
+  public var countsAgainstBreaker: Bool {
+    switch self {
+    case .noCoverage, .unsupported, .unexpectedUnit: false
+    default: isOfAnswer
+    }
+  }
 
   /// Whether a request for several places that failed so may succeed without one of them.
   ///
-  /// A provider by itself repeats a request that was refused, place by place. A limit of requests is no reason for more of them, and
-  /// neither is a service that asks for time.
+  /// A limit of requests is no reason for more of them, and neither is a service that asks for time or ignores the places.
   public var mayConcernOneKey: Bool {
     switch self {
-    case .network(.cancelled), .rateLimited, .serviceFailed(_, .some), .notAsked: false
-    case .network, .serviceFailed, .notJSON, .interrupted: true
-    case .rejected, .unauthorized, .noCoverage, .unsupported, .unexpectedUnit, .malformed, .misconfigured: false
+    case .rateLimited, .serviceFailed(_, .some), .unauthorized, .unsupported, .unexpectedUnit, .mismatched: false
+    case .network, .serviceFailed, .notJSON, .interrupted, .rejected, .noCoverage, .malformed, .misconfigured, .notAsked: isOfAnswer
+    }
+  }
+
+  /// Whether this is the outcome of a request, and not the reason why there was none.
+  var isOfAnswer: Bool {
+    switch self {
+    case .network(.cancelled), .notAsked, .misconfigured: false
+    default: true
     }
   }
 
@@ -117,7 +132,7 @@ extension ProviderError: CustomStringConvertible {
     case .notJSON(let status): "expected JSON of the weather service, found something else (status \(status))"
     case .interrupted: "the answer of the weather service was cut off"
     case .unexpectedUnit(let column, let unit): "the weather service answered \(column) in \"\(Self.shown(unit))\""
-    case .malformed(let what): "the answer of the weather service cannot be read (\(what))"
+    case .malformed(let what), .mismatched(let what): "the answer of the weather service cannot be read (\(what))"
     case .misconfigured(let what): what
     case .notAsked(let problem, _): problem.description
     }
@@ -139,7 +154,7 @@ extension ProviderError: CustomStringConvertible {
     case .serviceFailed: "server failed"
     case .notJSON: "not the service"
     case .interrupted: "answer cut off"
-    case .unexpectedUnit, .malformed: "unreadable answer"
+    case .unexpectedUnit, .malformed, .mismatched: "unreadable answer"
     case .misconfigured: "not configured"
     case .notAsked(let problem, _): problem.summary
     }

@@ -51,7 +51,10 @@ public struct CacheOverview: Sendable {
   public static func clear(_ names: Set<String>, of storage: SpotStore) async throws(RepositoryError) -> Int {
     var count = 0
     for collection in Collections.all where names.contains(collection.name) { count += try await collection.clear(storage.store) }
-    if names.contains("marine") { _ = try await Collections.clear(RecentFailures.collection, storage.store) }
+    if names.contains("marine") {
+      let holds: LocalRepository<Holds.Hold> = try await storage.store.repository(RepositorySchema("holds"))
+      for hold in try await holds.loadAll() where hold.id.hasPrefix("sea ") { try await holds.delete(hold.id) }
+    }
     return count
   }
 }

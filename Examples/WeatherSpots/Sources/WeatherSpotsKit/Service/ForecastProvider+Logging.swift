@@ -56,6 +56,7 @@ extension ProviderError {
     case .interrupted: "cut off"
     case .unexpectedUnit: "unexpected unit"
     case .malformed: "malformed"
+    case .mismatched: "mismatched"
     case .misconfigured: "misconfigured"
     case .notAsked: "not asked"
     }

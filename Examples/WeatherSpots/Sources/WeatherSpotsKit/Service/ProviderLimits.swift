@@ -32,14 +32,11 @@ public final class ProviderLimits: Sendable {
     ProviderLimits(
       concurrency: 4,
       quotas: [
-        TokenBucket(openMeteoPerMinute, per: .seconds(60), maximumWait: .seconds(60), clock: clock),
+        TokenBucket(480, per: .seconds(60), maximumWait: .seconds(60), clock: clock),
         TokenBucket(4000, per: .hours(1), clock: clock),
         TokenBucket(8000, per: .hours(24), clock: clock),
       ], clock: clock)
   }
-
-  /// The share of Open-Meteo's limit by the minute that is used here.
-  public static let openMeteoPerMinute = 480.0
 
   /// Returns those of WeatherKit, which counts by the month.
   public static func weatherKit(clock: any WallClock = SystemClock()) -> ProviderLimits {

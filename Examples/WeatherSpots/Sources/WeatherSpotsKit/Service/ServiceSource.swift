@@ -22,7 +22,7 @@ struct ServiceSource: BatchRemoteSource {
   ) async throws -> [ProviderRequest: Result<Fetched<ProviderAnswer>, any Error>] {
     let keys = requests.map(\.key)
     let answers = await provider.loggedFetch(keys)
-    guard answers.count == keys.count else { throw ProviderError.malformed("\(answers.count) places instead of \(keys.count)") }
+    guard answers.count == keys.count else { throw ProviderError.mismatched("\(answers.count) places instead of \(keys.count)") }
     let failures = answers.map(\.failureOfAll)
     // The same failure of all places is one of the request, which may be divided; others are of their places.
     if let failure = failures[0], failures.allSatisfy({ $0 == failure }) { throw failure.asCancellation }

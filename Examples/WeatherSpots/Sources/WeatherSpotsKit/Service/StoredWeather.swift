@@ -15,7 +15,7 @@ public struct StoredWeather: Sendable {
   /// - Throws: What opening the collections throws.
   public init(_ storage: SpotStore, clock: any WallClock = SystemClock()) async throws(RepositoryError) {
     let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
-    caches = try await WeatherCaches(storage.store, capacity: capacity, retry: .never, clock: clock) { _, _ in
+    caches = try await WeatherCaches(storage.store, capacity: capacity, retry: .never, clock: clock) { _ in
       throw ProviderError.unsupported  // never reached: everything is read with the policy `cacheOnly`
     }
     sources = try await WeatherSources(storage.store)

@@ -31,10 +31,10 @@ struct WeatherCaches: Sendable {
   ///   - capacity: The number of entries that are kept of each kind.
   ///   - retry: The retries of a failed fetch.
   ///   - clock: The time.
-  ///   - fetch: Fetches one kind of data; its request and that of another kind may be one.
+  ///   - fetch: Fetches kinds of data of one service and place.
   init(
     _ store: Store, capacity: Int, retry: RetryPolicy, clock: any WallClock,
-    fetch: @escaping @Sendable (ProviderRequest, WeatherDataset) async throws -> ProviderAnswer
+    fetch: @escaping @Sendable (ProviderRequest) async throws -> ProviderAnswer
   ) async throws(RepositoryError) {
     @Sendable func today(_ place: ForecastPlace, _ dataset: WeatherDataset) -> ProviderRequest {
       ProviderRequest(place, from: LocalDay(containing: clock.now, in: place.zone), days: 1, [dataset])
@@ -65,20 +65,39 @@ struct WeatherCaches: Sendable {
   }
 }
 
+extension ProviderRequest {
+  /// The requests of the call that runs, one for each service.
+  ///
+  /// The sources of the caches ask for all kinds of such a request, and the `GatheredSource` below them sends equal ones once.
+  @TaskLocal static var together: [ProviderRequest] = []
+
+  /// This request, or that of the call that runs if that has its kinds of data too.
+  fileprivate var together: ProviderRequest { Self.together.first { $0.includes(self) } ?? self }
+
+  /// Returns whether an answer to this request answers another one too.
+  private func includes(_ other: ProviderRequest) -> Bool {
+    let needsDays = other.datasets != [.current] && other.datasets != [.alerts]
+    return place == other.place && datasets.isSuperset(of: other.datasets) && (!needsDays || (day == other.day && days == other.days))
+  }
+}
+
 extension ForecastPeriod {
+  /// The id of a failure of the sea.
+  var seaID: String { "sea \(place.provider) \(place.cell.row),\(place.cell.column) \(place.timezone) \(day) \(days)" }
+
   func request(_ datasets: Set<WeatherDataset>) -> ProviderRequest { ProviderRequest(place, from: day, days: days, datasets) }
 }
 
 /// One kind of data of a provider, as a cache asks for it.
 private struct DatasetSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
   let dataset: WeatherDataset
-  let fetch: @Sendable (ProviderRequest, WeatherDataset) async throws -> ProviderAnswer
+  let fetch: @Sendable (ProviderRequest) async throws -> ProviderAnswer
   let part: @Sendable (ProviderAnswer) -> ProviderAnswer.Part<Value>?
   let request: @Sendable (Key) -> ProviderRequest
 
   func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
     do {
-      switch part(try await fetch(request(key), dataset)) {
+      switch part(try await fetch(request(key).together)) {
       case .data(let value, let until): return .value(value, freshUntil: until)
       case .noCoverage(let lifetime): return .absent(reason: Self.noCoverage, lifetime: lifetime)
       case .failure(let error): throw error

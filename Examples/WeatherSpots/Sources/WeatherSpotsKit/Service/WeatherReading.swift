@@ -59,7 +59,7 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
     switch error {
     case let problem as WeatherProblem: self = problem
     case let error as ProviderError:
-      self.init(error.description, error.summary, isTransient: error.isTransient, isOfAnswer: !error.teachesNothing)
+      self.init(error.description, error.summary, isTransient: error.isTransient, isOfAnswer: error.isOfAnswer)
     case CacheError.circuitOpen(let until):
       self.init(
         "the weather service failed several times; next request at \(Self.time(until))", "server failed", isOfAnswer: false)

@@ -32,10 +32,8 @@ public struct WeatherService: Sendable {
   /// The provider.
   public let provider: any ForecastProvider
   let caches: WeatherCaches
-  private let combiner: RequestCombiner
   private let availabilities: CachedRepository<ForecastPlace, Set<WeatherDataset>>
-  private let recentFailures: RecentFailures
-  private let legacyForecasts: LegacyForecasts
+  private let holds: Holds
   private let sources: WeatherSources
   private let background = BackgroundTasks()
   let clock: any WallClock
@@ -57,16 +55,13 @@ public struct WeatherService: Sendable {
     self.provider = provider
     self.clock = clock
     let services = ServiceSources(provider, limits, placesPerRequest: gathersPlaces ? provider.placesPerRequest : 1)
-    let combiner = RequestCombiner(services.fetch)
-    self.combiner = combiner
     let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
-    caches = try await WeatherCaches(storage.store, capacity: capacity, retry: retry, clock: clock, fetch: combiner.answer)
+    caches = try await WeatherCaches(storage.store, capacity: capacity, retry: retry, clock: clock, fetch: services.fetch)
     availabilities = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("weather-availability")),
       freshness: FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30)), eviction: EvictionPolicy(countLimit: capacity),
       retry: retry, clock: clock, source: AvailabilitySource(provider: provider, limits: limits))
-    recentFailures = RecentFailures(try await storage.store.repository(RecentFailures.collection))
-    legacyForecasts = try await LegacyForecasts(storage.store, caches)
+    holds = try await Holds(storage, clock: clock)
     sources = try await WeatherSources(storage.store)
     await sources.note(provider, at: clock.now)
   }
@@ -88,32 +83,33 @@ public struct WeatherService: Sendable {
     var datasets: Set<WeatherDataset> = []
     for query in repeat each query { datasets.insert(query.dataset) }
     let question = try await question(spot, day, days, policy, datasets)
-    let groups = await announce(datasets, question)
-    let tasks = (repeat Task { [self] in try await (each query).read(self, question) })
-    do {
-      let readings = try await withTaskCancellationHandler {
-        (repeat try await (each tasks).value)
-      } onCancel: {
-        for task in repeat each tasks { task.cancel() }
-      }
-      if policy == .staleWhileRevalidate, await !fetched(datasets.intersection(question.offered), question).isEmpty {
-        // What is stale is being fetched now: the announcement holds until that is done.
-        let refreshing = question.refreshing
-        var refreshes: [Task<Void, any Error>] = []
-        for query in repeat each query { refreshes.append(Task { [self] in _ = try await query.read(self, refreshing) }) }
-        background.add { [refreshes] in
-          for task in refreshes { _ = await task.result }
-          await leave(groups)
-        }
-      } else {
-        await leave(groups)
-      }
-      return readings
-    } catch {
+    let requests = await requests(datasets, question)
+    let tasks = begin(repeat each query, for: question, requests)
+    let readings = try await withTaskCancellationHandler {
+      (repeat try await (each tasks).value)
+    } onCancel: {
       for task in repeat each tasks { task.cancel() }
-      await leave(groups)
-      throw error
     }
+    if policy == .staleWhileRevalidate, await !fetched(datasets.intersection(question.offered), question).isEmpty {
+      let refreshes = begin(repeat each query, for: question.refreshing, requests)
+      for task in repeat each refreshes { background.add { _ = await task.result } }
+    }
+    return readings
+  }
+
+  /// Begins to read some kinds of data.
+  ///
+  /// Those of one service that have to be fetched share a request.
+  private func begin<each Value: Sendable>(
+    _ query: repeat WeatherQuery<each Value>, for question: Question, _ requests: [ProviderRequest]
+  ) -> (repeat Task<WeatherReading<each Value>, any Error>) {
+    var count = 0
+    for _ in repeat each query { count += 1 }
+    let group = FetchGroup(count)
+    return
+      (repeat Task { [self] in
+        try await ProviderRequest.$together.withValue(requests) { try await group.run { try await (each query).read(self, question) } }
+      })
   }
 
   /// Waits until the refreshes that ``FetchPolicy/staleWhileRevalidate`` began are done.
@@ -175,27 +171,16 @@ public struct WeatherService: Sendable {
         problem = WeatherProblem(error)
       }
     }
-    let question = Question(
+    return Question(
       coordinate: spot.coordinate, place: place, day: day, count: min(max(days, 1), 16),
       policy: policy, offered: offered, availabilityProblem: problem)
-    // A store that cannot be written now keeps them as they are.
-    do { try await legacyForecasts.adopt(question.days) } catch {}
-    return question
   }
 }
 
 extension WeatherService {
-  /// Tells the combiner what will be fetched: what is asked for and not fresh, by service.
-  private func announce(_ datasets: Set<WeatherDataset>, _ question: Question) async -> [RequestCombiner.Group] {
-    var groups: [RequestCombiner.Group] = []
-    for datasets in await fetched(datasets.intersection(question.offered), question).values where datasets.count > 1 {
-      groups.append(await combiner.join(question.days.request(datasets)))
-    }
-    return groups
-  }
-
-  private func leave(_ groups: [RequestCombiner.Group]) async {
-    for group in groups { await combiner.leave(group) }
+  /// Returns the requests for kinds of data that are not fresh, one for each service.
+  private func requests(_ datasets: Set<WeatherDataset>, _ question: Question) async -> [ProviderRequest] {
+    await fetched(datasets.intersection(question.offered), question).values.map(question.days.request)
   }
 
   private func needsFetch(_ dataset: WeatherDataset, _ question: Question) async -> Bool {
@@ -214,16 +199,7 @@ extension WeatherService {
     }
   }
 
-  /// Returns the kinds of data that would be asked for, by service.
-  func fetched(
-    _ datasets: Set<WeatherDataset>, for spot: Spot, _ day: LocalDay, _ policy: FetchPolicy
-  ) async -> [String: Set<WeatherDataset>] {
-    let question = Question(
-      coordinate: spot.coordinate, place: place(spot), day: day, count: 1, policy: policy, offered: datasets,
-      availabilityProblem: nil)
-    return await fetched(datasets, question)
-  }
-
+  /// Returns the kinds of data that have to be fetched, by service.
   private func fetched(_ datasets: Set<WeatherDataset>, _ question: Question) async -> [String: Set<WeatherDataset>] {
     var byService: [String: Set<WeatherDataset>] = [:]
     for dataset in datasets {
@@ -260,19 +236,22 @@ extension WeatherService {
     }
   }
 
-  /// Reads a kind of data of days; a failure of the sea with nothing to show in its place is remembered for some minutes, so that it is not
-  /// asked for each time.
+  /// Reads a kind of data of days.
+  ///
+  /// A failure of the sea with nothing to show in its place holds for three minutes. It is no negative entry of the cache, since that would
+  /// take the place of an older sea.
   func readNew<Value>(
     _ dataset: WeatherDataset, _ cache: CachedRepository<ForecastPeriod, Value>, _ question: Question
   ) async throws -> WeatherReading<Value> {
     guard dataset == .marine else { return try await read(dataset, cache, question.days, question) }
+    let id = question.days.seaID
     let isExplicit = question.policy != .cacheFirst && question.policy != .staleWhileRevalidate
-    if !isExplicit, let problem = await recentFailures.problem(question.days, at: clock.now) { return .unavailable(problem) }
+    if !isExplicit, let problem = holds.hold(id)?.problem { return .unavailable(problem) }
     let reading = try await read(dataset, cache, question.days, question)
     switch reading {
     case .unavailable(let problem) where question.policy != .cacheOnly && problem.isTransient:
-      await recentFailures.note(problem, question.days, at: clock.now)
-    case .available, .noCoverage: await recentFailures.forget(question.days)
+      await holds.hold(id, because: problem, for: .seconds(180))
+    case .available, .noCoverage: await holds.release(id)
     case .unavailable, .unsupported: break
     }
     return reading

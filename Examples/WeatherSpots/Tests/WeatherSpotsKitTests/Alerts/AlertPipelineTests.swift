@@ -130,13 +130,6 @@ import Testing
     #expect(Set(bench.source.asked.suffix(7).prefix(3)).isDisjoint(with: bench.source.asked.prefix(7)))
   }
 
-  @Test func aSpentBucketPostponesAndAsksNobody() async throws {
-    let watchers = try (0..<10).map { try watcher("w\($0)", 40 + Double($0), 3) }
-    let bucket = TokenBucket(4, per: .seconds(600), clock: bench.clock)
-    let report = try await bench.round(watchers, [sink], schedule: .init(concurrency: 1, quota: bucket))
-    #expect(report.calls == 4 && report.postponed == 6 && bench.source.asked.count == 4)
-  }
-
   @Test func aSinkThatFailsIsTriedAgainLaterWithTheSameKey() async throws {
     bench.source.say([try warning()])
     sink.fail(SinkError("out", retryAfter: .seconds(100)))

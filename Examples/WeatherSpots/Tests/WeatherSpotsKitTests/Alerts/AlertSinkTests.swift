@@ -161,15 +161,6 @@ import Testing
     #expect(error?.tookNothing == true)
   }
 
-  @Test func onlyTheStatusOfAWebhookIsWaitedFor() async throws {
-    let server = try PictureServer(["/hook": .endless(point, announced: nil)])
-    let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .seconds(300))
-    try await sink.deliver([try delivery("1")])
-    // The server notices that nobody reads any more.
-    await server.events.wait { $0.bodiesEnded == 1 }
-    await server.stop()
-  }
-
   @Test func aWebhookThatDoesNotAnswerInTimeIsGivenUp() async throws {
     let server = try PictureServer(["/hook": .held(Data())])
     let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .milliseconds(300), retry: .never)

@@ -32,19 +32,19 @@ import Testing
   }
 
   /// Dense places all over the globe, the poles and the date line among them.
-  private func many(_ random: inout SplitMix) throws -> [Watcher] {
+  private func many(_ random: inout SeededGenerator) throws -> [Watcher] {
     let centers = [(0.0, 0.0), (48.4, -4.5), (69.65, 18.96), (-17.7, 179.99), (89.9, 30), (-89.99, 0), (35.1, 139.6)]
     return try (0..<1200).map { index in
       let center = centers[index % centers.count]
-      let latitude = min(max(center.0 + random.unit() * 0.4 - 0.2, -90), 90)
-      let longitude = center.1 + random.unit() * 0.6 - 0.3
+      let latitude = min(max(center.0 + Double.random(in: -0.2..<0.2, using: &random), -90), 90)
+      let longitude = center.1 + Double.random(in: -0.3..<0.3, using: &random)
       return try watcher("w\(index)", latitude, longitude > 180 ? longitude - 360 : longitude, country: index % 5 == 0 ? "FR" : "")
     }
   }
 
   @Test func aClusterIsBoundedAndEveryoneIsInOne() throws {
     let seed = seedOfTest()
-    var random = SplitMix(seed)
+    var random = SeededGenerator(seed: seed)
     let watchers = try many(&random)
     let clusters = SpotCluster.clusters(of: watchers)
     #expect(clusters.flatMap(\.watchers).map(\.id).sorted() == watchers.map(\.id).sorted(), "LARDER_SEED=\(seed)")
@@ -59,13 +59,13 @@ import Testing
 
   @Test func theOrderOfTheWatchersDoesNotMatterNorHowManyThereAreAtAPoint() async throws {
     let seed = seedOfTest()
-    var random = SplitMix(seed)
+    var random = SeededGenerator(seed: seed)
     let watchers = try many(&random)
     func shape(_ clusters: [SpotCluster]) -> [String] { clusters.map { "\($0.id.rawValue): \($0.watchers.map(\.id))" } }
     let expected = shape(SpotCluster.clusters(of: watchers))
     for _ in 0..<3 {
       await Task.yield()
-      let shuffled = watchers.map { (random.next(), $0) }.sorted { $0.0 < $1.0 }.map(\.1)
+      let shuffled = watchers.shuffled(using: &random)
       #expect(shape(SpotCluster.clusters(of: shuffled)) == expected, "LARDER_SEED=\(seed)")
     }
     let doubled =

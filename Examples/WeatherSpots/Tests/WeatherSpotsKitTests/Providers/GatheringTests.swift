@@ -183,23 +183,40 @@ import Testing
     for spot in spots { #expect(try await service.weather(for: spot, policy: .cacheOnly, including: .hourly).value != nil) }
   }
 
+  /// Answers each place with a body for its latitude, several as an array.
+  private func places(_ body: @escaping @Sendable (String) -> String) throws -> (transport: PlacesTransport, provider: OpenMeteoProvider) {
+    let transport = PlacesTransport(body)
+    return (transport, OpenMeteoProvider(servers: try server("http://test"), transport: transport))
+  }
+
   @Test func onePlaceThatCannotBeReadDoesNotSinkTheOthers() async throws {
     let whole = hourlyBody("2026-07-01", [("temperature_2m", "°C", "21.5")])
     let broken = whole.replacing("\"temperature_2m\":[21.5,", with: "\"temperature_2m\":[")
-    let transport = PlacesTransport { $0.hasPrefix("5.") ? broken : whole }
-    let provider = OpenMeteoProvider(servers: try server("http://test"), transport: transport)
-    let answers = await provider.fetch(try (0..<10).map { try request($0) })
-    #expect(answers.map { $0.hourly?.data != nil } == (0..<10).map { $0 != 5 })
-    #expect(answers[5].hourly?.failure == .malformed("columns of different lengths"))
-    #expect(transport.count == 11)
+    let (transport, provider) = try places { $0.hasPrefix("5.") ? broken : whole }
+    let source = ServiceSource(provider: provider, maxKeysPerRequest: 25).limited(
+      by: HostLimits(concurrency: ConcurrencyLimit(1), breaker: CircuitBreaker()))
+    let tasks = await ask(try (0..<10).map { try request($0) }, source)
+    for (number, task) in tasks.enumerated() {
+      if number == 5 {
+        #expect(await failure(task) as? ProviderError == .malformed("columns of different lengths"))
+      } else {
+        #expect(try await task.value.hourly?.data != nil)
+      }
+    }
+    // All ten, or one and nine, and then halves of those with the bad one.
+    #expect(transport.count <= 11)
   }
 
-  @Test func whatIsRefusedToThreeIsRefusedToAll() async throws {
-    let transport = PlacesTransport { _ in #"{"error":true,"reason":"Cannot initialize"}"# }
-    let provider = OpenMeteoProvider(servers: try server("http://test"), transport: transport)
-    let answers = await provider.fetch(try (0..<25).map { try request($0) })
-    #expect(answers.count == 25 && answers.allSatisfy { $0.hourly?.failure == .rejected(status: 200, reason: "Cannot initialize") })
-    #expect(transport.count == 4)
+  @Test func aServiceThatRefusesEverythingMakesNoStorm() async throws {
+    let (transport, provider) = try places { _ in #"{"error":true,"reason":"Cannot initialize"}"# }
+    let source = ServiceSource(provider: provider, maxKeysPerRequest: 25).limited(by: HostLimits(breaker: CircuitBreaker()))
+    for task in await ask(try (0..<90).map { try request($0) }, source) {
+      let failure = await failure(task)
+      if case CacheError.circuitOpen? = failure { continue }
+      #expect(failure as? ProviderError == .rejected(status: 200, reason: "Cannot initialize"))
+    }
+    // Five failures in a row are enough; five more may be under way then.
+    #expect(transport.count <= 10)
   }
 }
 

@@ -27,7 +27,8 @@ import Testing
       return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
     }
     #expect(answered == 10_000)
-    #expect(transport.count == 50)
+    // A caller whose kinds of data were begun by several others may come too late for their request.
+    #expect((50...54).contains(transport.count))
     #expect(transport.mostAtATime == 4)
   }
 

@@ -67,19 +67,10 @@ import Testing
     #expect(answers.allSatisfy { $0.marine?.data?.hours.count == 24 })
   }
 
-  @Test func aRefusedPlaceDoesNotSpoilTheOthers() async throws {
-    transport.set(forecast: .body(#"[{"latitude":nan}]"#), marine: .body(Self.sea))
-    _ = await provider.fetch([request(brest, [.hourly]), request(cadiz, [.hourly])])
-    #expect(transport.requests.count == 3)  // both at once, then each alone
-    transport.set(forecast: .down, marine: .down)
-    _ = await provider.fetch([request(brest, [.hourly]), request(cadiz, [.hourly])])
-    #expect(transport.requests.count == 4)  // a service that is out is not asked for each
-  }
-
   @Test func anAnswerForAnotherNumberOfPlacesIsRefused() async throws {
     transport.set(forecast: .body("[\(Self.weather),\(Self.weather)]"), marine: .down)
     let answer = await provider.fetch(request(brest, [.hourly]))
-    #expect(answer.hourly?.failure == .malformed("2 places instead of 1"))
+    #expect(answer.hourly?.failure == .mismatched("2 places instead of 1"))
   }
 
   @Test func aFailingSeaNeverSinksTheWeather() async throws {

@@ -264,7 +264,7 @@ import Testing
     func run() async throws {
       let clock = clock
       let provider = WeatherKitProvider(
-        key: try vector.key(), server: url, timeout: .seconds(300), hosts: try await HostStates(storage, clock: clock), now: { clock.now })
+        key: try vector.key(), server: url, timeout: .seconds(300), holds: try await Holds(storage, clock: clock), now: { clock.now })
       let service = try await WeatherService(storage, provider: provider, limits: .weatherKit(clock: clock), retry: .never, clock: clock)
       await withTaskGroup(of: Void.self) { group in
         for spot in spots {

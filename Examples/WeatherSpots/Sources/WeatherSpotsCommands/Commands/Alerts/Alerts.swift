@@ -8,5 +8,5 @@ struct Alerts: AsyncParsableCommand {
       Spots near each other share one call: one for each cell of about five kilometres. New warnings are queued in \
       the store before they are delivered, so that none is lost or repeated when the program is killed.
       """,
-    subcommands: [AlertsWatch.self, AlertsList.self, AlertsSimulate.self])
+    subcommands: [AlertsWatch.self, AlertsList.self])
 }

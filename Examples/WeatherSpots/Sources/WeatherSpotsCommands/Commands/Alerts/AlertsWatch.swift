@@ -58,7 +58,7 @@ struct AlertsWatch: ReportingCommand {
     try await globals.withStore { storage in
       let pipeline = AlertPipeline(
         try await watchers(storage), queue: try await AlertQueue(storage.store),
-        source: try source(try await HostStates(storage, clock: options.clock)), sinks: try sinks(),
+        source: try source(try await Holds(storage, clock: options.clock)), sinks: try sinks(),
         schedule: .init(every: .seconds(every * 60), callsPerDay: callsPerDay), clock: options.clock)
       guard let ending else { return try tell(try await pipeline.round(), isLast: true) }
       let places = pipeline.clusters.reduce(0) { $0 + $1.watchers.count }
@@ -99,9 +99,9 @@ struct AlertsWatch: ReportingCommand {
       ] : sinks
   }
 
-  private func source(_ hosts: HostStates?) throws -> any AlertSource {
+  private func source(_ holds: Holds?) throws -> any AlertSource {
     if options.provider == .recorded { return ExerciseAlerts(clock: options.clock) }
-    let provider = try options.makeProvider(hosts)
+    let provider = try options.makeProvider(holds)
     guard provider.service(of: .alerts) != nil else {
       throw Failure(.usage, "\(provider.name) has no warnings; use --provider weatherkit, or recorded for a trial")
     }

@@ -14,8 +14,7 @@ struct Forecast: ReportingCommand {
 
       With --all there is one line for each spot, in the order of their names, written when its forecast is stored; failures are listed at the \
       end. At most four requests run at a time, each for up to 25 spots of Open-Meteo. If the disk is full, forecasts are shown without being \
-      stored, and the end says how many and why. An estimate of more than half a minute is announced; --dry-run only estimates, --limit takes \
-      only the first spots.
+      stored, and the end says how many and why. --limit takes only the first spots.
 
       A host that asks for time (Retry-After) gets no request before that time, in later runs either; less than 5 seconds are not remembered, \
       and more than a day counts as a day. A refused key is not used for fifteen minutes. After five failures in a row a service gets no \
@@ -40,9 +39,6 @@ struct Forecast: ReportingCommand {
 
   @Option(help: ArgumentHelp("With --all, only this number of spots, the first by name.", valueName: "count"))
   var limit: Int?
-
-  @Flag(help: "With --all, only estimate the number of requests and the time; sends no request.")
-  var dryRun = false
 
   @Option(
     help: ArgumentHelp("The first day, in the spot's own zone. (default: today there)", valueName: "yyyy-MM-dd"), transform: dayArgument)
@@ -75,7 +71,7 @@ struct Forecast: ReportingCommand {
 
   func validate() throws {
     guard all != (name != nil) else { throw ValidationError("Give a name, a point LAT,LON, or --all.") }
-    guard all || (limit == nil && !dryRun) else { throw ValidationError("--limit and --dry-run need --all.") }
+    guard all || limit == nil else { throw ValidationError("--limit needs --all.") }
     guard limit.map({ $0 > 0 }) ?? true else { throw ValidationError("--limit takes a number from 1.") }
     guard (1...16).contains(days) else { throw ValidationError("--days takes 1 to 16.") }
     guard zone.map({ TimeZone.named($0) != nil }) ?? true else { throw ValidationError("--zone takes a zone such as Europe/Paris.") }
@@ -92,7 +88,7 @@ struct Forecast: ReportingCommand {
         } else {
           try await ForecastOfAll(
             weather: weather, day: day, policy: options.fetchPolicyForMany, json: globals.json, style: textOptions.style(units: units),
-            limit: limit, isDryRun: dryRun
+            limit: limit
           ).run(storage)
         }
       }

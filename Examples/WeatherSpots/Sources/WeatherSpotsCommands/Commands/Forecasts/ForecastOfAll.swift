@@ -11,7 +11,6 @@ struct ForecastOfAll {
   let json: Bool
   let style: CardStyle
   let limit: Int?
-  let isDryRun: Bool
 
   /// The number of spots that are worked on at a time: as many as four calls hold; requests have a limit of their own.
   static let width = 4 * OpenMeteoProvider.placesPerRequest
@@ -30,11 +29,6 @@ struct ForecastOfAll {
       if !json { try writeText("No spots.\n") }
       return
     }
-    let estimate = await weather.estimate(
-      for: spots, on: day, policy: policy, placesPerCall: OpenMeteoProvider.placesPerRequest,
-      perMinute: weather.provider.name == "open-meteo" ? ProviderLimits.openMeteoPerMinute : nil)
-    if isDryRun { return try json ? writeJSON(estimate) : writeText("\(estimate.words) No request was sent.\n") }
-    if estimate.seconds >= 30 { note(estimate.words) }
     let longest = spots.map(\.name.withoutControls.columns).max() ?? 0
     let width = style.isLimited ? min(30, longest) : longest
     var bar = ProgressBar("Forecasts")
@@ -124,12 +118,4 @@ struct ForecastOfAll {
 extension [WeatherProblem] {
   /// The first that a request gave; where there was no request, the first reason for that.
   fileprivate var mostTelling: WeatherProblem? { first(where: \.isOfAnswer) ?? first }
-}
-
-extension ForecastEstimate {
-  /// The cost of fetching, in one sentence.
-  fileprivate var words: String {
-    let time = seconds < 60 ? "\(seconds) s" : seconds < 7200 ? "\((seconds + 59) / 60) min" : "\((seconds + 3599) / 3600) h"
-    return "\(counted(spots, "spot")), \(toFetch) to fetch with about \(counted(calls, "request")): about \(time)."
-  }
 }

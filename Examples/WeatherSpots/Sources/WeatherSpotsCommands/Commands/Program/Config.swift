@@ -55,7 +55,7 @@ struct ConfigShow: ReportingCommand {
       case .units: UnitSystem.metric.rawValue
       case .store: GlobalOptions.standardStore.path
       case .timeout: "10"
-      case .api, .openMeteoKey, .iconURL, .syncToken, .keyFile, .keyID, .teamID, .serviceID: nil
+      case .api, .openMeteoKey, .syncToken, .keyFile, .keyID, .teamID, .serviceID: nil
       }
     }
   }

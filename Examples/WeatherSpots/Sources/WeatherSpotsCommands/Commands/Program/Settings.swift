@@ -11,7 +11,6 @@ struct Settings {
     case store
     case api
     case timeout
-    case iconURL = "icon-url"
     case syncToken = "sync-token"
     case openMeteoKey = "open-meteo-key"
     case keyFile = "key-file"
@@ -19,7 +18,7 @@ struct Settings {
     case teamID = "team-id"
     case serviceID = "service-id"
 
-    /// The variable of the environment: such as `WEATHER_SPOTS_ICON_URL`, and for WeatherKit's own keys such as `WEATHERKIT_KEY_FILE`.
+    /// The variable of the environment: such as `WEATHER_SPOTS_SYNC_TOKEN`, and for WeatherKit's own keys such as `WEATHERKIT_KEY_FILE`.
     var variable: String {
       let isOfWeatherKit = [Key.keyFile, .keyID, .teamID, .serviceID].contains(self)
       return (isOfWeatherKit ? "WEATHERKIT_" : "WEATHER_SPOTS_") + rawValue.uppercased().replacing("-", with: "_")
@@ -35,8 +34,6 @@ struct Settings {
         UnitSystem(rawValue: value) == nil ? "units is one of \(UnitSystem.allCases.map(\.rawValue).joined(separator: ", "))" : nil
       case .store:
         ["json", "sqlite"].contains(URL(filePath: value).pathExtension) ? nil : "the name of a store ends in .sqlite or .json"
-      case .iconURL:
-        IconTemplate(value) == nil ? "icon-url is a URL of http or https with {icon} in it, such as https://example.org/{icon}.png" : nil
       case .api: Settings.server(value) == nil ? "api is a URL such as http://127.0.0.1:8080" : nil
       case .timeout: Double(value).map { (0.1...600).contains($0) } ?? false ? nil : "timeout is a number of seconds from 0.1 to 600"
       case .syncToken: value.wholeMatch(of: /[!-~]{1,4096}/) == nil ? "sync-token has printable ASCII characters without blanks" : nil

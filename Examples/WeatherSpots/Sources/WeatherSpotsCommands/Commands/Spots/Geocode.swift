@@ -43,9 +43,7 @@ struct Geocode: ReportingCommand {
       let question = Geocoding.Question(name, count: count, language: language.lowercased(), country: country)
       let found: Cached<[FoundPlace]>
       do {
-        found = try await options.withGeocoding(storage) { geocoding in
-          try await geocoding.places(question, policy: options.fetchPolicy)
-        }
+        found = try await options.geocoding(storage).places(question, policy: options.fetchPolicy)
       } catch {
         if error is RepositoryError { throw error }
         throw Failure(lacking: "places", WeatherProblem(error), nothing: "none are stored")

@@ -9,7 +9,7 @@ struct Cache: AsyncParsableCommand {
     discussion: """
       Forecasts and other fetched data are cached in the store beside the spots, by kind. Cleared data are fetched again.
       """,
-    subcommands: [CacheStatus.self, CacheClear.self, CacheStats.self], defaultSubcommand: CacheStatus.self)
+    subcommands: [CacheStatus.self, CacheClear.self], defaultSubcommand: CacheStatus.self)
 }
 
 struct CacheStatus: ReportingCommand {
@@ -47,7 +47,7 @@ struct CacheStatus: ReportingCommand {
 struct CacheClear: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "clear", abstract: "Removes cached data, of all or some kinds.",
-    discussion: "Spots, queued notices and the statistics stay. Without a network there is then no forecast to show.")
+    discussion: "Spots and queued notices stay. Without a network there is then no forecast to show.")
 
   @Option(help: ArgumentHelp("Only this kind, or several: \(CacheOverview.names.joined(separator: ", ")).", valueName: "kind"))
   var kind: [String] = []
@@ -64,65 +64,6 @@ struct CacheClear: ReportingCommand {
     let kinds = Set(kind.isEmpty ? CacheOverview.names : kind)
     let count = try await globals.withStore { storage in try await CacheOverview.clear(kinds, of: storage) }
     if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) entries.\n") }
-  }
-}
-
-struct CacheStats: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "stats", abstract: "Shows the statistics of the caches over all runs.",
-    discussion: """
-      Every `forecast`, `icon` and `geocode` adds its cache statistics to the store when it ends, by day (UTC) and kind; ninety days are \
-      kept. A run that was killed is not counted, nor is `widget`, which writes nothing; `alerts` and the images do not use these caches.
-      """)
-
-  @Option(help: ArgumentHelp("Only the last days, today included.", valueName: "count"))
-  var days: Int?
-
-  @Flag(help: "Reset the statistics.")
-  var reset = false
-
-  @OptionGroup var globals: GlobalOptions
-
-  func validate() throws {
-    guard days.map({ (1...CacheHistory.days).contains($0) }) ?? true else {
-      throw ValidationError("--days takes 1 to \(CacheHistory.days).")
-    }
-  }
-
-  func execute() async throws {
-    let counts = try await globals.withStore { storage in
-      let history = try await CacheHistory(storage)
-      if reset { try await history.clear() }
-      let today = LocalDay(containing: Date(), in: .gmt)
-      return try await history.counts(since: days.map { today.advanced(by: 1 - $0) })
-    }
-    if globals.json { try writeJSON(counts.mapValues(Self.row)) } else { try writeTable(Self.text(counts)) }
-  }
-
-  /// Returns the statistics of one kind, always with the same keys.
-  private static func row(_ counts: CacheStatistics) -> JSONRow {
-    [
-      "hits": counts.hits, "misses": counts.misses, "staleServes": counts.staleServes, "negativeHits": counts.negativeHits,
-      "fetches": counts.fetches, "fetchErrors": counts.fetchErrors, "storageErrors": counts.storageErrors,
-      "evictions": Dictionary(counts.evictions.filter { $0.value > 0 }.map { ($0.key.rawValue, $0.value) }) { first, _ in first },
-    ]
-  }
-
-  private static func text(_ counts: [String: CacheStatistics]) -> String {
-    guard !counts.isEmpty else { return "No statistics yet.\n" }
-    var text = table(["kind", "hits", "misses", "stale", "fetches", "errors", "evicted"])
-    var causes: [CacheStatistics.EvictionCause: Int] = [:]
-    for name in CacheOverview.names {
-      guard let count = counts[name] else { continue }
-      let numbers = [
-        count.hits, count.misses, count.staleServes, count.fetches, count.fetchErrors + count.storageErrors,
-        count.evictions.values.reduce(0, +),
-      ]
-      text += table([name] + numbers.map(String.init))
-      causes.merge(count.evictions) { $0 + $1 }
-    }
-    guard !causes.isEmpty else { return text }
-    return text + "Evicted by cause: \(causes.map { "\($0.key.rawValue) \($0.value)" }.sorted().joined(separator: ", "))\n"
   }
 }
 

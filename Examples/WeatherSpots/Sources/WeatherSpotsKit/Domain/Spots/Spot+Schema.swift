@@ -6,7 +6,7 @@ extension Spot {
   ///
   /// None of them is unique. The id, which is the key, holds the name and the place already, and names are shared by many places.
   public static let schema = RepositorySchema<Spot>(
-    "spots", version: 3,
+    "spots", version: 2,
     indexes: [
       .geo(\.latitude, \.longitude),
       .fullText(\.name, \.notes, \.kind),
@@ -15,18 +15,14 @@ extension Spot {
       .ordered(\.kind, \.name),
       .ordered(.descending(\.rating), .ascending(\.name)),
     ],
-    migrations: [fromVersion1, fromVersion2])
+    migrations: [fromVersion1])
 
-  /// Version 1 had no rating and no notes, and kept countries and kinds as they were typed, so that "fr" and "FR" were two.
+  /// Version 1 had no rating, notes, tags and visits, and kept countries and kinds as they were typed, so that "fr" and "FR" were two.
   private static let fromVersion1 = Migration(from: 1) { object in
     object["country"] = .string(normalizedCountry(object["country"]?.stringValue ?? ""))
     object["kind"] = .string(normalizedKind(object["kind"]?.stringValue ?? ""))
     object["rating"] = 0
     object["notes"] = ""
-  }
-
-  /// Version 2 had no tags and no visits.
-  private static let fromVersion2 = Migration(from: 2) { object in
     object["tags"] = []
     object["visits"] = 0
   }

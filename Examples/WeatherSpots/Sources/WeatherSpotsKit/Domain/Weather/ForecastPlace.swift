@@ -21,24 +21,6 @@ public struct ForecastPlace: Hashable, Codable, Sendable {
     self.country = country
   }
 
-  /// Makes the same place of another provider.
-  private init(_ place: ForecastPlace, provider: String) {
-    self.provider = provider
-    cell = place.cell
-    timezone = place.timezone
-    country = place.country
-  }
-
-  /// The key under which earlier versions stored the answers of a server given by `--api`, and the name of that server's host.
-  ///
-  /// They knew the server of each answer, but kept all under the name of the provider.
-  var former: (place: ForecastPlace, server: String)? {
-    guard let range = provider.range(of: " at "), let server = URL(string: String(provider[range.upperBound...]))?.host() else {
-      return nil
-    }
-    return (ForecastPlace(self, provider: String(provider[..<range.lowerBound])), server)
-  }
-
   /// The zone of its days; GMT if this system does not know the name.
   public var zone: TimeZone { TimeZone(identifier: timezone) ?? .gmt }
 }

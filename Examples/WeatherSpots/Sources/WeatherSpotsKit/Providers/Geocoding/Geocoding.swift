@@ -76,12 +76,12 @@ public struct Geocoding: Sendable {
   /// - Throws: What opening the collections throws.
   public init(
     _ storage: SpotStore, servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(),
-    timeout: Duration = .seconds(10), limits: ProviderLimits, retry: RetryPolicy = .default, hosts: HostStates? = nil,
+    timeout: Duration = .seconds(10), limits: ProviderLimits, retry: RetryPolicy = .default, holds: Holds? = nil,
     clock: any WallClock = SystemClock()
   ) async throws(RepositoryError) {
     self.clock = clock
     origin = servers.origin
-    let client = OpenMeteoClient(servers: servers, transport: transport, timeout: timeout, hosts: hosts) { clock.now }
+    let client = OpenMeteoClient(servers: servers, transport: transport, timeout: timeout, holds: holds) { clock.now }
     places = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("geocoding")),
       freshness: FreshnessPolicy(fresh: .hours(30 * 24), usable: .hours(365 * 24), negative: .hours(24)),

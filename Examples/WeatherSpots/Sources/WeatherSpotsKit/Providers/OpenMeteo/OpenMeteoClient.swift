@@ -5,16 +5,19 @@ struct OpenMeteoClient: Sendable {
   let servers: OpenMeteoServers
   let transport: any Transport
   let timeout: Duration
-  /// The known state of the hosts; without it every request is made.
-  let hosts: HostStates?
+  /// The hosts that are not asked now; without it every request is made.
+  let holds: Holds?
   let now: @Sendable () -> Date
 
   /// Sends one GET and reads the answer; a limit of requests whose window is known says how long to wait.
   func get<Answer>(
     _ url: URL, _ read: (TransportResponse) throws(ProviderError) -> Answer
   ) async throws(ProviderError) -> Answer {
-    guard let hosts else { return try await ask(url, read) }
-    return try await hosts.run(url) { () async throws(ProviderError) in try await ask(url, read) }
+    try holds?.check(url.hostAndPort)
+    do throws(ProviderError) { return try await ask(url, read) } catch {
+      await holds?.note(error, of: url)
+      throw error
+    }
   }
 
   private func ask<Answer>(

@@ -54,7 +54,7 @@ public struct OpenMeteoProvider: ForecastProvider {
 
   /// Asks for several places with one call for the weather and one for the sea; all must want the same kinds of data and the same days.
   ///
-  /// It saves round trips, and nothing of the quota. A place that the service refuses does not spoil the others: then each is asked alone.
+  /// It saves round trips, and nothing of the quota. A place that the service refuses spoils the others: Larder then divides the request.
   /// - Returns: One answer for each request, in their order.
   public func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
     guard let first = requests.first else { return [] }
@@ -84,7 +84,7 @@ public struct OpenMeteoProvider: ForecastProvider {
       let (places, provenance) = try await get(query.url, count: requests.count)
       return zip(requests, places).map { $1.answer(to: asked, in: $0.place.zone, provenance) }
     } catch {
-      return await eachAlone(requests, after: error, asked) { await forecastAnswers([$0]) }
+      return requests.map { _ in ProviderAnswer(failure: error, of: asked) }
     }
   }
 
@@ -94,38 +94,8 @@ public struct OpenMeteoProvider: ForecastProvider {
       let (places, provenance) = try await get(marineQuery(requests).url, count: requests.count)
       return places.map { $0.marineAnswer(provenance) }
     } catch {
-      return await eachAlone(requests, after: error, [.marine]) { await marineAnswers([$0]) }
+      return requests.map { _ in ProviderAnswer(failure: error, of: [.marine]) }
     }
-  }
-
-  /// Several places fail together; for a reason that only one of them may have, each is asked alone.
-  private func eachAlone(
-    _ requests: [ProviderRequest], after error: ProviderError, _ datasets: Set<WeatherDataset>,
-    _ ask: (ProviderRequest) async -> [ProviderAnswer]
-  ) async -> [ProviderAnswer] {
-    guard requests.count > 1, !error.isTransient, !error.isOfTheServer else {
-      return requests.map { _ in ProviderAnswer(failure: error, of: datasets) }
-    }
-    var answers: [ProviderAnswer] = []
-    for request in requests {
-      // What the service has refused to three in a row, it refuses to whoever asks.
-      let isRefused = error.isAboutTheRequest && answers.count >= 3 && answers.suffix(3).allSatisfy { $0.failureOfAll == error }
-      if isRefused {
-        answers.append(ProviderAnswer(failure: error, of: datasets))
-      } else if let failure = outage(answers) {
-        answers.append(ProviderAnswer(failure: failure, of: datasets))
-      } else {
-        answers += await ask(request)
-      }
-    }
-    return answers
-  }
-
-  /// Returns why the rest is not asked: the service wants time, or has failed for three in a row.
-  private func outage(_ answers: [ProviderAnswer]) -> ProviderError? {
-    guard let last = answers.last?.failureOfAll, last.isTransient else { return nil }
-    let isDown = answers.count >= 3 && answers.suffix(3).allSatisfy { $0.failureOfAll?.isTransient == true }
-    return last.retryAfter != nil || isDown ? last : nil
   }
 
   private func get(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
@@ -164,39 +134,25 @@ extension OpenMeteoProvider {
   ///   - servers: Who is asked.
   ///   - transport: How.
   ///   - timeout: How long each answer may take.
-  ///   - hosts: What is known of the hosts, shared by everything that asks them; without it every request is made.
+  ///   - holds: The hosts that are not asked now; without it every request is made.
   ///   - now: The time.
   public init(
     servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(), timeout: Duration = .seconds(10),
-    hosts: HostStates? = nil, now: @escaping @Sendable () -> Date = { Date() }
+    holds: Holds? = nil, now: @escaping @Sendable () -> Date = { Date() }
   ) {
     self.init(
       name: "open-meteo", storageName: servers.origin.map { "open-meteo at \($0)" } ?? "open-meteo",
-      client: OpenMeteoClient(servers: servers, transport: transport, timeout: timeout, hosts: hosts, now: now))
+      client: OpenMeteoClient(servers: servers, transport: transport, timeout: timeout, holds: holds, now: now))
   }
 }
 
 extension ProviderError {
   fileprivate static func wrongCount(_ count: Int, insteadOf wanted: Int) -> ProviderError {
-    .malformed("\(count) places instead of \(wanted)")
+    .mismatched("\(count) places instead of \(wanted)")
   }
 
   /// The failure of an answer that has none of the sections that were asked for, in any place.
   ///
-  /// Where there are no data the service sends sections of nulls, so this is no answer, and a host that goes on so is to be left alone.
-  fileprivate static let withoutSections = ProviderError.malformed("none of the data that was asked for")
-
-  /// Whether an answer did not fit what was asked for: that is about the server, and asking for each place alone makes a storm.
-  fileprivate var isOfTheServer: Bool {
-    guard case .malformed(let what) = self else { return false }
-    return self == .withoutSections || what.contains(" places instead of ")
-  }
-
-  /// Whether what was asked or who asks was refused, and not a place.
-  fileprivate var isAboutTheRequest: Bool {
-    switch self {
-    case .rejected, .unauthorized: true
-    default: false
-    }
-  }
+  /// Where there are no data the service sends sections of nulls, so this is no answer.
+  fileprivate static let withoutSections = ProviderError.mismatched("none of the data that was asked for")
 }

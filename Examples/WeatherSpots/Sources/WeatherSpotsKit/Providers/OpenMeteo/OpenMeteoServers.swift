@@ -46,7 +46,7 @@ public struct OpenMeteoServers: Sendable {
   static func origin(_ url: URL) -> String {
     var path = url.path
     while path.hasSuffix("/") { path.removeLast() }
-    return "\(url.scheme?.lowercased() ?? "http")://\(HostStates.host(url).lowercased())\(path)"
+    return "\(url.scheme?.lowercased() ?? "http")://\(url.hostAndPort.lowercased())\(path)"
   }
 
   /// Returns whether a server may have the key: Open-Meteo's own, unread by others on the way, and one on this machine, for tests.

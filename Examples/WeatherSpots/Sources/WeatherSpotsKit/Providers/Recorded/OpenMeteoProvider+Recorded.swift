@@ -9,7 +9,7 @@ extension OpenMeteoProvider {
   /// the bytes on, one place at a time, and counts nothing.
   public static func recorded(now: @escaping @Sendable () -> Date = { Date() }) -> OpenMeteoProvider {
     let servers = OpenMeteoServers(URL(string: "recorded://recordings") ?? URL(filePath: "/"))
-    let client = OpenMeteoClient(servers: servers, transport: RecordedTransport(now: now), timeout: .seconds(10), hosts: nil, now: now)
+    let client = OpenMeteoClient(servers: servers, transport: RecordedTransport(now: now), timeout: .seconds(10), holds: nil, now: now)
     return OpenMeteoProvider(name: "recorded", storageName: "recorded", client: client, placesPerRequest: 1, isCounted: false)
   }
 }

@@ -8,14 +8,14 @@ public struct WeatherKitProvider: ForecastProvider {
   private let language: String
   private let tokens: WeatherKitTokens
   private let now: @Sendable () -> Date
-  private let hosts: HostStates?
+  private let holds: Holds?
 
   /// Apple's server.
   public static let server = URL(string: "https://weatherkit.apple.com") ?? URL(filePath: "/")
 
   /// Makes a provider.
   ///
-  /// A key that is refused, by two tokens one after the other, is not tried again for fifteen minutes; with `hosts` of a store by later
+  /// A key that is refused, by two tokens one after the other, is not tried again for fifteen minutes; with the `holds` of a store by later
   /// runs neither.
   /// - Parameters:
   ///   - key: Who asks.
@@ -23,19 +23,19 @@ public struct WeatherKitProvider: ForecastProvider {
   ///   - language: The language of texts.
   ///   - transport: How.
   ///   - timeout: How long each answer may take.
-  ///   - hosts: What is known of the hosts, shared by everything that asks them; without it every request is made.
+  ///   - holds: The hosts and keys that are not asked now; without it every request is made.
   ///   - now: The time.
   public init(
     key: WeatherKitKey, server: URL = Self.server, language: String = "en", transport: any Transport = URLSessionTransport(),
-    timeout: Duration = .seconds(10), hosts: HostStates? = nil, now: @escaping @Sendable () -> Date = { Date() }
+    timeout: Duration = .seconds(10), holds: Holds? = nil, now: @escaping @Sendable () -> Date = { Date() }
   ) {
     self.server = server
     self.transport = transport
     self.timeout = timeout
     self.language = language
     self.now = now
-    self.hosts = hosts
-    tokens = WeatherKitTokens(key, at: server, hosts: hosts, now: now)
+    self.holds = holds
+    tokens = WeatherKitTokens(key, at: server, holds: holds, now: now)
   }
 
   /// Its name.
@@ -146,24 +146,13 @@ public struct WeatherKitProvider: ForecastProvider {
   private func send(_ path: String, _ items: [URLQueryItem], headers: [String: String]) async throws(ProviderError) -> TransportResponse {
     var url = server.appending(path: path)
     if !items.isEmpty { url.append(queryItems: items) }
-    let request = TransportRequest(url, headers: headers, timeout: timeout)
-    var refused: TransportResponse?
-    do throws(ProviderError) {
-      guard let hosts else { return try await transport(request) }
-      return try await hosts.run(url) { () async throws(ProviderError) -> TransportResponse in
-        let response = try await transport(request)
-        guard response.status != 200, response.status != 401 else { return response }
-        refused = response
-        throw WeatherKitResponse.error(response, at: now())
-      }
-    } catch {
-      if let refused { return refused }
-      throw error
-    }
-  }
-
-  private func transport(_ request: TransportRequest) async throws(ProviderError) -> TransportResponse {
-    do throws(TransportError) { return try await transport.get(request) } catch { throw .network(error) }
+    try holds?.check(url.hostAndPort)
+    let response: TransportResponse
+    do throws(TransportError) {
+      response = try await transport.get(TransportRequest(url, headers: headers, timeout: timeout))
+    } catch { throw .network(error) }
+    if response.status != 200 { await holds?.note(WeatherKitResponse.error(response, at: now()), of: url) }
+    return response
   }
 
   private static func path(_ place: ForecastPlace) -> String {

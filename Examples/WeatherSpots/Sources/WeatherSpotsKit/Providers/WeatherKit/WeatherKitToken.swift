@@ -44,7 +44,7 @@ actor WeatherKitTokens {
 
   private let key: WeatherKitKey
   private let id: String
-  private let hosts: HostStates
+  private let holds: Holds
   private let now: @Sendable () -> Date
   private var token: WeatherKitToken?
   private var isTrying = false
@@ -53,12 +53,12 @@ actor WeatherKitTokens {
   private(set) var signedCount = 0
 
   init(
-    _ key: WeatherKitKey, at server: URL = WeatherKitProvider.server, hosts: HostStates? = nil, now: @escaping @Sendable () -> Date
+    _ key: WeatherKitKey, at server: URL = WeatherKitProvider.server, holds: Holds? = nil, now: @escaping @Sendable () -> Date
   ) {
     self.key = key
-    self.hosts = hosts ?? HostStates(clock: DateClock(now))
+    self.holds = holds ?? Holds(clock: DateClock(now))
     self.now = now
-    id = "key \(key.keyID) \(key.teamID) \(key.serviceID) \(key.fingerprint) at \(HostStates.host(server))"
+    id = "key \(key.keyID) \(key.teamID) \(key.serviceID) \(key.fingerprint) at \(server.hostAndPort)"
   }
 
   /// Returns the token to use now.
@@ -66,7 +66,7 @@ actor WeatherKitTokens {
   /// - Throws: ``ProviderError/notAsked(_:wait:)`` while the key is taken for refused.
   func current() async throws(ProviderError) -> WeatherKitToken {
     await trialToEnd()
-    try hosts.checkHold(id)
+    try holds.check(id)
     if let token, token.expires.timeIntervalSince(now()) > 60, token.expires.timeIntervalSince(now()) <= WeatherKitToken.lifetime + 1 {
       return token
     }
@@ -79,7 +79,7 @@ actor WeatherKitTokens {
   /// - Throws: ``ProviderError/notAsked(_:wait:)`` when the key was refused meanwhile.
   func renewal(after refused: WeatherKitToken) async throws(ProviderError) -> (token: WeatherKitToken, isTrial: Bool) {
     await trialToEnd()
-    try hosts.checkHold(id)
+    try holds.check(id)
     if let token, token != refused { return (token, false) }
     let signed = try sign()
     isTrying = true
@@ -90,7 +90,7 @@ actor WeatherKitTokens {
   ///
   /// - Parameter refusal: What the service has said against the key; `nil` if it was accepted, or nothing was learnt.
   func endTrial(refusal: ProviderError?) async {
-    if let refusal { await hosts.hold(id, because: refusal, for: Self.refusalLifetime) }
+    if let refusal { await holds.hold(id, because: WeatherProblem(refusal), for: Self.refusalLifetime) }
     isTrying = false
     defer { waiters = [] }
     for waiter in waiters { waiter.resume() }

@@ -7,8 +7,8 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-/// One state of a host for everybody who asks it.
-@Suite(.timeLimit(.minutes(15))) struct HostStatesTests {
+/// What a server did, in later runs and for other servers.
+@Suite(.timeLimit(.minutes(15))) struct HoldsTests {
   private let clock: ManualClock
   private let day: LocalDay
   init() throws {
@@ -16,104 +16,14 @@ import Testing
     day = try localDay("2026-07-01")
   }
 
-  private func provider(_ transport: any Transport, _ hosts: HostStates, _ base: String = "http://test") throws -> OpenMeteoProvider {
+  private func provider(_ transport: any Transport, _ holds: Holds, _ base: String = "http://test") throws -> OpenMeteoProvider {
     let clock = clock
-    return OpenMeteoProvider(servers: try server(base), transport: transport, hosts: hosts, now: { clock.now })
+    return OpenMeteoProvider(servers: try server(base), transport: transport, holds: holds, now: { clock.now })
   }
 
   private func request(_ datasets: Set<WeatherDataset> = [.hourly], latitude: Double = 48) throws -> ProviderRequest {
     let place = ForecastPlace(provider: "open-meteo", try #require(Coordinate(latitude: latitude, longitude: 1)), timezone: "GMT")
     return ProviderRequest(place, from: day, days: 7, datasets)
-  }
-
-  @Test func afterFiveFailuresInARowNobodyAsksForHalfAMinuteAndThenOne() async throws {
-    let transport = ScriptedTransport(forecast: .body("", status: 200), marine: .body(WeatherServiceTests.sea))
-    let provider = try provider(transport, HostStates(clock: clock))
-    for _ in 0..<20 { _ = await provider.fetch(try request()) }
-    #expect(transport.count("/v1/forecast") == 5)
-    guard case .notAsked(let problem, let wait)? = await provider.fetch(try request()).hourly?.failure else {
-      Issue.record("it was asked")
-      return
-    }
-    #expect(problem.description == "expected JSON of the weather service, found something else (status 200)" && wait <= .seconds(30))
-    // A sea of the same host that answers is asked all the same.
-    #expect(await provider.fetch(try request([.marine])).marine?.data != nil)
-    clock.advance(by: .seconds(31))
-    for _ in 0..<5 { _ = await provider.fetch(try request()) }
-    #expect(transport.count("/v1/forecast") == 6)
-    // Twice as long after the probe.
-    clock.advance(by: .seconds(31))
-    _ = await provider.fetch(try request())
-    #expect(transport.count("/v1/forecast") == 6)
-    transport.set(forecast: .body(WeatherServiceTests.land), marine: .down)
-    clock.advance(by: .seconds(31))
-    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.data != nil) }
-    #expect(transport.count("/v1/forecast") == 9)
-  }
-
-  @Test func aProbeThatIsRefusedForAnotherReasonClosesAgainAndIsNotTheLast() async throws {
-    let transport = ScriptedTransport(forecast: .body("{}", status: 503), marine: .down)
-    let provider = try provider(transport, HostStates(clock: clock))
-    for _ in 0..<6 { _ = await provider.fetch(try request()) }
-    #expect(transport.requests.count == 5)
-    transport.set(forecast: .body(#"{"error":true,"reason":"not this"}"#, status: 400), marine: .down)
-    clock.advance(by: .seconds(31))
-    for _ in 0..<3 { _ = await provider.fetch(try request()) }
-    #expect(transport.requests.count == 6)
-    // Twice as long after the probe, and then the next one.
-    clock.advance(by: .seconds(31))
-    _ = await provider.fetch(try request())
-    #expect(transport.requests.count == 6)
-    transport.set(forecast: .body(WeatherServiceTests.land), marine: .down)
-    clock.advance(by: .seconds(31))
-    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.data != nil) }
-    #expect(transport.requests.count == 9)
-  }
-
-  @Test func aProbeThatWasNotSentLeavesTheBreakerHalfOpen() async throws {
-    let (clock, notAsked) = (clock, ProviderError.notAsked(WeatherProblem(ProviderError.interrupted), wait: .zero))
-    let limits = HostLimits(breaker: CircuitBreaker(failureLimit: 1, clock: clock))
-    func fail(_ error: ProviderError) async -> (any Error)? {
-      do {
-        try await limits.run { throw error }
-        return nil
-      } catch { return error }
-    }
-    _ = await fail(.interrupted)
-    clock.advance(by: .seconds(31))
-    for error in [notAsked, .misconfigured("no key"), .network(.cancelled), notAsked] {
-      #expect(await fail(error) as? ProviderError == error)
-      guard case .halfOpen? = limits.breaker?.phase else {
-        Issue.record("the breaker learnt from \(error)")
-        return
-      }
-    }
-    // A probe that was sent and failed opens it again.
-    _ = await fail(.interrupted)
-    guard case .open? = limits.breaker?.phase else {
-      Issue.record("the breaker is not open")
-      return
-    }
-  }
-
-  @Test func aHostThatCannotBeReachedIsOutForAllItsServices() async throws {
-    let transport = ScriptedTransport(forecast: .down, marine: .down)
-    let provider = try provider(transport, HostStates(clock: clock))
-    for _ in 0..<5 { _ = await provider.fetch(try request()) }
-    _ = await provider.fetch(try request([.marine]))
-    #expect(transport.requests.count == 5)
-  }
-
-  @Test func refusalsOfDifferentPlacesAreAboutThePlaces() async throws {
-    let transport = ScriptedTransport(forecast: .down, marine: .down)
-    let provider = try provider(transport, HostStates(clock: clock))
-    for number in 0..<10 {
-      transport.set(forecast: .body(#"{"error":true,"reason":"not \#(number)"}"#, status: 400), marine: .down)
-      _ = await provider.fetch(try request())
-    }
-    #expect(transport.requests.count == 10)
-    for _ in 0..<10 { _ = await provider.fetch(try request()) }
-    #expect(transport.requests.count == 14)  // the last one was the first of these
   }
 
   @Test(arguments: [(503, "{}", 3600.0), (429, #"{"error":true,"reason":"Daily API request limit exceeded."}"#, 43_200)])
@@ -122,35 +32,35 @@ import Testing
     let retryAfter: Duration? = status == 503 ? .seconds(seconds) : nil
     let transport = ScriptedTransport(forecast: .body(body, status: status, retryAfter: retryAfter), marine: .body(WeatherServiceTests.sea))
     for _ in 0..<5 {
-      let provider = try provider(transport, try await HostStates(storage, clock: clock))
+      let provider = try provider(transport, try await Holds(storage, clock: clock))
       _ = await provider.fetch(try request())
       _ = await provider.fetch(try request([.marine]))
     }
     #expect(transport.requests.count == 1)
-    let refused = await (try provider(transport, try await HostStates(storage, clock: clock))).fetch(try request()).hourly?.failure
+    let refused = await (try provider(transport, try await Holds(storage, clock: clock))).fetch(try request()).hourly?.failure
     let end = (clock.now + seconds).formatted(.iso8601)
     #expect(refused?.description.hasSuffix("; not asked again before \(end)") == true)
     // Another host is none of its business.
-    _ = await (try provider(transport, try await HostStates(storage, clock: clock), "http://other:81")).fetch(try request())
+    _ = await (try provider(transport, try await Holds(storage, clock: clock), "http://other:81")).fetch(try request())
     #expect(transport.requests.count == 2)
     clock.advance(by: .seconds(seconds + 1))
-    _ = await (try provider(transport, try await HostStates(storage, clock: clock))).fetch(try request())
+    _ = await (try provider(transport, try await Holds(storage, clock: clock))).fetch(try request())
     #expect(transport.requests.count == 3)
   }
 
   @Test func anAnswerForAnotherNumberOfPlacesIsNotAskedForAgainOneByOne() async throws {
     let transport = ScriptedTransport(forecast: .body(WeatherServiceTests.land), marine: .down)
-    let provider = try provider(transport, HostStates(clock: clock))
+    let provider = try provider(transport, Holds(clock: clock))
     let answers = await provider.fetch(try (0..<25).map { try request(latitude: Double($0)) })
     #expect(transport.requests.count == 1)
-    #expect(answers.allSatisfy { $0.hourly?.failure == .malformed("1 places instead of 25") })
+    #expect(answers.allSatisfy { $0.hourly?.failure == .mismatched("1 places instead of 25") })
   }
 
   // MARK: What belongs to a server
 
   private func service(_ storage: SpotStore, _ transport: any Transport, _ base: String) async throws -> WeatherService {
     try await WeatherService(
-      storage, provider: try provider(transport, try await HostStates(storage, clock: clock), base), limits: .openMeteo(clock: clock),
+      storage, provider: try provider(transport, try await Holds(storage, clock: clock), base), limits: .openMeteo(clock: clock),
       retry: .never, clock: clock)
   }
 

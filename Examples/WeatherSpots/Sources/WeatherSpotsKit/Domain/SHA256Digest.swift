@@ -1,0 +1,1 @@
+../../../../../Sources/LarderBlobs/SHA256Digest.swift
