@@ -60,10 +60,10 @@ step() { # NAME COMMAND...
     state=FAILED
   elif grep -E '^warning:|: warning:' "$log" | grep -vF "$foreign_warning" >/dev/null; then
     state="FAILED (warnings)"
-  elif [ "$1" = run_tests ] && ! grep -qE 'Test run with [1-9][0-9]* tests? in [0-9]+ suites? passed' "$log"; then
-    state="FAILED (no tests)"
   fi
-  tests=$(sed -nE 's/.*Test run with ([0-9]+) tests? in ([0-9]+) suites? passed.*/\1/p' "$log" | tail -n 1)
+  # The last line of Swift Testing, or of pytest.
+  tests=$(sed -nE -e 's/.*Test run with ([0-9]+) tests? in ([0-9]+) suites? passed.*/\1/p' -e 's/^=+ ([0-9]+) passed.* in [0-9.]+s.*/\1/p' "$log" | tail -n 1)
+  if [ "$state" = ok ] && [ "$1" = run_tests ] && [ "${tests:-0}" = 0 ]; then state="FAILED (no tests)"; fi
   processor=$(tr ',ms' '.  ' <"$times" | awk '{ sum += 60 * $1 + $2 + 60 * $3 + $4 } END { print int(sum + 0.5) }')
   printf '%s|%s|%s|%s|%s\n' "$state" $((SECONDS - since)) "$processor" "${tests:-0}" "$name" >>"$steps"
   if [ "$state" = ok ]; then
@@ -71,14 +71,14 @@ step() { # NAME COMMAND...
     return 0
   fi
   echo "-- $name: $state; the last lines of $log, errors first:"
-  grep -nE 'error:|warning:|✘|Fatal' "$log" | head -n 60 || true
+  grep -nE 'error:|warning:|✘|Fatal|^(FAILED|ERROR) ' "$log" | head -n 60 || true
   tail -n 30 "$log"
   echo "-- the seeds of this run:"
   grep -o '.*LARDER_SEED=[0-9]*' "$log" | head -n 30 || true
   # Said again behind the summary: whoever sees only the end of a long output needs these first.
   {
     echo "$name"
-    grep -E 'error:|warning:|recorded an issue|Fatal|Time limit' "$log" | cut -c 1-400 | head -n 15 || true
+    grep -E 'error:|warning:|recorded an issue|Fatal|Time limit|^(FAILED|ERROR) ' "$log" | cut -c 1-400 | head -n 15 || true
   } >>"$failures"
   return 1
 }
@@ -148,7 +148,7 @@ build_and_test() { # NAME PACKAGE [FLAGS...]
 
 if [ "$part" = all ]; then
   Scripts/set-up.sh server
-  # Said here and not in a log: without PostgreSQL, and without Chromium, tests are skipped.
+  # Said here and not in a log: without PostgreSQL, and without Chromium or Python, tests are skipped.
   Server/set-up-postgresql.sh
   Examples/WeatherSpotsPage/set-up-chromium.sh
 fi
@@ -171,7 +171,13 @@ if [ "$part" = all ]; then
   build_and_test "the server's tests" Server
   behind "the demo of sync" env LARDER_PROGRAMS="$scratch/$configuration" Examples/WeatherSpots/demo-sync.sh
   behind . touch "$logs/server-is-tested"
-  build_and_test "the tests of Examples/WeatherSpotsPage" Examples/WeatherSpotsPage
+  page="the tests of Examples/WeatherSpotsPage"
+  if step "$page: built" build Examples/WeatherSpotsPage; then
+    behind "$page" run_tests . Examples/WeatherSpotsPage
+    if [ -x .build-browser/bin/pytest ]; then
+      behind "the tests of the page in Chromium" env LARDER_PROGRAMS="$scratch/$configuration" Examples/WeatherSpotsPage/test-in-browser.sh
+    fi
+  fi
   # The server's tests run the example's command, which is linked once more here.
   while [ "$is_apart" = yes ] && [ ! -e "$logs/server-is-tested" ] && kill -0 "$second" 2>/dev/null; do sleep 1; done
   signed="the requests that are signed for WeatherKit"

@@ -56,8 +56,6 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-    // Drives a browser for the tests of the page.
-    .target(name: "WebDriver", swiftSettings: settings),
     .testTarget(
       name: "WeatherSpotsWebTests",
       dependencies: [
@@ -70,17 +68,8 @@ let package = Package(
       swiftSettings: settings
     ),
     .testTarget(
-      name: "WebDriverTests",
-      dependencies: ["WebDriver", .product(name: "FlyingFox", package: "FlyingFox"), .product(name: "FlyingSocks", package: "FlyingFox")],
-      swiftSettings: settings
-    ),
-    .testTarget(
       name: "WeatherSpotsPageTests",
-      dependencies: [
-        "WebDriver", "weather-spots-page", .product(name: "WeatherSpotsKit", package: "weather-spots"),
-        .product(name: "StandInServer", package: "weather-spots"), .product(name: "Larder", package: "larder"),
-        .product(name: "Subprocess", package: "swift-subprocess"),
-      ],
+      dependencies: ["weather-spots-page", .product(name: "Subprocess", package: "swift-subprocess")],
       swiftSettings: settings
     ),
   ],
