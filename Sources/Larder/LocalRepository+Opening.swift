@@ -18,7 +18,8 @@ extension LocalRepository {
   /// That place is `$XDG_DATA_HOME` or `~/.local/share` on Linux, as the XDG Base Directory Specification says, and Application Support
   /// elsewhere. The app's directory in it has the bundle's identifier, or the name of the process. Pass a file name of one path component,
   /// such as "spots.json".
-  /// - Throws: `.unsupported` for a name that is empty, `.` or `..`, or contains a slash. Otherwise as ``init(jsonFile:schema:options:)``.
+  /// - Throws: `.unsupported` for a name that is empty, `.` or `..`, or contains a slash or a NUL. Otherwise as
+  ///   ``init(jsonFile:schema:options:)``.
   public init(
     filename: String, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {

@@ -189,7 +189,7 @@ public final class Store: Sendable {
 
   /// Writes a complete copy of the store to a new file, which the same kind of backend can open.
   ///
-  /// The copy has exactly one commit. Cost: reads and writes all files. Writes wait for the call, and reads do not.
+  /// The copy is the whole store as of one commit. Cost: reads and writes all files. Writes wait for the call, and reads do not.
   /// - Throws: `.alreadyExists` if there is a file at the URL. `.full` if there is no space. `.unsupported` for a store in memory, for a
   ///   JSON file opened `.readOnly`, and for a name that is too long. See <doc:Errors>.
   public func backup(to url: URL) async throws(RepositoryError) { try await core.backup(to: url) }

@@ -1,7 +1,7 @@
 // LarderBlobs/ caches bytes by key, within limits: images and other large data that an app can fetch again. Each blob has its own file.
 // An index, which is a LocalRepository in the same directory, names the valid file of each key.
 // Invariant: a read returns the exact bytes of one write of its key, or nil. A crash, damage or a full disk can only make it nil. The file
-// of a blob is made before its index entry and removed after it. Called by apps.
+// of a blob is made before its index entry and removed after it, except by `clear()`, which removes files first. Called by apps.
 
 public import Foundation
 public import Larder
@@ -204,7 +204,8 @@ public actor BlobStore {
   /// Returns the blob of a key, or `nil` if there is none.
   ///
   /// A blob in memory is returned at once, even while the disk is busy. A blob that does not match its hash is removed and reported, and
-  /// the call returns `nil`. A suspended store returns `nil` and leaves the file alone.
+  /// the call returns `nil`. In a suspended store such a blob is also `nil`, but it is neither removed nor
+  /// reported.
   /// - Throws: `.inputOutput` or `.protectedDataUnavailable` if the file cannot be read. `.invalidKey`, `.closed`.
   public nonisolated(nonsending) func blob(for key: String) async throws(RepositoryError) -> Blob? {
     let id = try Self.id(of: key)

@@ -6,6 +6,8 @@ public import Foundation
 /// The storage of a store's bytes: a JSON file, a SQLite database, memory, or your own.
 ///
 /// Open a store on a backend. The backend then belongs to that store:
+///
+/// ```swift
 /// let store = try await Store.open(JSONFileBackend(file: url))
 /// ```
 ///

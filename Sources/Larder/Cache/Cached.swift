@@ -68,7 +68,8 @@ public struct Cached<Value: Sendable>: Sendable {
   public let origin: Origin
   /// The reason why the value is not newer, or `nil`.
   ///
-  /// It is the failure of the source, or ``CacheError/timedOut(_:)`` if it took too long.
+  /// It is the failure of the source, ``CacheError/timedOut(_:)`` if it took too long, or ``CacheError/circuitOpen(until:)`` or
+  /// ``CacheError/quotaExceeded(until:)`` from the limits of its host.
   public let refreshError: (any Error)?
 
   /// Makes an answer, for previews and tests.

@@ -123,7 +123,7 @@ struct ScopeCommits: Sendable {
   func noteDuplicates(in pending: inout PendingState) throws(RepositoryError) {
     // The store keeps no more conflicts than this, so that more would be written and removed again.
     for duplicate in pending.newDuplicates().prefix(SyncEngine.conflictLimit) {
-      // A write that reverts edits touches several scopes, and has a scopeCommits of none.
+      // A write that reverts edits touches several scopes and runs on `common`, whose scope is empty.
       let scope = try entry(SyncEntry.key(duplicate.collection, duplicate.key), in: pending)?.scope ?? scope
       let conflict = SyncConflict(
         id: UUID(), scope: scope, collection: duplicate.collection, recordID: duplicate.key.text, lost: [:], isLocal: false,

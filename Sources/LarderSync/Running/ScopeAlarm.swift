@@ -63,7 +63,7 @@ final class ScopeAlarm: Sendable {
 
   /// Number of hints so far that the server may be reachable again.
   ///
-  /// Local edits, changes of the network and successful exchanges are hints.
+  /// Local edits, changes of the network, successful exchanges and `wake()` are hints.
   var hintCount: Int { state.withLock { $0.hintCount } }
 
   /// Lets the watch for news poll again at once, without starting an exchange.
