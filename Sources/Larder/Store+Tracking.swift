@@ -132,6 +132,8 @@ package final class ChangedKeys: ChangeObserver {
   init(editsOnly: Bool) { self.editsOnly = editsOnly }
 
   func receive(_ changes: [RecordChange], commit: Revision) {
+    // Observers of every collection are called at each commit, mostly without changes of theirs.
+    guard !changes.isEmpty else { return }
     // Values that came from other devices must not be sent back, and a migration does not change the meaning of a record.
     let changed = changes.lazy.filter { [editsOnly] in !editsOnly || ($0.origin != .remote && $0.origin != .migration) }.map(\.key)
     let isEmpty = keys.withLock { keys in
