@@ -7,7 +7,9 @@ enum Fixtures {
 
   /// The main files of all of them.
   static let mainFiles: [URL] = {
-    let folders = ["Tests/LarderSQLiteTests/Fixtures/format-1", "Examples/WeatherSpots/Tests/WeatherSpotsCommandTests/Fixtures"]
+    let folders = [
+      "Tests/LarderSQLiteTests/Fixtures/format-1", "Examples/WeatherSpots/Tests/WeatherSpotsCommandTests/Fixtures", "Tool/Tests/Fixtures",
+    ]
     return folders.flatMap { folder in
       FileManager.default.enumerator(at: root.appending(path: folder), includingPropertiesForKeys: nil)?
         .compactMap { $0 as? URL }.filter { ["json", "sqlite"].contains($0.pathExtension) } ?? []
