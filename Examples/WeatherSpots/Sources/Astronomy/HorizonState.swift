@@ -1,14 +1,14 @@
-/// The relation of a body to the horizon during a day.
+/// Whether the Sun or the Moon rises, sets, or stays on one side of the horizon during a day.
 public enum HorizonState: String, Hashable, Sendable, Codable {
-  /// It rises and sets; which comes first is not said, and either may happen twice.
+  /// The body rises and sets, in either order, and may do either twice.
   case risesAndSets = "rises_and_sets"
-  /// It rises and is still up when the day ends.
+  /// The body rises and is still up when the day ends.
   case risesOnly = "rises_only"
-  /// It is up when the day begins, and sets for the rest of it.
+  /// The body is up when the day begins, and sets for the rest of the day.
   case setsOnly = "sets_only"
-  /// It is above the horizon all day.
+  /// The body is above the horizon all day.
   case alwaysUp = "always_up"
-  /// It is below the horizon all day.
+  /// The body is below the horizon all day.
   case alwaysDown = "always_down"
 
   init(_ crossings: Crossings, isUp: Bool) {
@@ -16,6 +16,7 @@ public enum HorizonState: String, Hashable, Sendable, Codable {
     case (false, false): self = .risesAndSets
     case (false, true): self = .risesOnly
     case (true, false): self = .setsOnly
+    // Without a crossing, the altitude at any instant of the day decides.
     case (true, true): self = isUp ? .alwaysUp : .alwaysDown
     }
   }

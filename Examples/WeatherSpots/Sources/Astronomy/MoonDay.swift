@@ -1,41 +1,46 @@
 public import Foundation
 
-/// The Moon's moments of a day, and its face.
+/// The Moon's rises, sets, transits and phase of one day.
 public struct MoonDay: Hashable, Sendable {
-  /// Whether it rises and sets.
+  /// Whether the Moon rises, sets, or stays on one side of the horizon.
   public let state: HorizonState
-  /// The moonrises (of the upper limb), in order.
+  /// Moonrises of the day (of the upper limb), in order.
   public let rises: [Date]
-  /// The moonsets (of the upper limb), in order.
+  /// Moonsets of the day (of the upper limb), in order.
   public let sets: [Date]
-  /// By how many seconds moonrise or moonset, whichever is worse, moves when the Moon stands 0.01 degrees higher; `nil` without either.
+  /// Number of seconds by which the most sensitive rise or set moves if the Moon stands 0.01 degrees higher, or `nil` without any.
   public let sensitivitySeconds: Double?
-  /// The upper transits, in order; about one day in 29 has none.
+  /// Upper transits (highest positions), in order.
+  ///
+  /// About one day in 29 has none.
   public let upperTransits: [Date]
-  /// The lower transits, in order; about one day in 29 has none.
+  /// Lower transits (lowest positions), in order.
+  ///
+  /// About one day in 29 has none.
   public let lowerTransits: [Date]
-  /// The instant of the next four values: 12:00 by the zone's clocks.
+  /// Instant of ``illuminatedFraction``, ``phaseAngleDegrees`` and ``elongationDegrees``, which is 12:00 by the zone's clocks.
   public let sampledAt: Date
-  /// The lit part of the disc, 0 to 1, seen from the centre of the Earth.
+  /// Lit part of the disc, 0 to 1, seen from the centre of the Earth.
   public let illuminatedFraction: Double
-  /// The angle at the Moon between Sun and Earth, in degrees: 0 when full, 180 when new.
+  /// Angle at the Moon between Sun and Earth, in degrees, 0 at full moon and 180 at new moon.
   public let phaseAngleDegrees: Double
-  /// The longitude of the Moon ahead of the Sun, in degrees: 0 new, 90 first quarter, 180 full, 270 third quarter.
+  /// Longitude of the Moon minus that of the Sun, in degrees: 0 new, 90 first quarter, 180 full, 270 third quarter.
   public let elongationDegrees: Double
-  /// The name of the phase on this day.
+  /// Phase of the Moon on this day.
   public let phase: MoonPhase
 
-  /// Degrees by which refraction at the horizon lifts the limb: 34 minutes of arc.
+  /// Refraction at the horizon in degrees, which lifts the limb by 34 minutes of arc.
   private static let refraction = 34.0 / 60
-  /// The Moon's radius, in kilometres.
+  /// Radius of the Moon, in kilometres.
   private static let radius = 1737.4
 
-  /// Computes the moments of a span, and the face at an instant.
+  /// Computes the Moon's events in the span of a sky, and its illumination at an instant.
   public init(_ sky: Sky, sampledAt noon: Date) {
     func body(_ seconds: Double) -> SIMD3<Double> { sky.ephemeris.moonFixedToEarth(at: seconds) }
-    /// Returns how far the upper limb is above the horizon, as seen through the air.
+    /// Returns the altitude of the upper limb in degrees, with refraction.
     func limb(_ seconds: Double) -> Double {
       let center = sky.observer.altitude(of: body(seconds))
+      // The Moon's apparent radius varies by over a tenth with its distance, so no constant height of the centre would do.
       return center.degrees + asin(Self.radius / center.kilometers).degrees + Self.refraction
     }
     let horizon = Crossings(of: Samples(in: sky.span, of: limb))
@@ -48,12 +53,13 @@ public struct MoonDay: Hashable, Sendable {
     illuminatedFraction = face.illuminatedFraction
     phaseAngleDegrees = face.phaseAngleDegrees
     elongationDegrees = face.elongationDegrees
+    // Both ends of the day, because a quarter names the day that contains its instant, which the values at noon do not show.
     phase = MoonPhase(
       from: MoonFace(unix: sky.span.lowerBound).elongationDegrees, to: MoonFace(unix: sky.span.upperBound).elongationDegrees)
   }
 }
 
-/// The illumination of the Moon at an instant, seen from the centre of the Earth (Meeus, chapter 48).
+/// Illumination of the Moon at an instant, seen from the centre of the Earth (Meeus, chapter 48).
 struct MoonFace {
   let illuminatedFraction: Double
   let phaseAngleDegrees: Double
@@ -63,8 +69,10 @@ struct MoonFace {
     let time = AstronomicalTime(unix: seconds)
     let nutation = Nutation(time)
     let (sun, moon) = (EclipticPosition.sun(time, nutation), EclipticPosition.moon(time, nutation))
+    // The angle of two vectors is the same in every frame, so both stay in ecliptic axes.
     let toEarth = -moon.equatorial(obliquity: 0)
     let toSun = sun.equatorial(obliquity: 0) + toEarth
+    // Rounding can push a cosine past 1, for which `acos` returns NaN.
     let angle = acos(min(1, max(-1, (toEarth * toSun).sum() / (toEarth.length * toSun.length))))
     phaseAngleDegrees = angle.degrees
     illuminatedFraction = (1 + cos(angle)) / 2

@@ -1,34 +1,37 @@
-/// The eight names of the Moon's phases.
+/// A phase of the Moon, one of eight.
 ///
-/// New, first quarter, full and third quarter are instants: they name the day that contains theirs. The other four name the days between.
+/// New moon, first quarter, full moon and third quarter are instants, and each names the day that contains it. The other four phases
+/// name the days between.
 public enum MoonPhase: String, Hashable, Sendable, Codable, CaseIterable {
-  /// The day on which the Moon passes the Sun.
+  /// Day on which the Moon passes the Sun.
   case new
-  /// The days after.
+  /// Days between new moon and first quarter.
   case waxingCrescent
-  /// The day on which the right half (seen from the north) is lit.
+  /// Day on which the right half (seen from the north) is lit.
   case firstQuarter
-  /// The days before the full Moon.
+  /// Days between first quarter and full moon.
   case waxingGibbous
-  /// The day on which the Moon stands opposite the Sun.
+  /// Day on which the Moon stands opposite the Sun.
   case full
-  /// The days after.
+  /// Days between full moon and third quarter.
   case waningGibbous
-  /// The day on which the left half is lit.
+  /// Day on which the left half (seen from the north) is lit.
   case thirdQuarter
-  /// The days before the new Moon.
+  /// Days between third quarter and new moon.
   case waningCrescent
 
-  /// Makes the phase of a day that begins and ends with these elongations, in degrees.
+  /// Creates the phase of a day from the elongations at its start and end, in degrees.
   init(from start: Double, to end: Double) {
+    // An elongation restarts at 0 at new moon, where the plain difference would be negative.
     let moved = (end - start).turned
     let quarter = (start / 90).rounded(.up) * 90
     let order = Int(start / 90) * 2 + 1
+    // Excludes the end, so that an instant at midnight names one day and not two.
     let index = quarter - start < moved ? Int(quarter / 90) * 2 : order
     self = Self.allCases[index % 8]
   }
 
-  /// The phase in words.
+  /// Name of the phase in English.
   public var name: String {
     switch self {
     case .new: "new moon"

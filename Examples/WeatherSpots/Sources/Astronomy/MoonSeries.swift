@@ -1,6 +1,6 @@
-/// The periodic terms of the Moon: tables 47.A and 47.B of Meeus, Astronomical Algorithms, all 60 and 60 of them.
+/// The periodic terms of the Moon, all 60 of table 47.A and all 60 of table 47.B in Meeus, Astronomical Algorithms.
 ///
-/// They are the greatest terms of ELP-2000/82 by M. Chapront-Touzé and J. Chapront.
+/// The tables hold the greatest terms of the theory ELP-2000/82 by M. Chapront-Touzé and J. Chapront.
 enum MoonSeries {
   /// One term of longitude and distance: multiples of D, M, M', F, then 1e-6 degrees of a sine and metres of a cosine.
   struct Term {
@@ -20,7 +20,7 @@ enum MoonSeries {
     }
   }
 
-  /// Table 47.A.
+  /// Terms of the Moon's longitude and distance (table 47.A).
   static let longitudeAndDistance: [Term] = [
     Term(0, 0, 1, 0, 6_288_774, -20_905_355), Term(2, 0, -1, 0, 1_274_027, -3_699_111), Term(2, 0, 0, 0, 658_314, -2_955_968),
     Term(0, 0, 2, 0, 213_618, -569_925), Term(0, 1, 0, 0, -185_116, 48_888), Term(0, 0, 0, 2, -114_332, -3149),
@@ -41,7 +41,7 @@ enum MoonSeries {
     Term(1, 1, -1, 0, 299, 0), Term(2, 0, 3, 0, 294, 0), Term(2, 0, -1, -2, 0, 8752),
   ]
 
-  /// Table 47.B.
+  /// Terms of the Moon's latitude (table 47.B).
   static let latitude: [LatitudeTerm] = [
     LatitudeTerm(0, 0, 0, 1, 5_128_122), LatitudeTerm(0, 0, 1, 1, 280_602), LatitudeTerm(0, 0, 1, -1, 277_693),
     LatitudeTerm(2, 0, 0, -1, 173_237), LatitudeTerm(2, 0, -1, 1, 55_413), LatitudeTerm(2, 0, -1, -1, 46_271),

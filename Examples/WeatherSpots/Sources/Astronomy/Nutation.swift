@@ -1,10 +1,10 @@
 import Foundation
 
-/// The orientation of the Earth's axis at an instant (Meeus, chapter 22).
+/// Nutation and obliquity of the Earth's axis at an instant (Meeus, chapter 22).
 struct Nutation {
-  /// The nutation in longitude, in degrees.
+  /// Nutation in longitude, in degrees.
   let longitude: Double
-  /// The true obliquity of the ecliptic, in radians.
+  /// True obliquity of the ecliptic, in radians.
   let obliquity: Double
 
   init(_ time: AstronomicalTime) {
@@ -36,7 +36,9 @@ struct Nutation {
     }
   }
 
-  /// The greatest terms of table 22.A; what is left out stays below 0.05 seconds of arc.
+  /// The greatest terms of table 22.A in Meeus, Astronomical Algorithms.
+  ///
+  /// The sum of the omitted terms stays below 0.05 seconds of arc.
   private static let terms: [Term] = [
     Term(0, 0, 0, 0, 1, -171_996, -174.2, 92_025, 8.9),
     Term(-2, 0, 0, 2, 2, -13_187, -1.6, 5736, -3.1),
@@ -54,21 +56,22 @@ struct Nutation {
   ]
 }
 
-/// The mean angles of Sun and Moon, in degrees (Meeus, formulas 47.1 to 47.5).
+/// Mean angles of Sun and Moon, in degrees (Meeus, formulas 47.1 to 47.5).
 struct FundamentalArguments {
-  /// The Moon's mean longitude.
+  /// Mean longitude of the Moon.
   let l1: Double
-  /// The Moon's mean elongation from the Sun.
+  /// Mean elongation of the Moon from the Sun.
   let d: Double
-  /// The Sun's mean anomaly.
+  /// Mean anomaly of the Sun.
   let m: Double
-  /// The Moon's mean anomaly.
+  /// Mean anomaly of the Moon.
   let m1: Double
-  /// The Moon's mean distance from its ascending node.
+  /// Mean distance of the Moon from its ascending node.
   let f: Double
 
   init(_ time: AstronomicalTime) {
     let t = time.centuries
+    // Reduced to one turn, because sines lose digits at large arguments.
     l1 = (218.316_447_7 + t * (481_267.881_234_21 + t * (-0.001_578_6 + t * (1 / 538_841 - t / 65_194_000)))).turned
     d = (297.850_192_1 + t * (445_267.111_403_4 + t * (-0.001_881_9 + t * (1 / 545_868 - t / 113_065_000)))).turned
     m = (357.529_109_2 + t * (35_999.050_290_9 + t * (-0.000_153_6 + t / 24_490_000))).turned

@@ -1,47 +1,50 @@
 public import Foundation
 
-/// The Sun's moments of a day.
+/// The Sun's rises, sets, noon and twilights of one day.
 public struct SunDay: Hashable, Sendable {
-  /// The heights of the Sun's centre that have names, in degrees, as seen without refraction.
+  /// Altitudes of the Sun's centre that define sunrise and the twilights, in degrees without refraction.
   enum Height {
-    /// Half a degree of refraction and the Sun's radius: the upper limb touches the horizon.
+    /// Altitude at which the upper limb touches the horizon: 34 minutes of arc of refraction and 16 of the Sun's radius.
     static let horizon = -0.8333
     static let civil = -6.0
     static let nautical = -12.0
     static let astronomical = -18.0
   }
 
-  /// The instants at which the Sun passes some depth below the horizon, in the morning and in the evening.
+  /// Dawns and dusks of one kind of twilight.
   public struct Twilight: Hashable, Sendable {
-    /// The beginnings of the morning's, in order.
+    /// Instants at which the morning twilight begins, in order.
     public let dawns: [Date]
-    /// The ends of the evening's, in order.
+    /// Instants at which the evening twilight ends, in order.
     public let dusks: [Date]
   }
 
-  /// Whether it rises and sets.
+  /// Whether the Sun rises, sets, or stays on one side of the horizon.
   public let state: HorizonState
-  /// The sunrises, in order.
+  /// Sunrises of the day, in order.
   public let rises: [Date]
-  /// The sunsets, in order.
+  /// Sunsets of the day, in order.
   public let sets: [Date]
-  /// The instant at which the Sun passes the upper meridian; absent on some days near the ends of a zone.
-  public let noon: Date?
-  /// Down to 6 degrees below the horizon.
-  public let civil: Twilight
-  /// Down to 12 degrees.
-  public let nautical: Twilight
-  /// Down to 18 degrees.
-  public let astronomical: Twilight
-  /// The lowest and highest altitude of the Sun's centre in the day, in degrees, without refraction.
-  public let altitudeDegrees: ClosedRange<Double>
-  /// By how many seconds sunrise or sunset, whichever is worse, moves when the Sun stands 0.01 degrees higher; `nil` without either.
+  /// Solar noon, when the Sun passes the upper meridian, or `nil` if the day has none.
   ///
-  /// Some ten seconds at middle latitudes, minutes where the Sun grazes the horizon and the air decides.
+  /// A skipped day has none. A place whose solar noon is close to the zone's midnight can have other days without one.
+  public let noon: Date?
+  /// Civil twilight, with the Sun down to 6 degrees below the horizon.
+  public let civil: Twilight
+  /// Nautical twilight, with the Sun down to 12 degrees below the horizon.
+  public let nautical: Twilight
+  /// Astronomical twilight, with the Sun down to 18 degrees below the horizon.
+  public let astronomical: Twilight
+  /// Lowest and highest altitude of the Sun's centre in the day, in degrees without refraction.
+  public let altitudeDegrees: ClosedRange<Double>
+  /// Number of seconds by which the most sensitive rise or set moves if the Sun stands 0.01 degrees higher, or `nil` without any.
+  ///
+  /// A few seconds at middle latitudes, minutes where the Sun grazes the horizon and refraction decides.
   public let sensitivitySeconds: Double?
 
-  /// Computes the moments of a span.
+  /// Computes the Sun's events in the span of a sky.
   public init(_ sky: Sky) {
+    // Sampled once for the horizon and all three twilights, since altitudes are the costly part.
     let altitude = Samples(in: sky.span) { sky.observer.altitude(of: sky.ephemeris.sunFixedToEarth(at: $0)).degrees }
     func twilight(_ height: Double) -> Twilight {
       let crossings = Crossings(of: altitude, at: height)
@@ -60,7 +63,7 @@ public struct SunDay: Hashable, Sendable {
   /// Returns whether the Sun's upper limb is above the horizon at an instant of the day.
   public func isUp(at instant: Date) -> Bool {
     let events = (rises.map { ($0, true) } + sets.map { ($0, false) }).sorted { $0.0 < $1.0 }
-    // As the last event before the instant has left it, or as the first one after it will find it.
+    // The last event before the instant decides. Before the first event of the day, the Sun is on the other side of it.
     if let last = events.last(where: { $0.0 <= instant }) { return last.1 }
     if let next = events.first { return !next.1 }
     return state == .alwaysUp

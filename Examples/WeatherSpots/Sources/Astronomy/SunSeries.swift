@@ -1,6 +1,6 @@
-/// The Earth around the Sun: the terms of VSOP87D that Meeus prints in appendix III of Astronomical Algorithms.
+/// Series for the Earth's orbit, with the terms of VSOP87D that Meeus prints in appendix III of Astronomical Algorithms.
 ///
-/// The theory is by P. Bretagnon and G. Francou (Bureau des Longitudes, 1988). One list for each power of the time.
+/// The theory is by P. Bretagnon and G. Francou (Bureau des Longitudes, 1988). Each series has one list for each power of the time.
 enum SunSeries {
   /// One term: an amplitude in 1e-8 radians or astronomical units, a phase, and a speed in radians per thousand years.
   struct Term {
@@ -11,7 +11,7 @@ enum SunSeries {
     }
   }
 
-  /// The Earth's heliocentric longitude.
+  /// Heliocentric longitude of the Earth.
   static let longitude: [[Term]] = [
     [
       Term(175_347_046, 0, 0), Term(3_341_656, 4.669_256_8, 6283.075_850_0), Term(34_894, 4.626_10, 12_566.151_70),
@@ -57,7 +57,7 @@ enum SunSeries {
     ],
   ]
 
-  /// The Earth's heliocentric latitude.
+  /// Heliocentric latitude of the Earth.
   static let latitude: [[Term]] = [
     [
       Term(280, 3.199, 84_334.662), Term(102, 5.422, 5507.553), Term(80, 3.88, 5223.69), Term(44, 3.70, 2352.87),
@@ -68,7 +68,7 @@ enum SunSeries {
     ],
   ]
 
-  /// The Earth's distance from the Sun; terms below 2e-6 astronomical units are left out.
+  /// Distance of the Earth from the Sun, without the terms below 2e-6 astronomical units.
   static let distance: [[Term]] = [
     [
       Term(100_013_989, 0, 0), Term(1_670_700, 3.098_463_5, 6283.075_850_0), Term(13_956, 3.055_25, 12_566.151_70),

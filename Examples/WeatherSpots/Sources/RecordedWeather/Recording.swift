@@ -1,35 +1,38 @@
-// RecordedWeather answers requests for any place and day in Open-Meteo's wire format, from two responses that others recorded.
-// Invariant: what it answers is never the weather of that place and day, and what shows it says so. Used by the stand-in server and
-// by the provider of recorded weather.
+// RecordedWeather answers requests for any place and day in Open-Meteo's wire format, from two recorded responses of others.
+// Invariant: an answer is never the weather of its place and day, and all output from it is marked as recorded.
+// Used by the stand-in server and by the provider of recorded weather.
 
 package import Foundation
 
-/// A recorded answer, from which answers for any place and day are made.
+/// A recorded response of a weather service that answers requests for any place and day.
 ///
-/// The hour of the recording that an answer's row shows is chosen by the sun's time at the asked longitude, so that afternoons are warm
-/// everywhere, and its day by the place, so that two places differ. Values are converted to the metric units that the service answers in.
+/// Each row of an answer is one hour of the recording. Solar time at the requested longitude selects the hour, so that afternoons are warm
+/// everywhere. The place selects the day, so that two places differ. Values are converted to the service's metric units.
 package struct Recording: Sendable {
   private let known: Set<String>
   private let columns: [String: [Double?]]
   private let units: [String: String]
 
-  /// Returns the weather.
+  /// Returns the recording of a weather forecast.
   package static func forecast() throws -> Recording {
     try Recording(
       PackageResources.forecast_json, known: ["relative_humidity_2m", "pressure_msl", "cloud_cover", "uv_index", "uv_index_max"])
   }
 
-  /// Returns the sea.
+  /// Returns the recording of a marine forecast.
   package static func marine() throws -> Recording {
     try Recording(PackageResources.marine_json, known: ["wind_wave_height", "ocean_current_velocity"])
   }
 
-  /// Reads a recording; variables that the service knows and the recording lacks are answered as undefined.
+  /// Reads a recording from JSON.
+  ///
+  /// The variables in `unrecorded` exist at the service but not in the recording, and are answered with the unit `undefined` and `null`.
   private init(_ json: [UInt8], known unrecorded: Set<String>) throws {
     let body = try JSONDecoder().decode(Body.self, from: Data(json))
     var columns: [String: [Double?]] = [:]
     var units: [String: String] = [:]
     for (name, column) in body.hourly {
+      // The column of times holds texts. Answers get new times, so it is not needed.
       guard case .numbers(let values) = column, let unit = body.units[name] else { continue }
       let metric = Metric(unit)
       columns[name] = values.map { $0.map(metric.convert) }
@@ -40,7 +43,7 @@ package struct Recording: Sendable {
     known = unrecorded.union(columns.keys)
   }
 
-  /// Answers a request as the service does: with an object for one place, with an array for several.
+  /// Returns the status and body for a request, with a JSON object for one place and an array for several.
   package func answer(_ query: [String: String], at now: Date) -> (status: Int, body: String) {
     do throws(Refusal) {
       let latitudes = (query["latitude"] ?? "").split(separator: ",", omittingEmptySubsequences: false).map(String.init)
@@ -49,10 +52,12 @@ package struct Recording: Sendable {
       guard latitudes.count == longitudes.count, zones.count == 1 || zones.count == latitudes.count, !zones.isEmpty else {
         throw Refusal(reason: "Parameter 'latitude' and 'longitude' must have the same number of elements")
       }
+      // The service's own limit. A client that sends more must fail here too.
       guard latitudes.count <= 1000 else { throw Refusal(reason: "Only up to 1000 locations can be requested at once") }
       var bodies: [String] = []
       for (index, place) in zip(latitudes, longitudes).enumerated() {
         let query = query.merging(
+          // One zone for all places is allowed, as at the service.
           ["latitude": place.0, "longitude": place.1, "timezone": zones[min(index, zones.count - 1)]], uniquingKeysWith: { $1 })
         bodies.append(try Request(query, at: now, index: index).body(self))
       }
@@ -62,22 +67,24 @@ package struct Recording: Sendable {
     }
   }
 
-  /// Returns the text of a column's values at some instants of a place.
+  /// Returns the unit and the values of an hourly variable at some instants, as JSON text.
   func values(_ name: String, _ request: Request, _ instants: [Int]) throws(Refusal) -> (unit: String, values: [String]) {
     guard known.contains(name) else {
+      // The service's own wording, so that clients are tested against the real message.
       throw Refusal(reason: "Cannot initialize SurfacePressureAndHeightVariable from invalid String value.")
     }
     guard let column = columns[name], let unit = units[name] else { return ("undefined", instants.map { _ in "null" }) }
     return (unit, instants.map { Self.text(column[request.index(at: $0, of: column.count)], unit) })
   }
 
-  /// Returns the text of a column that sums up days, each from the hours that begin in it.
+  /// Returns the unit and the values of a daily variable as JSON text, each computed from the hours that begin in the day.
   func values(ofDays name: String, _ request: Request, _ starts: [Int]) throws(Refusal) -> (unit: String, values: [String]) {
     let rule: (base: String, fold: ([Double]) -> Double?)
     switch name {
     case _ where name.hasSuffix("_max"): rule = (String(name.dropLast(4)), { $0.max() })
     case _ where name.hasSuffix("_min"): rule = (String(name.dropLast(4)), { $0.min() })
     case _ where name.hasSuffix("_sum"): rule = (String(name.dropLast(4)), { ($0.reduce(0, +) * 100).rounded() / 100 })
+    // The median stands for the dominant direction, which would need the speeds too.
     case _ where name.hasSuffix("_dominant"): rule = (String(name.dropLast(9)), { $0.sorted()[$0.count / 2] })
     default: rule = (name, { $0.max() })
     }
@@ -88,6 +95,7 @@ package struct Recording: Sendable {
     return (
       unit,
       starts.map { start in
+        // Answers have one fixed offset for all rows, so each of their days has 24 hours.
         let values = (0..<24).compactMap { column[request.index(at: start + $0 * 3600, of: column.count)] }
         return Self.text(values.isEmpty ? nil : rule.fold(values), unit)
       }
@@ -95,6 +103,7 @@ package struct Recording: Sendable {
   }
 
   private static func text(_ value: Double?, _ unit: String) -> String {
+    // The service writes these units as integers, and a client may decode them as `Int`.
     let isWhole = unit == "wmo code" || unit == "°" || unit == "%"
     return value.map { isWhole ? "\(Int($0))" : "\($0)" } ?? "null"
   }
@@ -115,23 +124,25 @@ package struct Recording: Sendable {
 
     init(from decoder: any Decoder) throws {
       let container = try decoder.singleValueContainer()
+      // Columns have no type in the JSON, so the numbers are tried first.
       do { self = .numbers(try container.decode([Double?].self)) } catch { self = .texts }
     }
   }
 }
 
-/// The reasons for which the service answers 400.
+/// An error that is answered with status 400 and a reason.
 struct Refusal: Error {
   let reason: String
 }
 
-/// The metric unit in which the service answers by default, and the way there.
+/// The metric unit that replaces a recorded unit, with its conversion.
 struct Metric {
   let unit: String
   let convert: @Sendable (Double) -> Double
 
   init(_ recorded: String) {
     switch recorded {
+    // Rounded to the decimals of the service, so that no answer shows the conversion.
     case "°F": (unit, convert) = ("°C", { ((($0 - 32) / 1.8) * 10).rounded() / 10 })
     case "mp/h": (unit, convert) = ("km/h", { ($0 * 1.609344 * 10).rounded() / 10 })
     case "inch": (unit, convert) = ("mm", { ($0 * 25.4 * 100).rounded() / 100 })

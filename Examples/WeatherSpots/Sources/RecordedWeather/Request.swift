@@ -1,6 +1,6 @@
 import Foundation
 
-/// A request for the hours of a place, checked as the service checks it.
+/// A request for the weather of one place, validated with the service's rules.
 struct Request {
   private let latitude: Double
   private let longitude: Double
@@ -11,7 +11,7 @@ struct Request {
   private let now: Int
   private let zone: TimeZone
   private let offset: Int
-  /// The first and the last day, counted from 1970 in the answer's own time.
+  /// First and last day, counted from 1970 in the answer's local time.
   private let days: ClosedRange<Int>
 
   init(_ query: [String: String], at now: Date, index: Int) throws(Refusal) {
@@ -22,9 +22,10 @@ struct Request {
     guard (-180...180).contains(longitude) else {
       throw Refusal(reason: "Longitude must be in range of -180 to 180°. Given: \(longitude).")
     }
-    // Without a map of zones, that of the sun's time stands for "auto".
+    // "auto" needs a map of time zones. The zone of solar time is close enough for a recording.
     let name = query["timezone"] ?? "GMT"
     let hours = Int((longitude / 15).rounded())
+    // Names of these zones have the sign of POSIX: Etc/GMT-2 is two hours ahead of GMT.
     let auto = hours == 0 ? "GMT" : "Etc/GMT\(hours > 0 ? "-" : "+")\(abs(hours))"
     guard let zone = TimeZone(identifier: name == "auto" ? auto : name) else { throw Refusal(reason: "Invalid timezone") }
     for (name, metric) in [
@@ -39,7 +40,7 @@ struct Request {
     (current, hourly, daily) = (variables("current"), variables("hourly"), variables("daily"))
     self.index = index
     self.now = Int(now.timeIntervalSince1970.rounded(.down))
-    // The service applies the offset of the moment of the request to every row.
+    // The service applies the offset at the time of the request to every row, also across a change of the clock.
     offset = zone.secondsFromGMT(for: now)
     days = try Self.days(query, today: Int(((now.timeIntervalSince1970 + Double(offset)) / 86400).rounded(.down)))
   }
@@ -55,16 +56,18 @@ struct Request {
   }
 
   private static func day(_ text: String) -> Int? {
+    // A date of another length, such as one with a time, is invalid at the service.
     guard text.utf8.count == 10 else { return nil }
     do {
       return Int((try Date("\(text)T00:00:00Z", strategy: .iso8601).timeIntervalSince1970 / 86400).rounded(.down))
     } catch { return nil }
   }
 
-  /// Returns the row of a recording to show at an instant, given in seconds since 1970.
+  /// Returns the index of the recorded hour for an instant in seconds since 1970.
   func index(at instant: Int, of count: Int) -> Int {
     let solarHours = Int((Double(instant) / 3600 + longitude / 15).rounded(.down))
     let place = Int((latitude + 90).rounded(.down)) + Int((longitude + 180).rounded(.down))
+    // A remainder is negative for instants before 1970, so it is brought back into the recording.
     return ((solarHours + 24 * place) % count + count) % count
   }
 
@@ -73,8 +76,10 @@ struct Request {
       "\"latitude\":\(latitude)", "\"longitude\":\(longitude)", "\"generationtime_ms\":0.1", "\"utc_offset_seconds\":\(offset)",
       "\"timezone\":\"\(zone.identifier)\"", "\"timezone_abbreviation\":\"\(zone.abbreviation() ?? "GMT")\"", "\"elevation\":0.0",
     ]
+    // The service leaves the number out for the first place.
     if index > 0 { parts.append("\"location_id\":\(index)") }
     if !current.isEmpty {
+      // The service gives current conditions for steps of 15 minutes.
       let instant = now - now % 900
       parts.append(
         try section("current", current, [Self.label(instant + offset, 16)], isMoment: true) { name throws(Refusal) in
@@ -98,7 +103,9 @@ struct Request {
     return "{\(parts.joined(separator: ","))}"
   }
 
-  /// Returns a section: a column for each name, of lists, or of single values in the section of the moment.
+  /// Returns a section of the answer with a column for each name.
+  ///
+  /// A column is a list, or a single value if `isMoment` is true.
   private func section(
     _ section: String, _ names: [String], _ labels: [String], isMoment: Bool = false,
     _ column: (String) throws(Refusal) -> (unit: String, values: [String])

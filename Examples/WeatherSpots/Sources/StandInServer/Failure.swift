@@ -1,18 +1,18 @@
-/// A failure that the stand-in server shows on purpose.
+/// A failure that the stand-in server simulates.
 public struct Failure: Sendable {
   /// A kind of failure.
   public enum Kind: Sendable {
-    /// An error status with the service's error body.
+    /// An error status with the service's JSON error body.
     case status(Int)
-    /// A page of HTML, as a proxy in front of the service would send.
+    /// An HTML page with status 502, as a proxy in front of the service sends it.
     case html
-    /// The first half of an answer.
+    /// The first half of an answer, cut inside the JSON.
     case truncated
-    /// The service's error body with the status of success.
+    /// The service's JSON error body with status 200.
     case errorWithoutStatus
-    /// A body that is not of the recordings.
+    /// A given body with status 200.
     case body(String)
-    /// A whole answer, late.
+    /// A complete answer after a delay.
     case delay(Duration)
   }
 
@@ -20,12 +20,12 @@ public struct Failure: Sendable {
   private let path: String?
   private let latitude: String?
 
-  /// Makes a failure.
+  /// Creates a failure.
   ///
   /// - Parameters:
-  ///   - kind: What happens.
-  ///   - path: "forecast", "marine" or "search"; all if not given.
-  ///   - latitude: How an asked latitude begins, for a failure of one place, and of a request for several with that one among them.
+  ///   - kind: The kind of failure.
+  ///   - path: "forecast", "marine" or "search", or `nil` for all paths.
+  ///   - latitude: Prefix of a latitude, to fail only for requests with a matching place among theirs, or `nil` for all places.
   public init(_ kind: Kind, path: String? = nil, latitude: String? = nil) {
     self.kind = kind
     self.path = path
@@ -33,11 +33,13 @@ public struct Failure: Sendable {
   }
 
   func applies(to path: String, _ query: [String: String]) -> Bool {
+    // With the slash, so that a path that only ends in the same letters does not match.
     (self.path.map { path.hasSuffix("/\($0)") } ?? true) && asks(query)
   }
 
   private func asks(_ query: [String: String]) -> Bool {
     guard let latitude else { return true }
+    // One place that fails makes the whole request fail, as at the service.
     return (query["latitude"] ?? "").split(separator: ",").contains { $0.hasPrefix(latitude) }
   }
 
@@ -51,6 +53,7 @@ public struct Failure: Sendable {
     case .errorWithoutStatus: return StandInServer.response(200, Self.body(500))
     case .body(let body): return StandInServer.response(200, body)
     case .delay(let delay):
+      // Before the answer is made, so that its times are those of its sending.
       try await Task.sleep(for: delay)
       let answer = whole()
       return StandInServer.response(answer.status, answer.body)

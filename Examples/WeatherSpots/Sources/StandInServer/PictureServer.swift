@@ -3,63 +3,65 @@ import FlyingSocks
 public import Foundation
 import Synchronization
 
-/// A server of pictures on loopback, which also fails in every way that a server can.
+/// An HTTP server of pictures on loopback that can also send errors, truncated, endless and delayed bodies.
 public final class PictureServer: Sendable {
-  /// The answer for a path.
+  /// The server's answer for one path.
   public enum Answer: Sendable {
-    /// A whole body.
+    /// A complete body.
     case whole(Data)
-    /// An error status, with a page of HTML.
+    /// An error status with an HTML page.
     case status(Int)
-    /// A redirection to a path or a URL.
+    /// A redirect to a path or a URL.
     case redirect(String)
-    /// Fewer bytes than were announced.
+    /// A body that ends before the announced number of bytes.
     case truncated(Data, of: Int)
-    /// The same bytes again and again, as many as were announced, or without end.
+    /// The same bytes repeated, up to the announced number or without end.
     case endless(Data, announced: Int?)
-    /// Nothing before ``PictureServer/release()``.
+    /// A complete body, sent only after ``PictureServer/release()``.
     case held(Data)
-    /// The first half, and the rest after ``PictureServer/release()``.
+    /// A body whose second half is sent only after ``PictureServer/release()``.
     case stalled(Data)
   }
 
-  /// The activity of the server.
+  /// Counters of the server's activity.
   public struct Events: Sendable {
-    /// The paths that were asked for, in order.
+    /// Requested paths, in order.
     public var requests: [String] = []
-    /// The most requests that were being answered at a time.
+    /// Greatest number of requests in progress at one time.
     public var mostAtOnce = 0
-    /// The number of pieces of endless bodies that clients took.
+    /// Number of pieces of endless bodies sent to clients.
     public var piecesSent = 0
-    /// The number of endless bodies that ended because the client left.
+    /// Number of endless bodies that ended.
     public var bodiesEnded = 0
     fileprivate var open = 0
   }
 
-  /// The activity of the server, to look at or to wait for.
+  /// Activity of the server, to read or to wait on.
   public let events = AwaitableState(Events())
   private let server: LoopbackServer
   private let answers: [String: Answer]
   private let isReleased = AwaitableState(false)
 
-  /// Makes a server for these paths; others are answered with 404.
+  /// Creates a server for the given paths, which answers other paths with 404.
   public init(_ answers: [String: Answer], port: UInt16 = 0) throws {
     self.answers = answers
+    // Ten minutes, so that a held answer is not cut off by the server's own limit.
     server = try LoopbackServer(port: port, timeout: 600)
   }
 
-  /// The paths that were asked for, in order.
+  /// Requested paths, in order.
   public var requests: [String] { events.value.requests }
 
-  /// Lets what is held go, now and later.
+  /// Sends all held and stalled bodies, including those requested later.
   public func release() { isReleased.update { $0 = true } }
 
-  /// Starts listening, and returns the URL that the paths are under.
+  /// Starts listening, and returns the base URL of the paths.
   public func start() async throws -> URL { try await server.start { [self] in await answer($0.path) } }
 
   /// Stops listening at once.
   public func stop() async {
     release()
+    // Held answers are released first, or their tasks would wait forever.
     await server.stop()
   }
 
@@ -69,6 +71,7 @@ public final class PictureServer: Sendable {
       events.open += 1
       events.mostAtOnce = max(events.mostAtOnce, events.open)
     }
+    // An endless or stalled body is sent after this function, so `open` counts only answers that are being made.
     defer { events.update { $0.open -= 1 } }
     switch answers[path] {
     case .whole(let data): return .init(200, body: HTTPBodySequence(data: data))
@@ -102,7 +105,7 @@ public final class PictureServer: Sendable {
   }
 }
 
-/// A body that is sent piece by piece.
+/// A body that is sent in pieces.
 private struct Pieces: AsyncBufferedSequence {
   typealias Element = UInt8
   let first: [Data]
@@ -119,15 +122,17 @@ private struct Pieces: AsyncBufferedSequence {
 
     init(body: Pieces) { self.body = body }
 
+    // The only sign that a client has left: the server drops the iterator.
     deinit { if body.repeated != nil { body.ended() } }
 
     func next() async throws -> UInt8? { try await nextBuffer(suggested: 1)?.first }
 
     func nextBuffer(suggested count: Int) async throws -> Data? {
+      // The first piece is sent at once: a client must have begun to receive when the body stalls.
       if index > 0 { await body.gate?.wait { $0 } }
       defer { index += 1 }
       if index < body.first.count { return body.first[index] }
-      // The connection is closed then, which cuts off an answer that has announced more.
+      // An error closes the connection, so the client receives fewer bytes than announced.
       guard let repeated = body.repeated else { throw SocketError.disconnected }
       body.sent()
       return repeated

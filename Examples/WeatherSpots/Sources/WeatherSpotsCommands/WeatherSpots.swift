@@ -1,12 +1,12 @@
-// The command: one file per subcommand in Commands/, each a few lines over WeatherSpotsKit. Options/ has the options that they share,
-// Output/ writes text, JSON and failures. It is a library for the sake of weather-spots-page, which adds `serve`.
+// The command-line program: one file per subcommand in Commands/, shared options in Options/, and text, JSON and failures in Output/.
+// The work itself is done by WeatherSpotsKit. This is a library because weather-spots-page links it and adds the command `serve`.
 
 public import ArgumentParser
 import Foundation
 
-/// The command weather-spots with all its subcommands.
+/// Root command of weather-spots, with all its subcommands.
 public struct WeatherSpots: AsyncParsableCommand, Sendable {
-  /// The help, the version and the subcommands.
+  /// Help, version and subcommands of weather-spots.
   public static let configuration = CommandConfiguration(
     commandName: "weather-spots",
     abstract: "Keeps your places, and their weather, on this machine.",
@@ -49,10 +49,10 @@ public struct WeatherSpots: AsyncParsableCommand, Sendable {
 
   @OptionGroup var globals: GlobalOptions
 
-  /// Makes the command without arguments, as the parser asks for it.
+  /// Creates the command without arguments, as `ParsableCommand` requires.
   public init() {}
 
-  /// Returns the configuration of a program that has all commands of weather-spots, and serves the page.
+  /// Returns the configuration of a program that has all commands of weather-spots, and another command `serve`.
   ///
   /// - Parameters:
   ///   - name: The name of the program.
@@ -64,23 +64,25 @@ public struct WeatherSpots: AsyncParsableCommand, Sendable {
     return configuration
   }
 
-  /// Runs a command with the arguments of this process, and ends it.
+  /// Runs a command with the arguments of this process, and exits.
   ///
-  /// A negative number, a point that begins with one, and a tag that goes may stand as values: the parser would take -33.9 for an option.
-  /// - Parameter program: The command with all subcommands: this one, or one with the configuration of
-  ///   ``configuration(named:serving:)``.
+  /// Negative numbers, points with a negative latitude and removed tags may be given as values. The parser alone would take -33.9 for an
+  /// option.
+  /// - Parameter program: The command with all subcommands: this one, or one with the configuration of ``configuration(named:serving:)``.
   public static func run<Program: AsyncParsableCommand>(as program: Program.Type) async {
     do {
       var command = try await program.asyncParseAsRoot(withValuesMarked(Array(CommandLine.arguments.dropFirst())))
+      // Through the existential the compiler would choose the synchronous `run()`, which only prints the help.
       if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
     } catch { end(program, with: error) }
   }
 
-  /// Returns the arguments with a blank before those that begin with a hyphen and are values.
+  /// Returns the arguments with a blank before each value that begins with a hyphen.
   ///
-  /// They are numbers and points of any command, and the tags that `tag` removes; options have two hyphens, but for -h.
+  /// Such values are numbers and points of any command, and the tags that `tag` removes. Options have two hyphens, except -h.
   private static func withValuesMarked(_ arguments: [String]) -> [String] {
     let commands = configuration.subcommands.map { $0._commandName }
+    // Only `tag` has removals: elsewhere -x is a mistyped option, which the parser must report.
     let isTag = arguments.first(where: commands.contains) == "tag"
     return arguments.map { argument in
       let isNumber = argument.prefixMatch(of: /-\.?[0-9]/) != nil
@@ -89,10 +91,10 @@ public struct WeatherSpots: AsyncParsableCommand, Sendable {
     }
   }
 
-  /// Ends the program as the parser would.
+  /// Prints the message for an error, and exits as the parser would.
   private static func end(_ program: (some ParsableCommand).Type, with error: any Error) -> Never {
     let code = program.exitCode(for: error)
-    // Help is the program's own text. A message may repeat an argument, which must not steer the terminal.
+    // Help is the program's own text. An error message may repeat an argument, whose control characters could steer the terminal.
     guard code != .success else { program.exit(withError: error) }
     let lines = program.fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
     if lines != [""] { writeToStandardError(lines.map { Output.text(String($0)) + "\n" }.joined()) }

@@ -34,9 +34,11 @@ struct WeatherSpotsServer: AsyncParsableCommand {
   var failOnly: String?
 
   func validate() throws {
+    // The server has a single kind of failure: with two options, one would be ignored silently.
     guard [status != nil, html, truncate, delay != nil].count(where: { $0 }) <= 1 else {
       throw ValidationError("Give at most one of --status, --html, --truncate and --delay.")
     }
+    // A status below 400 is no failure, and above 599 no status of HTTP.
     guard status.map({ (400...599).contains($0) }) ?? true else { throw ValidationError("--status takes 400 to 599.") }
     guard failOnly.map({ ["forecast", "marine"].contains($0) }) ?? true else {
       throw ValidationError("--fail-only takes forecast or marine.")
@@ -45,7 +47,9 @@ struct WeatherSpotsServer: AsyncParsableCommand {
 
   func run() async throws {
     let server = try StandInServer(port: port, failure: kind.map { Failure($0, path: failOnly) })
+    // The URL is written only after the socket listens, so that a script may send its first request at once.
     let url = try await server.start()
+    // Written unbuffered, since a script reads the URL through a pipe while the server runs on.
     try FileHandle.standardOutput.write(contentsOf: Data("\(url.absoluteString)\n".utf8))
     try await server.wait()
   }

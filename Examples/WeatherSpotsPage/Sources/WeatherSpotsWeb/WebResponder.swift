@@ -6,7 +6,7 @@ import Larder
 import Logging
 import WeatherSpotsKit
 
-/// The answers to all requests of the page.
+/// Responder to all requests of the page and of its API.
 struct WebResponder: HTTPResponder {
   typealias Context = ConnectionContext
 
@@ -27,12 +27,15 @@ struct WebResponder: HTTPResponder {
     let route = WebRoute(path: String((request.head.path ?? "/").prefix { $0 != "?" }))
     var response: Response
     do { response = try await answer(request, route) } catch { response = HTTPProblem(answering: error).response }
+    // A 405 must list the methods that the path has (RFC 9110, 15.5.6).
     if response.status == .methodNotAllowed, let route {
       response.headers[.allow] = (route.known.methods + (route == .events ? [] : [.head])).map(\.rawValue).joined(separator: ", ")
     }
     if request.method == .head { response = response.createHeadResponse() }
+    // After every branch, so that problems have the protecting fields, too.
     response.headers.append(contentsOf: Self.protection)
     if request.headers[.connection]?.lowercased() == "close" { response.headers[.connection] = "close" }
+    // A client can invent methods. Only those of the route become labels of the metrics, which stay in memory.
     let method = route.flatMap { $0.known.methods.contains(request.method) ? request.method.rawValue : nil }
     log.note(route?.known, method: method, status: response.status.code, seconds: (ContinuousClock.now - start) / .seconds(1))
     return response
@@ -41,10 +44,12 @@ struct WebResponder: HTTPResponder {
   private func answer(_ request: Request, _ route: WebRoute?) async throws -> Response {
     try gate.check(request, isPage: route?.isPage ?? false)
     let query = try RequestQuery(of: request)
+    // Before the check of the token, because the first request of a browser has it in the address only.
     if route == .page("/"), request.method == .get, let admission = gate.admission(try query.text("token")) { return admission }
+    // An unknown path needs the token, too, so that 404 and 401 do not show a stranger which paths exist.
     if route?.needsToken ?? true { try gate.checkToken(request) }
     guard let route else { throw HTTPProblem(.notFound, detail: "There is nothing at this path.") }
-    // What answers HEAD has the fields of the answer to GET; a stream has no end that could be left out.
+    // HEAD is answered like GET without the body (RFC 9110, 9.3.2). A stream has no end, so HEAD would hold one open for nothing.
     let isRead = request.method == .get || request.method == .head && route != .events
     guard isRead || request.method != .head && route.known.methods.contains(request.method) else {
       throw HTTPProblem(.methodNotAllowed, detail: "Expected the method \(route.known.methods.map(\.rawValue).joined(separator: " or ")).")
@@ -72,28 +77,29 @@ struct WebResponder: HTTPResponder {
     }
   }
 
-  /// Returns an answer that may be kept, or that the client has this form already.
+  /// Returns the response with a cached body, or 304 if the client has this version.
   func kept(_ body: AnswerCache.Body, _ request: Request) -> Response {
     Self.notModified(body.fields, request) ?? Answer.success(body.data, fields: body.fields, packed: body.packed, to: request)
   }
 
-  /// Returns a value as JSON, in the form of the command's `--json`.
+  /// Returns the response with a value as JSON, in the form that the command writes with `--json`.
   ///
-  /// - Parameter tag: The entity tag, quotation marks included; with it, a client that has this form already is told so.
+  /// - Parameter tag: The entity tag with its quotation marks. With it, a client that has this version gets 304.
   func json(_ value: some Encodable, status: HTTPResponse.Status = .ok, tag: String? = nil, fields: HTTPFields = [:], _ request: Request)
     throws -> Response
   {
     var fields = fields
     if let tag { fields[.eTag] = tag }
-    // A strong tag is of these bytes, and of no packed ones.
+    // A strong tag names exactly these bytes (RFC 9110, 8.8.1). A compressed body would need another tag, so it is not compressed.
     return try Self.notModified(fields, request)
       ?? Answer.success(try ReportJSON.data(value), status: status, fields: fields, mayPack: tag == nil, to: request)
   }
 
-  /// Returns the answer to a client that has this form already; `nil` for others.
+  /// Returns the response 304 if the client has the version of the entity tag in `fields`, and `nil` otherwise.
   static func notModified(_ fields: HTTPFields, _ request: Request) -> Response? {
     guard let tag = fields[.eTag], Precondition.isKnown(tag, to: request) else { return nil }
     var fields = fields
+    // A 304 repeats the fields that a cache needs for the stored response, `Vary` among them (RFC 9110, 15.4.5).
     fields[.vary] = "Accept-Encoding"
     return Response(status: .notModified, headers: fields)
   }
@@ -108,7 +114,9 @@ struct WebResponder: HTTPResponder {
     return text.description
   }
 
-  /// The fields of every answer: the page takes nothing from elsewhere, and nothing elsewhere takes the page.
+  /// Header fields of every response.
+  ///
+  /// The page loads nothing from other sites, and no other site may embed it.
   private static let protection: HTTPFields = [
     .contentSecurityPolicy: """
     default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \

@@ -4,24 +4,24 @@ package import Logging
 import ServiceLifecycle
 package import WeatherSpotsKit
 
-// WeatherSpotsWeb is the page of weather-spots, and the server that it is asked from. Invariant: what the page needs comes from this
-// server, and what this server says comes from the store. Called by the command `serve`.
+// WeatherSpotsWeb is the page of weather-spots and its server. Invariant: the page loads everything from this server, and the server
+// answers from the store. Called by the command `serve`.
 
-/// The server of the page: a store's spots and their weather for browsers.
+/// Server of the page, which shows the spots of a store and their weather in browsers.
 package struct WebServer: Service {
   private let server: BoundedServer<WebResponder>
 
-  /// Makes a server.
+  /// Creates a server without starting it.
   ///
   /// - Parameters:
-  ///   - storage: The store, which stays open.
-  ///   - onReady: Is called with the port when the server takes requests.
+  ///   - storage: The store, which the server does not close.
+  ///   - onReady: Called with the port as soon as the server accepts requests.
   package init(
     _ storage: SpotStore, _ weather: WeatherService, photos: PhotoFiles, options: WebOptions, logger: Logger,
     onReady: @escaping @Sendable (_ port: Int) -> Void
   ) {
     var limits = ServerBounds.Limits()
-    // A spot has some kilobytes at most.
+    // A spot has some kilobytes at most, so 64 KiB hold any body that can be stored.
     (limits.bodyBytes, limits.connections, limits.bytesHeld) = (64 << 10, 2_000, 128 << 20)
     let (bounds, metrics) = (ServerBounds(limits), RequestMetrics(prefix: "weather_spots"))
     let log = AnswerLog(metrics: metrics, logger: logger)
@@ -33,6 +33,6 @@ package struct WebServer: Service {
       responder: responder, onReady: onReady)
   }
 
-  /// Answers requests until the shutdown of its service group.
+  /// Answers requests until the graceful shutdown of its service group.
   package func run() async throws { try await server.run() }
 }

@@ -40,6 +40,7 @@ struct Serve: ReportingCommand {
 
   func validate() throws {
     guard (0...65_535).contains(port) else { throw ValidationError("--port takes 0 to 65535.") }
+    // The page reads without waiting first, which `--refresh` and policies that always fetch would contradict.
     guard !options.refresh, [.cacheFirst, .staleWhileRevalidate, .cacheOnly].contains(options.policy) else {
       throw ValidationError("The page shows what is stored and then what is newer; --policy takes cache-only, and there is no --refresh.")
     }
@@ -54,6 +55,7 @@ struct Serve: ReportingCommand {
         do {
           try await serve(storage, weather, PhotoFiles(directory: directory))
         } catch let error where "\(error)".contains("errno: \(EADDRINUSE)") {
+          // NIO has the number in the text of its error, and this target does not import NIO.
           throw Failure(.other, "the port \(port) is in use; choose another one with --port")
         }
       }
@@ -63,16 +65,17 @@ struct Serve: ReportingCommand {
   private func serve(_ storage: SpotStore, _ weather: WeatherService, _ photos: PhotoFiles) async throws {
     var web = WebOptions()
     (web.host, web.port, web.names, web.streams) = (host, port, allowHost, maxStreams)
+    // A new token for each run: an address from an old log or history opens nothing.
     web.token = WebOptions.isLoopback(host) ? nil : WebOptions.newToken()
     if options.policy == .cacheOnly { (web.policy, web.waitingPolicy) = (.cacheOnly, .cacheOnly) }
     let logger = Logger(label: "serve")
-    // Nobody can open the address that stands for all.
+    // A browser cannot open the wildcard address, which stands for all addresses of this machine.
     let isAll = ["0.0.0.0", "::", "[::]"].contains(host)
     let address = isAll ? "localhost" : host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
     let query = web.token.map { "?token=\($0)" } ?? ""
     let isJSON = globals.json
     let server = WebServer(storage, weather, photos: photos, options: web, logger: logger) { port in
-      // Whoever has started this waits for the line; without a reader nothing is lost.
+      // A script that starts the server reads the address from this line. If the output is closed, the server still serves.
       let url = "http://\(address):\(port)/\(query)"
       do {
         try isJSON ? writeJSON(["url": url]) : writeText("Open \(url)\(isAll ? ", or the same at another address of this machine" : "")\n")
@@ -80,6 +83,7 @@ struct Serve: ReportingCommand {
     }
     var configuration = ServiceGroupConfiguration(
       services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "serve") { _ in SwiftLogNoOpLogHandler() })
+    // A client that reads slowly or not at all must not keep the process from ending.
     configuration.maximumGracefulShutdownDuration = .seconds(5)
     try await ServiceGroup(configuration: configuration).run()
   }

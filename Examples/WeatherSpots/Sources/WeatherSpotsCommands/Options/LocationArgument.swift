@@ -2,20 +2,24 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-/// A place on the command line: the name or id of a spot, or a point.
+/// Place on the command line: the name or id of a spot, or a point.
 struct LocationArgument {
   let text: String
   let zone: String?
 
-  /// Returns whether a text is meant as a point and not as a name.
+  /// Returns true if a text is two numbers with a comma, and so a point and not a name.
   static func isPoint(_ text: String) -> Bool {
+    // Only the shape is matched: a point outside the earth must be refused as a point, and not looked up as a name.
     text.wholeMatch(of: /\s*-?[0-9]*\.?[0-9]+\s*,\s*-?[0-9]*\.?[0-9]+\s*/) != nil
   }
 
-  /// Returns the spot, or a nameless one at the point; its zone is that of a spot near by, or is asked for and then kept.
+  /// Returns the named spot, or an unsaved spot at the point.
+  ///
+  /// The zone of a point is the one given, that of a spot within 25 km, or the answer of the geocoding service, which is cached.
   func spot(_ storage: SpotStore, _ options: ProviderOptions) async throws -> Spot {
     guard Self.isPoint(text) else {
       do { return try await storage.spot(named: text) } catch let failure as Failure where failure.outcome == .notFound {
+        // The name stands in quotation marks in the suggested command.
         let name = text.replacing("\"", with: "")
         throw Failure(.notFound, "\(failure.message); `weather-spots geocode \"\(name)\"` searches for the place, and --add adds it")
       }
@@ -25,6 +29,7 @@ struct LocationArgument {
     if let zone {
       timezone = zone
     } else if let near = try await storage.spots.first(.spots(near: point, within: .kilometers(25))) {
+      // A stored neighbour saves a request, and gives an answer without a network.
       timezone = near.timezone
     } else {
       do {

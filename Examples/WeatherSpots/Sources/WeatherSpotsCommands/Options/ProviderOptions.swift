@@ -3,14 +3,14 @@ import Foundation
 public import Larder
 public import WeatherSpotsKit
 
-/// The options that say whom to ask for the weather, and how.
+/// Command-line options that choose the weather provider, its server, its time limit and the cache policy.
 public struct ProviderOptions: ParsableArguments, Sendable {
   @Option(
     help: ArgumentHelp(
       "The provider: open-meteo, weatherkit, or recorded, which is old weather with new dates and needs no network.", valueName: "name"))
   var provider = Settings.provider
 
-  /// The source of the answer.
+  /// Whether the answer comes from the cache, the network or both.
   @Option(
     help: ArgumentHelp(
       """
@@ -37,87 +37,96 @@ public struct ProviderOptions: ParsableArguments, Sendable {
     case recorded
   }
 
-  /// The sources of an answer, and their order.
+  /// Cache policies of `--policy`, which order the stored forecast and the request.
   public enum Policy: String, ExpressibleByArgument, CaseIterable, Sendable {
-    /// What is stored and fresh, else a request.
+    /// Shows a fresh stored forecast, or sends a request if there is none.
     case cacheFirst = "cache-first"
-    /// What is stored, and then a request.
+    /// Shows the stored forecast at once, and then sends a request to refresh it.
     case staleWhileRevalidate = "stale-while-revalidate"
-    /// A request, else what is stored.
+    /// Sends a request, and falls back to the stored forecast.
     case networkFirst = "network-first"
-    /// A request.
+    /// Sends a request and never shows a stored forecast.
     case networkOnly = "network-only"
-    /// What is stored.
+    /// Shows the stored forecast and sends no request.
     case cacheOnly = "cache-only"
   }
 
-  /// Makes the options without values, as the parser asks for it.
+  /// Creates the options without values, as `ParsableArguments` requires.
   public init() {}
 
-  /// Checks the values that exclude each other.
+  /// Checks the time limit and the server, and refuses `--refresh` together with `--policy`.
   public func validate() throws {
     guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
     guard !refresh || policy == .cacheFirst else { throw ValidationError("Give either --refresh or --policy.") }
+    // A malformed --api must end as a usage error (64), before a store is opened.
     _ = try base()
   }
 
-  /// The time that everything goes by.
+  /// The clock of the command, which `--now` stops at one instant.
   var clock: any WallClock { time.clock }
 
+  // The request ends by its own time limit first. The five seconds more are for opening the cache and storing the answer.
   var fetchPolicy: FetchPolicy { fetchPolicy(waiting: .seconds(timeout + 5)) }
 
-  /// The policy for many spots: requests wait for each other and for the quota, and each still ends by itself.
+  /// Fetch policy for many spots, with a limit of a day because requests queue for each other and for the quota.
+  ///
+  /// Each request still ends by its own time limit.
   var fetchPolicyForMany: FetchPolicy { fetchPolicy(waiting: .hours(24)) }
 
   private func fetchPolicy(waiting limit: Duration) -> FetchPolicy {
     switch refresh ? .networkFirst : policy {
     case .cacheFirst: .cacheFirst
     case .staleWhileRevalidate: .staleWhileRevalidate
-    // A request that takes too long ends by itself, and says so; this limit is for what else may take time.
+    // The time limit of a request reports itself with its reason. This one covers the time around the request.
     case .networkFirst: .networkFirst(timeout: limit)
     case .networkOnly: .networkOnly
     case .cacheOnly: .cacheOnly
     }
   }
 
-  /// Returns the weather of a store.
+  /// Opens the forecast repository of a store, with the chosen provider.
   ///
   /// - Parameter gathers: Whether places that wait for a request at the same time share one, where the provider takes several.
   func weather(_ storage: SpotStore, retry: RetryPolicy, gathers: Bool = false) async throws -> WeatherService {
+    // A host that answered Retry-After gets no request in later runs either, so the waiting times are read from the store.
     let holds = try await Holds(storage, clock: clock)
     let limits = provider == .weatherKit ? ProviderLimits.weatherKit() : .openMeteo()
     return try await WeatherService(
       storage, provider: try makeProvider(holds), limits: limits, retry: retry, gathersPlaces: gathers, clock: clock)
   }
 
-  /// Asks for weather, and waits for what goes on in the background.
+  /// Runs `body` with the forecast repository of a store, and then waits for its background refreshes.
   public func withWeather<Result>(
     _ storage: SpotStore, retry: RetryPolicy = .never, gathers: Bool = false, _ body: (WeatherService) async throws -> Result
   ) async throws -> Result {
     let weather = try await weather(storage, retry: retry, gathers: gathers)
     let result = try await body(weather)
+    // A refresh in the background would be lost if the store were closed before the answer is stored.
     await weather.settled()
     return result
   }
 
-  /// Returns the geocoding of a store.
+  /// Opens the cached geocoding service of a store.
   func geocoding(_ storage: SpotStore) async throws -> Geocoding {
+    // Recorded weather promises to need no network, and this holds for geocoding too.
     let transport: any Transport = provider == .recorded ? RecordedTransport(now: instant) : URLSessionTransport()
     return try await Geocoding(
       storage, servers: try servers(), transport: transport, timeout: limit, limits: .openMeteo(), retry: .never,
       holds: try await Holds(storage, clock: clock), clock: clock)
   }
 
-  /// The time limit of a request.
+  /// Time limit of one request.
   var limit: Duration { .milliseconds(Int(timeout * 1000)) }
   private var instant: @Sendable () -> Date {
+    // The closure is `Sendable` and must not capture the whole options.
     let clock = clock
     return { clock.now }
   }
 
-  /// Makes the provider that is asked.
+  /// Creates the chosen provider.
   ///
-  /// - Parameter holds: The hosts and keys that are not asked now; `nil` only to find out whether a provider can be made.
+  /// - Parameter holds: Hosts and keys that get no request for now, such as after Retry-After. Pass `nil` only to check whether the
+  ///   provider can be created.
   func makeProvider(_ holds: Holds?) throws -> any ForecastProvider {
     switch provider {
     case .openMeteo: OpenMeteoProvider(servers: try servers(), timeout: limit, holds: holds, now: instant)
@@ -130,11 +139,13 @@ public struct ProviderOptions: ParsableArguments, Sendable {
 
   private func servers() throws -> OpenMeteoServers {
     let base = try base()
+    // A customer's key selects Open-Meteo's paid hosts, unless --api names another server.
     if let key = try Settings.load()[.openMeteoKey]?.value { return OpenMeteoServers(apiKey: key, at: base) }
     return base.map(OpenMeteoServers.init) ?? .openMeteo
   }
 
   private func weatherKitKey() throws -> WeatherKitKey {
+    // A platform that cannot sign is reported first: no key would help there.
     try WeatherKitKey.checkSigning()
     let settings = try Settings.load()
     func value(_ key: Settings.Key) throws -> String {
@@ -148,6 +159,7 @@ public struct ProviderOptions: ParsableArguments, Sendable {
   }
 
   private func base() throws -> URL? {
+    // The option wins over the setting, as for all options.
     guard let api = api ?? Settings.api else { return nil }
     guard let url = Settings.server(api) else {
       throw ValidationError("--api takes a URL such as http://127.0.0.1:8080.")

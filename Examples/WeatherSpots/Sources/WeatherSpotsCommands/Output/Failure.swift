@@ -4,19 +4,19 @@ import Larder
 import LarderSync
 import WeatherSpotsKit
 
-/// The documented ends of the program; the numbers are those of sysexits.h where one fits.
+/// Exit codes of the program, which follow sysexits.h where a code fits.
 public enum Outcome: Int32, Sendable {
-  /// A failure not listed here.
+  /// A failure without an exit code of its own.
   case other = 1
   /// No such spot, or no store yet.
   case notFound = 2
   /// The name fits several spots.
   case ambiguous = 3
-  /// The forecast shown is only the last known one.
+  /// The forecast shown is the last known one and no longer fresh.
   case stale = 4
   /// The disk is full.
   case diskFull = 28
-  /// The command was not understood.
+  /// The command line could not be parsed.
   case usage = 64
   /// The input has bad rows.
   case badRows = 65
@@ -30,24 +30,24 @@ public enum Outcome: Int32, Sendable {
   case storeInputOutput = 74
   /// Another process uses the store.
   case storeLocked = 75
-  /// The store is damaged, foreign, newer or incomplete.
+  /// The store is damaged, incomplete, from a newer version or not a store of this program.
   case storeRefused = 76
-  /// The store may not be opened, or a server does not take the token.
+  /// The permissions forbid opening the store, or a server rejects the token.
   case noPermission = 77
-  /// The configuration is not understood.
+  /// The configuration file or an environment variable is invalid.
   case configuration = 78
 }
 
-/// A failure in words for a person, and the exit code for a script.
+/// Failure with a message for a person and an exit code for a script.
 public struct Failure: Error {
   let outcome: Outcome
   let message: String
 
-  /// Makes a failure.
+  /// Creates a failure.
   ///
   /// - Parameters:
   ///   - outcome: The exit code.
-  ///   - message: One sentence without its point, for a person.
+  ///   - message: One sentence for a person, without the full stop.
   public init(_ outcome: Outcome, _ message: String) {
     self.outcome = outcome
     self.message = message
@@ -58,6 +58,7 @@ public struct Failure: Error {
     case let failure as Failure: self = failure
     case let error as RepositoryError: self.init(error)
     case let problem as SyncProblem: self.init(problem)
+    // Before the general case, so that the message names the command that sets a target.
     case SyncTargetProblem.none: self.init(.usage, "\(SyncTargetProblem.none): `weather-spots sync URL`")
     case let problem as SyncTargetProblem: self.init(.usage, "\(problem)")
     case let problem as SpotProblem: self.init(.usage, "\(problem)")
@@ -70,8 +71,9 @@ public struct Failure: Error {
     }
   }
 
-  /// Makes the failure of a request that has no answer and nothing stored to show instead.
+  /// Creates the failure of a request that got no answer and has no stored one to show.
   init(lacking what: String, _ problem: WeatherProblem, nothing: String) {
+    // With cache-only no request was sent, so the service must not be blamed.
     let reason = problem == .notStored ? "\(nothing), and --policy cache-only sends no request" : "\(problem), and \(nothing)"
     self.init(.noForecast, "no \(what): \(reason)")
   }
@@ -81,6 +83,7 @@ public struct Failure: Error {
     case .unauthorized: self.init(.noPermission, "the server does not take the token; `weather-spots config set sync-token TOKEN` sets it")
     case .forbidden: self.init(.noPermission, "the server does not let this token use the scope; what is unsent is kept")
     case .upgradeRequired: self.init(.other, "the server wants a newer version of this program; what is unsent is kept")
+    // A captive portal or a wrong path answers with HTML or 404.
     case .malformed, .refused(404, _):
       self.init(.noForecast, "no sync: what answers there is no larder-server, or something is between; what is unsent is kept")
     case .unreachable(let why): self.init(.noForecast, "no sync: the server cannot be reached: \(why); what is unsent is kept")
@@ -98,11 +101,13 @@ public struct Failure: Error {
     case .corrupted: self.init(.storeRefused, "\(place) is damaged and was left as it is\(why)")
     case .newerSchema: self.init(.storeRefused, "\(place) was written by a newer version and was left as it is\(why)")
     case .notOurStore: self.init(.storeRefused, "\(place) is not a store of this program and was left as it is\(why)")
+    // Without a file the error is about a query, which the default case reports.
     case .unsupported where error.file != nil:
       self.init(.storeRefused, "\(place) cannot be opened as a store and was left as it is\(why)")
     case .dataMissing: self.init(.storeRefused, "a part of the store is missing; the rest was left as it is: \(place)\(why)")
     case .protectedDataUnavailable: self.init(.noPermission, "\(place) may not be opened\(why)")
     case .full: self.init(.diskFull, "the disk is full; what had no room was not stored: \(place)")
+    // The commit failed after its bytes may have reached the disk.
     case .outcomeUnknown, .poisoned:
       self.init(.storeInputOutput, "the last change may or may not be stored; check it: \(place)\(why)")
     case .inputOutput: self.init(.storeInputOutput, "\(place) cannot be read or written\(why)")
@@ -112,32 +117,35 @@ public struct Failure: Error {
 }
 
 extension Error {
-  /// The words of the operating system for a call that failed, or else those of the error.
+  /// Message of the operating system for a failed call, or else the description of the error.
   var reason: String {
     if let error = self as? RepositoryError { return error.message }
     let error = self as NSError
+    // Foundation wraps the error of the system call, whose text names the cause more exactly.
     let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError ?? error
     return cause.domain == NSPOSIXErrorDomain ? String(cString: strerror(Int32(cause.code))) : error.localizedDescription
   }
 }
 
 extension POSIXError {
-  /// The error of the call before.
+  /// Error of the last failed system call, read from `errno`.
   static var last: POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
 }
 
-/// A command whose failure is written to standard error on one line and becomes the exit code.
+/// Command that reports a failure as one line on standard error and as the exit code.
 public protocol ReportingCommand: AsyncParsableCommand {
-  /// Does the command's work.
+  /// Does the work of the command.
   func execute() async throws
 }
 
 extension ReportingCommand {
-  /// Checks the settings, and does the command's work.
+  /// Checks the settings, runs `execute()` and reports its failure.
   public func run() async throws {
     do {
+      // The defaults of options ignore an invalid configuration, so it is reported here.
       _ = try Settings.load()
       try await execute()
+      // An `ExitCode` is rethrown as it is, because its command has already written the message.
     } catch let code as ExitCode { throw code } catch {
       let failure = Failure(error)
       note(failure.message)

@@ -1,30 +1,31 @@
 import Foundation
 
-/// A file that the program writes for its user, such as that of the option `--output`.
+/// Output file that is replaced atomically, such as that of `--output`.
 ///
-/// The file has all of the new bytes or all of the old ones: they are written to another file beside it, which is then renamed. A link
-/// stays, and the file that it leads to is written. A device or a pipe gets the bytes, as from a shell.
+/// The bytes are written to a temporary file beside it, which is then renamed, so the file has all of the new bytes or all of the old ones.
+/// A symbolic link stays, and its target is replaced. A device or a pipe gets the bytes directly.
 struct OutputFile {
   private let name: String
-  /// The file that the name leads to.
+  /// Path after all symbolic links.
   private let path: String
   private let isStream: Bool
 
-  /// The endings of the files beside a store.
+  /// Name suffixes of the files that SQLite and Larder keep beside a store.
   private static let companions = ["-journal", "-wal", "-shm", "-lock"]
 
-  /// Looks at a file before anything is fetched or written.
+  /// Checks an output path before anything is fetched or written.
   ///
   /// - Parameter store: The store of the command, if it has one.
-  /// - Throws: `Failure` for the files of a store, this one or another.
+  /// - Throws: `Failure` if the path is a file of this store or of another one, or a block device.
   init(_ name: String, beside store: URL? = nil) throws {
     self.name = name
     let kind = Self.status(of: name).map { $0.st_mode & S_IFMT }
     guard kind != S_IFBLK else { throw Failure(.noOutput, "\(name) is a disk, which is not written; name a file") }
-    // Where standard output is a file, /dev/stdout leads to it: it gets the bytes, and is not replaced.
+    // If standard output is redirected to a file, /dev/stdout leads to that file. The shell has it open, so it is appended to and not
+    // replaced.
     let isDescriptor = ["/dev/std", "/dev/fd/", "/proc/"].contains(where: name.hasPrefix)
     isStream = ![nil, S_IFREG, S_IFDIR].contains(kind) || kind == S_IFREG && isDescriptor
-    // A stream may have no path: /dev/stdout leads to a link to pipe:[1234].
+    // A stream may have no path: /dev/stdout may lead to pipe:[1234], which is no file name.
     path = isStream ? name : try Self.followed(name)
     let own = store.map { store in ([""] + Self.companions).map { store.path + $0 } } ?? []
     if own.contains(where: { Self.isSame(path, $0) }) || Self.isOfStore(path) {
@@ -32,9 +33,9 @@ struct OutputFile {
     }
   }
 
-  /// Writes the file.
+  /// Writes the bytes, either directly to a stream or by replacing the file.
   ///
-  /// - Throws: `Failure`, after which a file is as it was.
+  /// - Throws: `Failure`, after which a regular file is unchanged.
   func write(_ data: Data, permissions: mode_t = 0o666) throws {
     do {
       if isStream {
@@ -47,12 +48,13 @@ struct OutputFile {
 
   private func replace(_ data: Data, _ permissions: mode_t) throws {
     let random = String(format: "%08x", UInt32.random(in: 0 ... .max))
-    // Without the file's own name, which may be as long as a name can be.
+    // The file's own name is left out: with a suffix it could exceed the length limit of names.
     let partial = URL(filePath: path).deletingLastPathComponent().appending(path: ".weather-spots-\(random).partial").path
-    // A file that has this name already is not opened, and not removed below.
+    // O_EXCL: an existing file of this name belongs to somebody else. It is neither overwritten nor removed below.
     let file = try Self.opened(partial, O_WRONLY | O_CREAT | O_EXCL, permissions)
     do {
       try Self.write(data, to: file, syncs: true)
+      // After the sync: a power cut must not leave the new name with missing bytes.
       guard rename(partial, path) == 0 else { throw POSIXError.last }
     } catch {
       unlink(partial)
@@ -61,6 +63,7 @@ struct OutputFile {
   }
 
   private static func opened(_ path: String, _ flags: Int32, _ permissions: mode_t = 0) throws -> FileHandle {
+    // A child process must not inherit the descriptor.
     let descriptor = open(path, flags | O_CLOEXEC, permissions)
     guard descriptor >= 0 else { throw POSIXError.last }
     return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
@@ -69,13 +72,14 @@ struct OutputFile {
   private static func write(_ data: Data, to file: FileHandle, syncs: Bool) throws {
     try file.write(contentsOf: data)
     if syncs { try file.synchronize() }
+    // Closed explicitly, since some file systems report a failed write only then.
     try file.close()
   }
 
-  /// Returns the file that a name leads to, which need not be there.
+  /// Returns the target of a path after all symbolic links, whether or not it exists.
   private static func followed(_ name: String) throws -> String {
     var file = URL(filePath: name)
-    // As many links as Linux follows.
+    // Linux also follows at most 40 links.
     for _ in 0..<40 {
       let link: String
       do { link = try FileManager.default.destinationOfSymbolicLink(atPath: file.path) } catch { return file.path }
@@ -89,23 +93,25 @@ struct OutputFile {
     return stat(path, &status) == 0 ? status : nil
   }
 
-  /// Whether two paths are one file, or will be when it is made.
+  /// Returns true if two paths lead to one file, or would after the file is created.
   private static func isSame(_ one: String, _ other: String) -> Bool {
     if let one = status(of: one), let other = status(of: other) { return one.st_dev == other.st_dev && one.st_ino == other.st_ino }
     let (one, other) = (URL(filePath: one), URL(filePath: other))
+    // A file that does not exist yet has no inode, so its name and the inode of its directory are compared.
     guard one.lastPathComponent == other.lastPathComponent, let folder = status(of: one.deletingLastPathComponent().path),
       let otherFolder = status(of: other.deletingLastPathComponent().path)
     else { return false }
     return folder.st_dev == otherFolder.st_dev && folder.st_ino == otherFolder.st_ino
   }
 
-  /// Whether a file is a store of Larder, or has the name of a file beside one.
+  /// Returns true if a file is a Larder store or has the name of a file beside one.
   private static func isOfStore(_ path: String) -> Bool {
     isStore(path) || companions.contains { path.hasSuffix($0) && isStore(String(path.dropLast($0.count))) }
   }
 
-  /// Whether a file begins as a store of Larder does.
+  /// Returns true if a file begins with the header of a Larder store.
   private static func isStore(_ path: String) -> Bool {
+    // Opening a pipe would block until a writer comes.
     guard status(of: path).map({ $0.st_mode & S_IFMT == S_IFREG }) == true else { return false }
     let beginning: Data
     do {
@@ -114,7 +120,7 @@ struct OutputFile {
       try file.close()
     } catch { return false }
     if beginning.starts(with: Data(#"{"format":"larder""#.utf8)) { return true }
-    // The application id of a SQLite database.
+    // Bytes 68 to 71 of a SQLite database are its application id.
     return beginning.starts(with: Data("SQLite format 3\0".utf8)) && beginning.dropFirst(68).elementsEqual(Data("LRDR".utf8))
   }
 }

@@ -1,15 +1,16 @@
 import Larder
 import WeatherSpotsKit
 
-/// A change of a spot as those see it who look at the spots of a filter.
+/// Change of a spot as seen through a filter: added, changed or removed.
 struct SpotNews: Encodable {
   let change: String
   let spot: Spot
 
-  /// Makes the news of a change; `nil` where those see none.
+  /// Creates the news of a change, or returns `nil` if nothing changed for a viewer of the filtered spots.
   init?(_ change: ChangeSet<Spot>.Change, _ filter: SpotFilter = SpotFilter()) {
     let old = change.old.flatMap { filter.contains($0) ? $0 : nil }
     let new = change.new.flatMap { filter.contains($0) ? $0 : nil }
+    // A commit may save an unchanged spot, which is no news.
     guard let spot = new ?? old, old != new else { return nil }
     self.spot = spot
     self.change = old == nil ? "added" : new == nil ? "removed" : "changed"

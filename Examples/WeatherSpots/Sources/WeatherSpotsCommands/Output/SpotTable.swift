@@ -2,29 +2,27 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-/// Spots as lines of columns, for people.
+/// Table of spots in aligned columns, for people.
 struct SpotTable: CustomStringConvertible {
   let rows: [SpotRow]
   var style = TextStyle.plain
-  /// The most columns that a line may have.
-  ///
-  /// `nil` where a line may have any length, as in a pipe.
+  /// Maximum width of a line, or `nil` for lines of any length, as in a pipe.
   var columns = Output.columns()
   /// Whether the first line names the columns.
   ///
-  /// A pipe has no such line, so that a program counts spots by lines.
+  /// A pipe has no such line, so that `wc -l` counts the spots.
   var hasHeader = Output.columns() != nil || isatty(STDOUT_FILENO) == 1
 
-  /// One column, in the order from left to right.
+  /// Columns of the table, from left to right.
   private enum Column: String, CaseIterable {
     case name, distance, latitude, longitude, zone, country, kind, rating, tags, visits
 
-    /// The columns that are left out where a line has no room, the first one first.
+    /// Groups of columns that are left out of a narrow table, in this order.
     static let dispensable: [Set<Column>] = [[.zone], [.visits], [.tags], [.latitude, .longitude], [.rating], [.kind], [.country]]
 
     var isNumber: Bool { [.distance, .latitude, .longitude].contains(self) }
 
-    /// The least width, so that lines of single spots stand below each other.
+    /// Minimum width, so that the lines of separately written spots align.
     var least: Int { self == .latitude ? 8 : self == .longitude ? 9 : 0 }
 
     func text(of row: SpotRow) -> String {
@@ -44,20 +42,21 @@ struct SpotTable: CustomStringConvertible {
     }
   }
 
-  /// A column with its cells and its width.
+  /// A visible column with its cells and its width.
   private struct Shown {
     let column: Column
     let cells: [String]
     var width: Int
 
-    /// Returns a cell with blanks beside it: before a number, else after the text.
+    /// Returns a cell padded to the column's width, on the left for numbers.
     func cell(_ text: String) -> String {
       let blanks = String(repeating: " ", count: max(0, width - Self.columns(of: text)))
       return column.isNumber ? blanks + text : text + blanks
     }
 
-    /// Returns the width of a text without the escape sequences of colors, which few cells have.
+    /// Returns the width of a text without the escape sequences of colors.
     private static func columns(of text: String) -> Int {
+      // Few cells have colors, and the check of the bytes spares the others the regular expression.
       text.utf8.contains(0x1B) ? text.replacing(/\u{1B}\[[0-9;]*m/, with: "").columns : text.columns
     }
   }
@@ -67,9 +66,9 @@ struct SpotTable: CustomStringConvertible {
     var all = Column.allCases.compactMap(shown)
     let count = all.count
     if let columns, let longest = all.first?.width {
-      // The header shows by three columns at its end that some are left out.
+      // The header ends in an ellipsis of three columns if columns are left out.
       func room() -> Int { columns - (hasHeader && all.count < count ? 3 : 0) - all.dropFirst().reduce(0) { $0 + 2 + $1.width } }
-      // The end of a long name is worth less than the columns beside it.
+      // Columns go until 16 columns are left for the name: the end of a longer name is worth less than they are.
       for group in Column.dispensable where room() < min(longest, 16) { all.removeAll { group.contains($0.column) } }
       all[0].width = min(longest, max(room(), 8))
     }
@@ -78,7 +77,7 @@ struct SpotTable: CustomStringConvertible {
     return (header + rows.indices.map { lines(of: $0, all) }).map { $0 + "\n" }.joined()
   }
 
-  /// Returns a column as wide as its widest cell, or `nil` if no row has a value in it.
+  /// Returns a column as wide as its widest cell, or `nil` if all its cells are empty.
   private func shown(_ column: Column) -> Shown? {
     let cells = rows.map(column.text)
     guard let longest = cells.map(\.columns).max(), longest > 0 else { return nil }
@@ -87,10 +86,11 @@ struct SpotTable: CustomStringConvertible {
 
   private func line(_ cells: [String]) -> String {
     let line = cells.joined(separator: "  ")
+    // Trailing blanks would wrap on a narrow terminal and show up in a diff.
     return String(line[..<(line.lastIndex { $0 != " " }.map(line.index(after:)) ?? line.startIndex)])
   }
 
-  /// Returns the line of a spot, and one below it with the words that were found elsewhere than in its name.
+  /// Returns the line of a spot, followed by the search extract if that is not from its name.
   private func lines(of index: Int, _ all: [Shown]) -> String {
     let row = rows[index]
     let showsName = row.extract?.text == row.spot.name

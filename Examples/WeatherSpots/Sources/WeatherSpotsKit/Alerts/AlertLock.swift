@@ -1,21 +1,23 @@
 public import Foundation
 public import Larder
 
-/// The right to run the pipeline of a store: one process has it, until it ends, however it ends.
+/// An exclusive lock of the operating system that lets one process at a time run the alert pipeline of a store.
 ///
-/// Two pipelines on one store would ask twice and tell twice. A lock of the operating system goes with its process, so that a new one can
-/// begin at once after a crash.
+/// Two pipelines on one store would call the provider twice and deliver each notice twice. The operating system releases the lock when
+/// its process ends, also after a crash, so that the next pipeline can start at once.
 public struct AlertLock: Sendable {
   private let lock: any HeldLock
 
-  /// Takes the right; never waits.
+  /// Acquires the lock without waiting.
   ///
-  /// - Parameter file: The store's file; the lock's lies beside it.
-  /// - Throws: `.locked` when another process has it, `.alreadyOpen` when this one does.
+  /// - Parameter file: The store's file. The lock file is made beside it.
+  /// - Throws: `.locked` if another process holds the lock, `.alreadyOpen` if this process does.
   public init(beside file: URL) throws(RepositoryError) {
+    // A lock of its own, not the store's: other commands may open the store while a pipeline runs.
+    // Absolute, so that processes with different working directories contend for one file.
     lock = try POSIXFileSystem().lock(file.absoluteURL.path + "-alerts.lock")
   }
 
-  /// Gives it up.
+  /// Releases the lock.
   public func release() { lock.release() }
 }

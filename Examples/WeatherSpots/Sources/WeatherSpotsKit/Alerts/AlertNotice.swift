@@ -1,43 +1,45 @@
 public import Foundation
 import Larder
 
-/// One thing to tell one watcher, as it lies in the queue.
+/// A queued notice: one revision of a weather warning for one watcher.
 public struct AlertNotice: Codable, Identifiable, Sendable {
-  /// The state of the notice.
+  /// Delivery state of a notice.
   public enum State: String, Codable, Sendable, CaseIterable {
-    /// Not handed over yet, or not for certain.
+    /// Not delivered yet, or an attempt whose outcome is unknown.
     case queued
-    /// Handed over.
+    /// Accepted by the sink.
     case delivered
-    /// The warning expired before it could be handed over.
+    /// Not delivered before the warning expired.
     case lapsed
   }
 
-  /// The watcher, the warning and its revision: the idempotency key.
+  /// Idempotency key: a digest of the watcher, the warning and its revision.
   public let id: NoticeKey
-  /// The id of the watcher to notify.
+  /// Id of the watcher to notify.
   public let watcher: Watcher.ID
-  /// The name of the watched place.
+  /// Name of the watched place.
   public let place: String
-  /// The name of the sink that delivers it.
+  /// Name of the sink that delivers the notice.
   public let sink: String
-  /// The warning; gone once it is settled.
+  /// Warning to deliver, or `nil` once the notice is delivered or lapsed.
   public internal(set) var alert: WeatherAlert?
-  /// The revision of the warning.
+  /// Revision of the warning.
   public let revision: AlertRevision
-  /// The time at which the provider reported the warning.
+  /// Time at which the provider reported the warning.
   public let checkedAt: Date
-  /// The time until which the warning holds.
+  /// Time at which the warning expires.
   public let expires: Date
-  /// The state of the notice.
+  /// Delivery state.
   public internal(set) var state = State.queued
-  /// The number of delivery attempts, the one under way included.
+  /// Number of delivery attempts, including one under way.
   public internal(set) var attempts = 0
-  /// Whether an attempt may have succeeded: noted before it begins, so that it is known after a crash.
+  /// Whether an earlier attempt may have succeeded.
+  ///
+  /// The mark is stored before each attempt, so that it survives a crash.
   public internal(set) var isOutcomeUnknown = false
-  /// The time from which on it may be handed over.
+  /// Earliest time of the next delivery attempt.
   public internal(set) var due: Date
-  /// The time at which the notice was delivered or lapsed.
+  /// Time at which the notice was delivered or lapsed.
   public internal(set) var settledAt: Date?
 
   init(_ alert: WeatherAlert, _ revision: AlertRevision, for watcher: Watcher, checkedAt: Date) {
@@ -48,6 +50,7 @@ public struct AlertNotice: Codable, Identifiable, Sendable {
     self.alert = alert
     self.revision = revision
     self.checkedAt = checkedAt
+    // Copied, since `alert` is dropped when the notice is settled and old notices are found by this date.
     expires = alert.expires
     due = checkedAt
   }
@@ -55,15 +58,17 @@ public struct AlertNotice: Codable, Identifiable, Sendable {
   static let schema = RepositorySchema<AlertNotice>(
     "alert-notices", version: 1, indexes: [.ordered(\.sinkAndState, \.due), .ordered(\.isSettled, \.expires)])
 
-  /// The column that says what is to be done for a sink.
+  /// Indexed column that combines state and sink, so that one index finds the queued notices of a sink in order of `due`.
   var sinkAndState: String { Self.column(sink, state) }
   var isSettled: Bool { state != .queued }
+  // The state comes first: it has no space, so no name of a sink can make two pairs look alike.
   static func column(_ sink: String, _ state: State) -> String { "\(state.rawValue) \(sink)" }
 }
 
 extension Query<AlertNotice> {
-  /// Returns the notices that wait for a sink.
+  /// Returns a query for the queued notices of a sink.
   static func queued(for sink: String) -> Query<AlertNotice> {
+    // Computed outside: `#Predicate` compares with a captured value and cannot call the function.
     let column = AlertNotice.column(sink, .queued)
     return Query().where(#Predicate { $0.sinkAndState == column })
   }

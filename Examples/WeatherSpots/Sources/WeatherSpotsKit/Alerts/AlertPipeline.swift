@@ -2,30 +2,33 @@ import Foundation
 public import Larder
 import Logging
 
-/// Asks for warnings and tells watchers, round by round.
+/// A pipeline that fetches weather warnings and delivers them to watchers, in rounds.
 ///
-/// A round asks the provider once for each cluster whose turn it is, queues what its watchers have not been told, and hands over what
-/// is due. Killed at any moment, the next round goes on: a question without an answer is asked again, and an attempt to hand over of which
-/// nothing is known is repeated, marked as such; see ``AlertSink`` for what that means for each sink.
+/// Call ``round()`` repeatedly. A round calls the provider once for each cluster of watchers that is due, queues the notices that are new
+/// to its watchers, and delivers the due notices. The process may be killed at any moment. The next round repeats a call without an
+/// answer, and a delivery of unknown outcome, which it marks as a possible repeat. See ``AlertSink`` for the guarantee of each sink.
 public actor AlertPipeline {
-  /// The times and limits of calls.
+  /// Interval and limits of the calls to the provider.
   public struct Schedule: Sendable {
-    /// The interval of calls for a cluster: one in each span of this length, counted from 1970, so that restarts change nothing.
+    /// Interval of the calls for a cluster: one in each span of this length.
+    ///
+    /// Spans are counted from 1970, so that a restart does not change them.
     public var every: Duration
-    /// The number of calls allowed on a day (UTC), over all runs.
+    /// Largest number of calls on a UTC day, over all runs.
     public var callsPerDay: Int
-    /// The number of calls that run at a time.
+    /// Largest number of concurrent calls.
     public var concurrency: Int
 
-    /// Makes a schedule: every five minutes, four at a time, 10,000 a day.
+    /// Makes a schedule, by default with a call every five minutes, 10,000 calls a day and four concurrent ones.
     public init(every: Duration = .seconds(300), callsPerDay: Int = 10_000, concurrency: Int = 4) {
       self.every = every
       self.callsPerDay = callsPerDay
+      // With 0 no call would ever start.
       self.concurrency = max(concurrency, 1)
     }
   }
 
-  /// The clusters that are watched, the largest first.
+  /// Clusters of the watchers, the largest first.
   public nonisolated let clusters: [SpotCluster]
   let queue: AlertQueue
   let sinks: [any AlertSink]
@@ -38,12 +41,12 @@ public actor AlertPipeline {
   /// Makes a pipeline.
   ///
   /// - Parameters:
-  ///   - watchers: Who is told; each names one of the sinks.
-  ///   - queue: What is durable.
-  ///   - source: Who is asked.
-  ///   - sinks: Where notices go.
-  ///   - schedule: When questions are asked.
-  ///   - clock: The time.
+  ///   - watchers: Recipients of warnings. Each one names one of the sinks.
+  ///   - queue: Durable queue of notices and calls.
+  ///   - source: Source of warnings.
+  ///   - sinks: Destinations of notices.
+  ///   - schedule: Interval and limits of the calls.
+  ///   - clock: Clock for schedules and waits.
   public init(
     _ watchers: [Watcher], queue: AlertQueue, source: any AlertSource, sinks: [any AlertSink], schedule: Schedule = .init(),
     clock: any WallClock = SystemClock()
@@ -54,30 +57,33 @@ public actor AlertPipeline {
     self.sinks = sinks
     self.schedule = schedule
     self.clock = clock
+    // Sinks of one name share a breaker. Without `uniquingKeysWith` a repeated name would trap.
     breakers = Dictionary(sinks.map { ($0.name, CircuitBreaker(failureLimit: 3, clock: clock)) }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// Does what is due.
+  /// Runs one round: calls the provider for the due clusters and delivers the due notices.
   ///
-  /// - Throws: `CancellationError`, `RepositoryError` of the store; what the provider and sinks fail in is in the report.
+  /// - Throws: `CancellationError`, and `RepositoryError` of the store. Errors of the provider and of sinks are in the report.
   public func round() async throws -> RoundReport {
     var report = RoundReport()
     report.watchers = clusters.reduce(0) { $0 + $1.watchers.count }
     report.clusters = clusters.count
     try await ask(&report)
+    // Before the delivery, so that no expired warning is delivered.
     report.lapsed = try await queue.tidy(at: clock.now)
     try await handOver(&report)
     report.waiting = try await waiting()
     return report
   }
 
-  /// Returns how long until the clusters' turn, or a notice's; at least a second.
+  /// Returns the time until a cluster or a notice is next due, at least a second.
   public func timeUntilNextRound() async throws -> Duration {
     let now = clock.now
     var next = Date(timeIntervalSince1970: (span(of: now) + 1) * (schedule.every / .seconds(1)))
     for sink in sinks {
       if let notice = try await queue.notices.first(.queued(for: sink.name).sorted(by: \.due)) { next = min(next, notice.due) }
     }
+    // The lower limit keeps the caller's loop from spinning over notices that are overdue.
     return max(.seconds(next.timeIntervalSince(now)), .seconds(1))
   }
 
@@ -93,12 +99,13 @@ public actor AlertPipeline {
     case queued(Int)
     case notOffered
     case failed(String)
-    /// No request was made, because it would have been of no use.
+    /// No request was sent, since a quota, an open circuit breaker, a hold or the configuration forbids it.
     case notAsked(String)
   }
 
   private func ask(_ report: inout RoundReport) async throws {
     var due = try await dueClusters()
+    // Read from the store: the limit of the day covers earlier runs too.
     let left = max(schedule.callsPerDay - (try await queue.calls(onDayOf: clock.now)), 0)
     report.postponed = max(due.count - left, 0)
     due = Array(due.prefix(left))
@@ -108,6 +115,7 @@ public actor AlertPipeline {
         guard let cluster = rest.next() else { return }
         group.addTask { try await self.outcome(cluster) }
       }
+      // The next task is added when one ends, so that at most `concurrency` calls run at a time.
       for _ in 0..<schedule.concurrency { startNext() }
       while let outcome = try await group.next() {
         startNext()
@@ -118,11 +126,14 @@ public actor AlertPipeline {
 
   private nonisolated func outcome(_ cluster: SpotCluster) async throws -> Outcome {
     let begun = clock.now
+    // Stored before the request: a crash then counts a call too many and never exceeds the limit of the day.
     let askedBefore = try await queue.begin(cluster, at: begun)
     let answer: AlertAnswer
+    // A cancelled call leaves its cluster open in the store, so that the next run repeats it.
     do { answer = try await source.alerts(in: cluster) } catch let error as CancellationError { throw error } catch {
       let problem = WeatherProblem(error)
       logger.debug("a question for warnings failed", metadata: ["transient": "\(problem.isTransient)"])
+      // A call that was never sent must not use up the day's limit.
       guard isOfARequest(error) else {
         try await queue.takeBack(cluster, problem.description, begun: begun, askedBefore: askedBefore)
         return .notAsked(problem.description)
@@ -136,12 +147,12 @@ public actor AlertPipeline {
     return .queued(count)
   }
 
-  /// Returns the number of the span of time that an instant is in; a cluster is asked for once in each.
+  /// Returns the number of the schedule's span that contains an instant, counted from 1970.
   private nonisolated func span(of instant: Date) -> Double {
     (instant.timeIntervalSince1970 / (schedule.every / .seconds(1))).rounded(.down)
   }
 
-  /// Returns the clusters whose turn it is, those first that have waited longest.
+  /// Returns the clusters that are due, those with the oldest call first.
   private func dueClusters() async throws -> [SpotCluster] {
     let now = clock.now
     var due: [(cluster: SpotCluster, askedAt: Date)] = []
@@ -150,9 +161,10 @@ public actor AlertPipeline {
         due.append((cluster, .distantPast))
         continue
       }
-      // Asked in the future means that the clock was set back.
+      // A call in the future means that the clock was set back. Without this case the cluster would wait until that time.
       if check.isOpen || span(of: check.askedAt) < span(of: now) || check.askedAt > now { due.append((cluster, check.askedAt)) }
     }
+    // The offset makes the order stable, which `sorted` does not promise.
     return due.enumerated().sorted { ($0.element.askedAt, $0.offset) < ($1.element.askedAt, $1.offset) }.map(\.element.cluster)
   }
 }
@@ -170,6 +182,7 @@ extension RoundReport {
       calls += 1
       failedCalls += 1
       problems.insert(problem)
+    // Counts as failed but not as a call, since nothing was sent.
     case .notAsked(let problem):
       failedCalls += 1
       problems.insert(problem)
@@ -177,8 +190,9 @@ extension RoundReport {
   }
 }
 
-/// Returns whether a failed call reached the provider, or may have.
+/// Returns false if a call failed before any request was sent to the provider.
 private func isOfARequest(_ error: any Error) -> Bool {
+  // Unknown errors count as requests, so that the limit of the day is not exceeded.
   switch error {
   case CacheError.circuitOpen, CacheError.quotaExceeded, ProviderError.notAsked, ProviderError.misconfigured: false
   default: true

@@ -1,24 +1,24 @@
 import Foundation
 public import Larder
 
-/// The durable side of the pipeline: what was asked, what is to be told, what was told.
+/// The durable queue of the alert pipeline: the notices, the calls made for each cluster, and the calls of each day.
 ///
-/// One pipeline works on a store at a time; see ``AlertLock``.
+/// Only one pipeline may use a store at a time. Hold an ``AlertLock`` while it runs.
 public struct AlertQueue: Sendable {
   private let store: Store
-  /// The notices, settled ones until a day after their warning has expired.
+  /// Notices to deliver, and settled ones until a day after their warning has expired.
   public let notices: LocalRepository<AlertNotice>
-  /// The calls made for each cluster.
+  /// Calls and last known warnings of each cluster.
   public let checks: LocalRepository<ClusterCheck>
-  /// The calls of each day.
+  /// Number of calls of each day.
   public let ledger: LocalRepository<CallLedger>
 
-  /// The time for which settled notices are kept after their warning has expired, and unused checks and days, in seconds.
+  /// Seconds for which settled notices are kept after their warning has expired, and unused checks and days after their last call.
   static let grace: (notices: TimeInterval, checks: TimeInterval) = (86_400, 7 * 86_400)
 
   /// Opens the queue of a store.
   ///
-  /// - Throws: What opening the collections throws.
+  /// - Throws: The errors of opening the collections.
   public init(_ store: Store) async throws(RepositoryError) {
     self.store = store
     notices = try await store.repository(AlertNotice.schema)
@@ -26,14 +26,15 @@ public struct AlertQueue: Sendable {
     ledger = try await store.repository(CallLedger.schema)
   }
 
-  /// Returns how many calls were made on the day of an instant.
+  /// Returns the number of calls on the UTC day of an instant.
   func calls(onDayOf now: Date) async throws -> Int { try await ledger.find(by: CallLedger.day(now))?.calls ?? 0 }
 
-  /// Notes that the provider is asked for a cluster; durable before it is.
+  /// Records a call for a cluster, durably before the request is sent.
   ///
-  /// - Returns: When it was asked before, for ``takeBack(_:_:begun:askedBefore:)``.
+  /// - Returns: Time of the previous call, to pass to ``takeBack(_:_:begun:askedBefore:)``.
   func begin(_ cluster: SpotCluster, at now: Date) async throws -> Date {
     let day = CallLedger.day(now)
+    // One commit for both counts, so that a crash cannot count a call for the cluster and not for the day.
     return try await store.transaction { [checks, ledger] transaction in
       var check = try transaction.find(by: cluster.id, in: checks) ?? ClusterCheck(id: cluster.id)
       let before = check.askedAt
@@ -50,8 +51,11 @@ public struct AlertQueue: Sendable {
     }
   }
 
-  /// Takes back what ``begin(_:at:)`` has noted, since the provider was not asked after all; what is known is no longer current.
+  /// Undoes ``begin(_:at:)`` after a call that sent no request, and stores the problem.
+  ///
+  /// The last known warnings stay but no longer count as current.
   func takeBack(_ cluster: SpotCluster, _ problem: String, begun: Date, askedBefore: Date) async throws {
+    // The day of the beginning: the call may end after midnight.
     let day = CallLedger.day(begun)
     try await store.transaction { [checks, ledger] transaction in
       if var check = try transaction.find(by: cluster.id, in: checks) {
@@ -69,14 +73,16 @@ public struct AlertQueue: Sendable {
     }
   }
 
-  /// Notes the answer, and queues what its watchers have not been told yet; in one commit, so that no answer is half used.
+  /// Stores an answer and queues the notices that are new, in one commit.
   ///
-  /// - Returns: How many notices are new.
+  /// A crash cannot leave an answer half used.
+  ///
+  /// - Returns: Number of new notices.
   func finish(_ cluster: SpotCluster, _ answer: AlertAnswer, at now: Date) async throws -> Int {
     var alerts: [WeatherAlert] = []
     if case .alerts(let all) = answer { alerts = all.filter { now < $0.expires } }
     let revised = alerts.map { ($0, AlertRevision($0)) }
-    // Made here and not in the transaction, which others wait for.
+    // The digests are computed outside the transaction, which blocks other writers.
     let candidates = revised.flatMap { alert, revision in
       cluster.watchers.map { AlertNotice(alert, revision, for: $0, checkedAt: now) }
     }
@@ -89,6 +95,7 @@ public struct AlertQueue: Sendable {
       if case .notOffered = answer { check.isOffered = false } else { check.isOffered = true }
       try transaction.save(check, in: checks)
       var count = 0
+      // A settled notice has the same key, so that a revision that was delivered is not queued again.
       for notice in candidates where try transaction.find(by: notice.id, in: notices) == nil {
         try transaction.insert(notice, in: notices)
         count += 1
@@ -97,7 +104,9 @@ public struct AlertQueue: Sendable {
     }
   }
 
-  /// Notes that a question had no answer; what is known stays, and is no longer current.
+  /// Records that a call failed.
+  ///
+  /// The last known warnings stay but no longer count as current.
   func fail(_ cluster: SpotCluster, _ problem: String) async throws {
     try await checks.update(cluster.id) { check in
       check.isOpen = false
@@ -105,14 +114,16 @@ public struct AlertQueue: Sendable {
     }
   }
 
-  /// Takes notices of a sink that are due, and notes that they are about to be handed over; durable before they are.
+  /// Claims due notices of a sink and records the attempt, durably before the delivery.
   func claim(_ sink: String, limit: Int, at now: Date) async throws -> [AlertDelivery] {
     let query = Query.queued(for: sink).where(#Predicate { $0.due <= now }).sorted(by: \.due).limit(limit)
     let ids = try await notices.fetch(query).map(\.id)
+    // No empty commit: most rounds find nothing due.
     guard !ids.isEmpty else { return [] }
     return try await store.transaction { [notices] transaction in
       var deliveries: [AlertDelivery] = []
       for id in ids {
+        // Read again, since the query ran before the transaction. A notice that expired after `tidy` is skipped.
         guard var notice = try transaction.find(by: id, in: notices), let alert = notice.alert, !notice.isSettled, now < notice.expires
         else { continue }
         deliveries.append(
@@ -120,6 +131,7 @@ public struct AlertQueue: Sendable {
             key: id, watcher: notice.watcher, place: notice.place, alert: alert, revision: notice.revision, checkedAt: notice.checkedAt,
             mayBeRepeat: notice.isOutcomeUnknown))
         notice.attempts += 1
+        // After `mayBeRepeat` was read: the mark is for the next attempt, if this one ends in a crash.
         notice.isOutcomeUnknown = true
         try transaction.save(notice, in: notices)
       }
@@ -127,7 +139,7 @@ public struct AlertQueue: Sendable {
     }
   }
 
-  /// Notes that notices were handed over.
+  /// Records that notices were delivered.
   func settle(_ deliveries: [AlertDelivery], at now: Date) async throws {
     try await store.transaction { [notices] transaction in
       for delivery in deliveries {
@@ -136,28 +148,31 @@ public struct AlertQueue: Sendable {
     }
   }
 
-  /// Puts notices back that a sink has not taken.
+  /// Reschedules notices that a sink did not accept.
   func postpone(_ deliveries: [AlertDelivery], until due: [NoticeKey: Date], tookNothing: Bool) async throws {
     try await store.transaction { [notices] transaction in
       for delivery in deliveries {
         try transaction.update(delivery.key, in: notices) { notice in
           notice.due = due[notice.id] ?? notice.due
+          // Nothing was sent, so the mark from before the attempt is restored. Otherwise the notice may have arrived.
           if tookNothing { notice.isOutcomeUnknown = delivery.mayBeRepeat }
         }
       }
     }
   }
 
-  /// Settles what has expired before it could be told, and forgets what cannot be asked about again.
+  /// Settles notices whose warning has expired, and deletes old notices, checks and days.
   ///
-  /// - Returns: How many notices have lapsed.
+  /// - Returns: Number of notices that lapsed.
   func tidy(at now: Date) async throws -> Int {
     let expired = try await notices.fetch(Query().where(#Predicate { !$0.isSettled && $0.expires <= now })).map(\.id)
     let forgotten = now - Self.grace.notices
     let old = try await notices.fetch(Query().where(#Predicate { $0.isSettled && $0.expires <= forgotten })).map(\.id)
     let unasked = now - Self.grace.checks
+    // `.distantPast` means that no call was ever sent: the record keeps the problem of the latest attempt.
     let unwatched = try await checks.loadAll().filter { $0.askedAt < unasked && $0.askedAt > .distantPast }.map(\.id)
     let days = try await ledger.loadAll().map(\.id).filter { $0 < CallLedger.day(unasked) }
+    // No empty commit: most rounds find nothing to delete.
     guard !expired.isEmpty || !old.isEmpty || !unwatched.isEmpty || !days.isEmpty else { return 0 }
     return try await store.transaction { [notices, checks, ledger] transaction in
       for id in expired { try transaction.update(id, in: notices) { $0.settle(.lapsed, at: now) } }
@@ -170,7 +185,9 @@ public struct AlertQueue: Sendable {
 }
 
 extension AlertNotice {
-  /// Notes what became of it, and drops what was said, which is not needed any more; that it was said is kept.
+  /// Settles the notice and drops its warning.
+  ///
+  /// The key stays, so that the notice is not queued again.
   mutating func settle(_ state: State, at now: Date) {
     self.state = state
     settledAt = now

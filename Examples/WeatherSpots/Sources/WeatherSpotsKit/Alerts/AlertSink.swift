@@ -1,44 +1,46 @@
 public import Foundation
 
-/// A notice as it is handed over.
+/// A notice in the form in which a sink gets it.
 public struct AlertDelivery: Sendable {
-  /// The watcher, the warning and its revision.
+  /// Idempotency key: a digest of the watcher, the warning and its revision.
   public let key: NoticeKey
-  /// The id of the watcher to notify.
+  /// Id of the watcher to notify.
   public let watcher: Watcher.ID
-  /// The name of the watched place.
+  /// Name of the watched place.
   public let place: String
-  /// The warning.
+  /// Warning to deliver.
   public let alert: WeatherAlert
-  /// The revision of the warning.
+  /// Revision of the warning.
   public let revision: AlertRevision
-  /// The time at which the provider reported the warning.
+  /// Time at which the provider reported the warning.
   public let checkedAt: Date
-  /// Whether an earlier attempt may have succeeded: it was begun, and what came of it is not known.
+  /// Whether an earlier attempt with unknown outcome may have delivered the notice.
   public let mayBeRepeat: Bool
 }
 
-/// A destination of notices.
+/// A destination of notices, such as a file, a webhook or a terminal.
 ///
-/// The pipeline notes an attempt in the store before it hands over, and the success after it. Between the two a crash leaves the outcome
-/// unknown, and the notice is handed over again with ``AlertDelivery/mayBeRepeat``. What a sink makes of that is its promise:
-/// ``FileSink`` looks whether the notice is there, a webhook's receiver can by the key, a terminal cannot.
+/// The pipeline stores each attempt before the delivery and its success after it. A crash in between leaves the outcome unknown, and the
+/// notice is delivered again with ``AlertDelivery/mayBeRepeat``. Each sink has its own guarantee then. ``FileSink`` searches its file for
+/// the notice, a webhook's receiver can compare the key, and a terminal cannot detect a repeat.
 public protocol AlertSink: Sendable {
-  /// The name that watchers call it by, the same in every run.
+  /// Name by which watchers refer to the sink, the same in every run.
   var name: String { get }
-  /// The number of notices that are delivered at once, all or none: as many may be repeated after a crash.
+  /// Largest number of notices in one call of `deliver`, all of which may be repeated after a crash.
   var batchLimit: Int { get }
-  /// Takes all of the notices, durably if it can, or throws and has taken none for certain.
+  /// Delivers all of the notices, durably if the sink can.
+  ///
+  /// - Throws: `SinkError` if it is not certain that all of them were delivered.
   func deliver(_ notices: [AlertDelivery]) async throws(SinkError)
 }
 
-/// The reason why a sink refused a notice.
+/// An error of a sink that did not accept a notice.
 public struct SinkError: Error, Hashable, CustomStringConvertible {
-  /// A description on one line, without the contents of the notice.
+  /// Description on one line, without the contents of the notice.
   public let description: String
-  /// The time to wait that the sink asks for.
+  /// Time to wait that the sink asks for.
   public let retryAfter: Duration?
-  /// Whether it is certain that nothing was taken, because nothing was sent.
+  /// Whether it is certain that nothing was delivered, because nothing was sent.
   public let tookNothing: Bool
 
   /// Makes an error.
@@ -49,28 +51,30 @@ public struct SinkError: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// The form in which a notice is written: one JSON object, keys in order, instants in ISO 8601.
+/// The JSON form of a notice: one object with sorted keys and ISO 8601 dates.
 private struct NoticeBody: Encodable {
   let key: NoticeKey
   let place: String
   let watcher: String
   let revision: AlertRevision
   let checkedAt: Date
-  /// Left out where a repeat cannot be.
+  /// Left out, as `nil`, for a sink that detects repeats itself.
   let mayBeRepeat: Bool?
   let alert: WeatherAlert
 }
 
 extension AlertDelivery {
-  /// Returns the notice as it is written, with the mark of a possible repeat where there can be one.
+  /// Returns the notice as JSON, with the mark of a possible repeat if `marksRepeats` is true.
   func json(marksRepeats: Bool) throws(SinkError) -> Data {
     let body = NoticeBody(
       key: key, place: place, watcher: watcher, revision: revision, checkedAt: checkedAt, mayBeRepeat: marksRepeats ? mayBeRepeat : nil,
       alert: alert)
     let encoder = JSONEncoder()
+    // Sorted, so that `alert` comes first: `FileSink` recognises its own unfinished line by that beginning.
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.dateEncodingStrategy = .iso8601
+    // Encoding comes before sending, so the error can promise that nothing was delivered.
     do { return try encoder.encode(body) } catch { throw SinkError("the notice cannot be written as JSON", tookNothing: true) }
   }
 }

@@ -1,21 +1,25 @@
 import Foundation
 public import Larder
 
-/// The answer of a provider about the warnings at a place.
+/// A provider's answer about the warnings at a place.
 public enum AlertAnswer: Sendable {
-  /// The warnings in force; none is an answer too.
+  /// Warnings in force.
+  ///
+  /// An empty array means that there are none.
   case alerts([WeatherAlert])
-  /// The provider has no warnings for this place.
+  /// The provider offers no warnings for this place.
   case notOffered
 }
 
-/// A source of warnings: a provider, or a script in tests.
+/// A source of weather warnings: a forecast provider, or a script in tests.
 public protocol AlertSource: Sendable {
-  /// Asks once; never answers from what is stored, so that nothing old is taken for what is in force.
+  /// Fetches the warnings in a cluster with one call, never from a cache, whose warnings might have expired or been revised.
   func alerts(in cluster: SpotCluster) async throws -> AlertAnswer
 }
 
-/// The warnings of a forecast provider, asked for the centre of the cluster within the provider's limits: one request for each question.
+/// A source that fetches a forecast provider's warnings at the centre of a cluster, within the provider's rate limits.
+///
+/// Each call sends one request.
 public struct ProviderAlerts: AlertSource {
   private let provider: any ForecastProvider
   private let limits: ProviderLimits
@@ -24,7 +28,7 @@ public struct ProviderAlerts: AlertSource {
 
   /// Makes a source.
   ///
-  /// - Throws: `.unsupported` when the provider has no warnings anywhere.
+  /// - Throws: `.unsupported` if the provider has no warnings anywhere.
   public init(_ provider: any ForecastProvider, limits: ProviderLimits, clock: any WallClock) throws(ProviderError) {
     guard let service = provider.service(of: .alerts) else { throw .unsupported }
     self.provider = provider
@@ -33,16 +37,18 @@ public struct ProviderAlerts: AlertSource {
     self.clock = clock
   }
 
-  /// Asks the provider.
+  /// Fetches the warnings at the centre of the cluster from the provider.
   public func alerts(in cluster: SpotCluster) async throws -> AlertAnswer {
     let place = ForecastPlace(
       provider: provider.name, cluster.center, timezone: cluster.timezone, country: provider.needsCountry ? cluster.id.country : "")
     let request = ProviderRequest(place, from: LocalDay(containing: clock.now, in: place.zone), days: 1, [.alerts])
     let provider = provider
     return try await limits.of(service).run(weight: provider.weight(of: request)) {
+      // Through the provider and not the forecast cache, whose warnings may be hours old.
       switch await provider.loggedFetch([request]).first?.alerts {
       case .data(let answer, _): return .alerts(answer.alerts)
       case .noCoverage, .failure(.unsupported), .failure(.noCoverage): return .notOffered
+      // Rethrown as a cancellation, so that the pipeline ends its round instead of counting a failed call.
       case .failure(.network(.cancelled)): throw CancellationError()
       case .failure(let error): throw error
       case nil: throw ProviderError.malformed("an answer without alerts")

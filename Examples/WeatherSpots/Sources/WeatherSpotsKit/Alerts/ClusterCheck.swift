@@ -1,48 +1,49 @@
 public import Foundation
 import Larder
 
-/// The calls made for a cluster and its last known warnings.
+/// A record of the provider calls for a cluster, with its last known warnings.
 public struct ClusterCheck: Codable, Identifiable, Sendable {
-  /// The cell and the country.
+  /// Geohash cell and country of the cluster.
   public let id: SpotCluster.ID
-  /// The number of watchers at the last call.
+  /// Number of watchers at the last call.
   public internal(set) var watchers = 0
-  /// The number of calls so far, failures included.
+  /// Number of calls so far, including failed ones.
   public internal(set) var calls = 0
-  /// The time of the last call.
+  /// Time of the last call.
   public internal(set) var askedAt = Date.distantPast
-  /// Whether that question has no answer yet: it is under way, or the process that asked it was killed.
+  /// Whether the last call has no answer yet: it is under way, or its process was killed.
   public internal(set) var isOpen = false
-  /// The time of the last answer; `nil` before the first.
+  /// Time of the last answer, or `nil` before the first.
   public internal(set) var checkedAt: Date?
-  /// The warnings of that answer.
+  /// Warnings of the last answer.
   ///
-  /// Not in force now if it is old: see ``isCurrent(at:)``.
+  /// They may have expired or been revised since: see ``isCurrent(at:)``.
   public internal(set) var alerts: [WeatherAlert] = []
-  /// The reason why the last call failed, on one line.
+  /// Problem of the last call on one line, or `nil` if it succeeded.
   public internal(set) var problem: String?
-  /// Whether the provider has no warnings here at all.
+  /// False if the provider offers no warnings at this place.
   public internal(set) var isOffered = true
 
-  /// The time for which an answer may be shown as current.
+  /// Seconds for which an answer may be shown as current.
   public static let lifetime: TimeInterval = 300
 
-  /// Returns whether the answer is young enough to be shown as what is in force; never after a question that failed.
+  /// Returns true if the last answer is recent enough to be shown as current, and false if the last call failed.
   public func isCurrent(at now: Date) -> Bool {
     guard let checkedAt, problem == nil, isOffered else { return false }
+    // An answer from the future means that the clock was set back, and its age is unknown.
     return checkedAt <= now && now < checkedAt + Self.lifetime
   }
 
   static let schema = RepositorySchema<ClusterCheck>("alert-checks", version: 1)
 }
 
-/// The provider's calls of one day (UTC), so that a limit by the day holds across runs.
+/// The number of provider calls on one UTC day, stored so that the daily limit holds across runs.
 public struct CallLedger: Codable, Identifiable, Sendable {
-  /// The day, as `yyyy-MM-dd`.
+  /// Day in the form `yyyy-MM-dd`.
   public let id: String
-  /// The number of calls made for clusters.
+  /// Number of calls made for clusters.
   public internal(set) var calls: Int
-  /// The number of calls that one for each watcher would have made.
+  /// Number of calls that the watchers would have needed without clusters, one for each watcher.
   public internal(set) var unclustered: Int
 
   static func day(_ instant: Date) -> String { LocalDay(containing: instant, in: .gmt).description }

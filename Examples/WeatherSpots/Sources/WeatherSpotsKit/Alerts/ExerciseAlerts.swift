@@ -1,23 +1,27 @@
 import Foundation
 public import Larder
 
-/// Made-up warnings for trying the pipeline out without a network; each says that it is one.
+/// A source of made-up warnings, for trying the pipeline without a network.
 ///
-/// There is one everywhere on every UTC day, revised at noon.
+/// Each warning says that it is an exercise.
+///
+/// Every place has one warning on each UTC day, which is revised at noon.
 public struct ExerciseAlerts: AlertSource {
   private let clock: any WallClock
 
   /// Makes a source.
   public init(clock: any WallClock) { self.clock = clock }
 
-  /// Answers for the present day.
+  /// Returns the made-up warning of the present UTC day.
   public func alerts(in cluster: SpotCluster) async throws -> AlertAnswer {
     let now = clock.now
     let day = LocalDay(containing: now, in: .gmt)
     let (start, end) = (day.interval(in: .gmt).start, day.interval(in: .gmt).end)
+    // Noon is always 43,200 s after the start, since a day of UTC has no change to summer time.
     let isRevised = now >= start + 43_200
     return .alerts([
       WeatherAlert(
+        // The id stays the same at noon, so that the pipeline sends a revision and not a second warning.
         id: "exercise-\(day)-\(cluster.id.cell)", summary: "Exercise: wind\(isRevised ? ", update 1" : "")",
         source: "weather-spots, made up", severity: "moderate", issued: isRevised ? start + 43_200 : start,
         effective: start, expires: end)

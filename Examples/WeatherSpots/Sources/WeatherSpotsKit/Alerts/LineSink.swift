@@ -1,12 +1,12 @@
 public import Foundation
 
-/// A terminal, or whatever standard output is: a line for each notice.
+/// A sink that writes each notice as a line to standard output.
 ///
-/// A terminal cannot be asked what it has shown: after a crash between the line and the note of it the line comes again, with a mark.
+/// A terminal cannot detect a repeat. After a crash between the line and the record of its success, the line is written again with a mark.
 public struct LineSink: AlertSink {
-  /// `stdout`.
+  /// Name of the sink: `stdout`.
   public let name = "stdout"
-  /// One: no more than one line can come twice.
+  /// One notice in each call, so that a crash repeats at most one line.
   public let batchLimit = 1
   private let isJSON: Bool
   private let write: @Sendable (Data) throws -> Void
@@ -14,7 +14,7 @@ public struct LineSink: AlertSink {
   /// Makes a sink.
   ///
   /// - Parameters:
-  ///   - isJSON: Whether a line is a JSON object, with the key in it.
+  ///   - isJSON: True for lines of JSON with the idempotency key, false for lines of text.
   ///   - write: Writes a line.
   public init(isJSON: Bool, write: @escaping @Sendable (Data) throws -> Void) {
     self.isJSON = isJSON
@@ -25,6 +25,7 @@ public struct LineSink: AlertSink {
   public func deliver(_ notices: [AlertDelivery]) async throws(SinkError) {
     for notice in notices {
       let line = isJSON ? try notice.json(marksRepeats: true) : Data(Self.text(notice).utf8)
+      // The line and its end in one write, so that output of others cannot come between them.
       do { try write(line + Data("\n".utf8)) } catch { throw SinkError("standard output cannot be written") }
     }
   }

@@ -1,29 +1,29 @@
-// Alerts/ is the pipeline of warnings as a server runs it: watchers are clustered, each cluster is asked for once and schedule, what is new
-// goes into a durable queue, and from there to each watcher once.
-// Invariant: what has to be done is in the store before it is done, and what was done is noted there after; nothing is kept in memory only.
-// Called by the commands `alerts watch|list`; asks a provider through AlertSource and hands over through AlertSink.
+// Alerts/ is the pipeline of weather warnings for a server: watchers are grouped into clusters, the provider is called once for each
+// cluster and interval, and new warnings go through a durable queue to each watcher once.
+// Invariant: each call and each delivery is stored before it starts and its success after it. No state is kept in memory only.
+// Called by the commands `alerts watch|list`. AlertSource fetches from a provider, and AlertSink delivers.
 
 import Foundation
 
-/// Watchers who are served by one question to the provider.
+/// A group of nearby watchers in one country, served by one call to the provider.
 ///
-/// The rule: watchers are sorted into geohash cells of five characters (4.9 by 4.9 km at the equator) by country, since warnings are a
-/// country's. The cells are gone through in order, those with the most watched points first, and then by name. A cell takes all its
-/// points that are not taken yet, and those of its eight neighbours that are no farther than ``radius`` from its centre. The
-/// question is asked for the centre.
+/// Watchers are sorted into geohash cells of five characters (4.9 by 4.9 km at the equator) and by country, since warnings are issued for
+/// a country. The cells are visited in order: first those with the most watched points, then by name. A cell takes all of its points
+/// that no earlier cell has taken, and those points of its eight neighbours that are within ``radius`` of its centre. The provider is
+/// called for the centre.
 ///
-/// So two near points on both sides of an edge are one cluster, unless a cell that came earlier has taken one of them. No member is farther
-/// than the radius from where the question is asked, and no two are farther apart than twice that. The result depends on who watches, and
-/// neither on the order in which they came nor on how many watch one point.
+/// Two near points on both sides of an edge are therefore one cluster, unless an earlier cell has taken one of them. No member is farther
+/// than the radius from the centre, and no two members are farther apart than twice the radius. The result does not depend on the order
+/// of the watchers, nor on the number of watchers at a point.
 public struct SpotCluster: Sendable {
   /// The key of a cluster: a geohash cell and a country.
   public struct ID: RawRepresentable, Hashable, Codable, Sendable {
-    /// The cell in whose centre the question is asked.
+    /// Geohash cell whose centre is the place of the call.
     public let cell: Geohash
-    /// The ISO 3166 code of the country, or nothing.
+    /// ISO 3166 code of the country, or an empty string.
     public let country: String
 
-    /// The cell's name and the country, such as `gbsuv FR`.
+    /// Name of the cell and the country, such as `gbsuv FR`.
     public var rawValue: String { country.isEmpty ? cell.description : "\(cell) \(country)" }
 
     init(cell: Geohash, country: String) {
@@ -31,7 +31,7 @@ public struct SpotCluster: Sendable {
       self.country = country
     }
 
-    /// Reads the name and the country; `nil` for anything else.
+    /// Parses the name of a cell and a country, or returns `nil` for any other text.
     public init?(rawValue: String) {
       let parts = rawValue.split(separator: " ", maxSplits: 1)
       guard let name = parts.first, let cell = Geohash(String(name)) else { return nil }
@@ -39,40 +39,43 @@ public struct SpotCluster: Sendable {
     }
   }
 
-  /// The precision of the cells.
+  /// Number of characters of the geohash cells.
   public static let precision = 5
-  /// The greatest distance of a member from the centre, in kilometres.
+  /// Largest distance of a member from the centre, in kilometres.
   public static let radius = 5.0
 
-  /// The cell and the country.
+  /// Geohash cell and country.
   public let id: ID
-  /// A zone of its members, the first by name.
+  /// Time zone of a member: the first by name.
   public let timezone: String
-  /// Its members, by id.
+  /// Members of the cluster, sorted by id.
   public let watchers: [Watcher]
 
-  /// The point that the provider is asked about.
+  /// Centre of the cell, for which the provider is called.
   public var center: Coordinate { id.cell.center }
 
-  /// Sorts watchers into clusters, the largest first.
+  /// Groups watchers into clusters, the largest first.
   ///
-  /// Cost: about a microsecond or two for each watcher.
+  /// Cost: one to two microseconds for each watcher.
   public static func clusters(of watchers: [Watcher]) -> [SpotCluster] {
     var byCell: [ID: [Coordinate: [Watcher]]] = [:]
     for watcher in watchers {
       let id = ID(cell: Geohash(watcher.coordinate, precision: precision), country: watcher.country)
       byCell[id, default: [:]][watcher.coordinate, default: []].append(watcher)
     }
-    // Names are made once: making them is dearer than comparing them.
+    // Names are computed once: making one costs more than comparing two.
     let order = byCell.map { (id: $0.key, name: $0.key.cell.description, points: $0.value.count) }
+      // By points and not by watchers: one more watcher of a point must not move others into another cluster.
       .sorted { ($1.points, $0.name, $0.id.country) < ($0.points, $1.name, $1.id.country) }
     var clusters: [SpotCluster] = []
     for (id, _, _) in order {
+      // No check of the distance: the corners of a cell are at most 3.5 km from its centre.
       guard var members = byCell.removeValue(forKey: id)?.values.flatMap(\.self), !members.isEmpty else { continue }
       let center = id.cell.center
       for cell in id.cell.neighbors {
         let neighbor = ID(cell: cell, country: id.country)
         guard let points = byCell[neighbor] else { continue }
+        // The removal below also means that no later cell takes the same point again.
         for (point, watchers) in points where center.kilometers(to: point) <= radius {
           members += watchers
           byCell[neighbor]?[point] = nil
@@ -92,6 +95,6 @@ public struct SpotCluster: Sendable {
 }
 
 extension SpotCluster.ID {
-  /// The point that the provider is asked about.
+  /// Centre of the cell, for which the provider is called.
   public var center: Coordinate { cell.center }
 }

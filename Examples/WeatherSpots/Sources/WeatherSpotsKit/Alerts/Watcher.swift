@@ -1,16 +1,20 @@
-/// A recipient of the warnings at a place.
+/// A recipient of the weather warnings at one place.
 public struct Watcher: Hashable, Identifiable, Sendable {
-  /// The id, the same in every run: together with a warning and its revision it identifies one notice.
+  /// Id that is the same in every run.
+  ///
+  /// Together with a warning and its revision it identifies one notice.
   public let id: String
-  /// The watched point.
+  /// Watched point.
   public let coordinate: Coordinate
-  /// The ISO 3166 code of the country, or nothing; warnings are a country's.
+  /// ISO 3166 code of the country, or an empty string.
+  ///
+  /// Warnings are issued for a country.
   public let country: String
-  /// The IANA name of the zone.
+  /// IANA name of the time zone.
   public let timezone: String
-  /// The name of the sink that notices for it go to.
+  /// Name of the sink that delivers the watcher's notices.
   public let sink: String
-  /// The name of the place in notices.
+  /// Name of the place in notices.
   public let place: String
 
   /// Makes a watcher.
@@ -23,9 +27,12 @@ public struct Watcher: Hashable, Identifiable, Sendable {
     self.sink = sink
   }
 
-  /// Makes the watcher of a spot for a sink: there is one for each pair.
+  /// Makes the watcher for a spot and a sink.
+  ///
+  /// Each pair has one watcher.
   public init(_ spot: Spot, sink: String) {
     self.init(
+      // The sink is part of the id, so that each sink gets its own notice of a warning.
       id: "\(sink) \(spot.id)", place: spot.name, at: spot.coordinate, timezone: spot.timezone, country: spot.country, sink: sink)
   }
 }

@@ -5,16 +5,18 @@ public import Larder
   import FoundationNetworking
 #endif
 
-/// A server that is told of each notice by a POST of its JSON, with the key in the header `Idempotency-Key`.
+/// A sink that sends each notice to a server: a POST of JSON with the key in the header `Idempotency-Key`.
 ///
-/// What it promises: a notice that is not accepted with a 2xx is sent again, until its warning expires. If the answer is lost, or this
-/// program is killed between the answer and the note of it, the notice is sent again although the receiver has it, with the same key and
-/// `may_be_repeat`: at least once. A receiver that keeps the keys it has seen gets each exactly once; without that no sender can promise
-/// it.
+/// Delivery is at least once. A notice that is not accepted with a 2xx status is sent again until its warning expires. If the answer is
+/// lost, or this program is killed before it stores the success, the receiver gets the notice again with the same key and
+/// `may_be_repeat`. To process each notice exactly once, the receiver must store the keys that it has accepted. No sender can promise
+/// that alone.
 public final class WebhookSink: AlertSink {
-  /// `webhook:`, the host, and the beginning of a hash of the URL: the same for the same URL, and nothing that may be secret.
+  /// Name of the sink: `webhook:`, the host, and the beginning of a hash of the URL.
+  ///
+  /// One URL always has one name, and the name holds no secret of the URL.
   public let name: String
-  /// One: each notice is a request of its own.
+  /// One notice in each call, since each is a request of its own.
   public var batchLimit: Int { 1 }
   private let url: URL
   private let timeout: Duration
@@ -25,10 +27,10 @@ public final class WebhookSink: AlertSink {
   /// Makes a sink.
   ///
   /// - Parameters:
-  ///   - url: Where notices are posted.
-  ///   - timeout: How long each attempt may take, with the answer.
-  ///   - retry: How often a failure that may pass is tried again at once; after that the queue takes over.
-  ///   - clock: The time for waiting.
+  ///   - url: URL that notices are posted to.
+  ///   - timeout: Time limit for an attempt, its answer included.
+  ///   - retry: Immediate retries after a transient failure. Later retries are scheduled by the queue.
+  ///   - clock: Clock for the waits.
   public init(_ url: URL, timeout: Duration = .seconds(10), retry: RetryPolicy = .default, clock: any WallClock = SystemClock()) {
     self.url = url
     self.timeout = timeout
@@ -39,11 +41,11 @@ public final class WebhookSink: AlertSink {
 
   /// Returns the name of the sink for a URL.
   ///
-  /// It is part of the key of every notice: should it change, watchers are told again what they were told; should two URLs share it, what
-  /// one was told counts as told to the other.
+  /// The name is part of the key of every notice. If the name of a URL changed, watchers would get their notices again. If two URLs shared
+  /// a name, a notice delivered to one would count as delivered to the other.
   private static func name(of url: URL) -> String {
     var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
-    // They do not say whom a notice is for, and a new password is no new receiver.
+    // A new password does not make a new receiver, and a fragment is never sent.
     parts?.password = nil
     parts?.fragment = nil
     var hash = FieldHash()
@@ -51,7 +53,7 @@ public final class WebhookSink: AlertSink {
     return "webhook:\(url.host() ?? "")#\(hash.hexadecimal.prefix(12))"
   }
 
-  /// Posts each notice.
+  /// Posts each notice, and retries transient failures at once.
   public func deliver(_ notices: [AlertDelivery]) async throws(SinkError) {
     for notice in notices {
       let body = try notice.json(marksRepeats: true)
@@ -62,6 +64,7 @@ public final class WebhookSink: AlertSink {
           break
         } catch {
           guard let wait = delay(after: attempt, error) else { throw error.error }
+          // A sleep ends early only through a cancellation, after which no attempt may follow.
           do { try await clock.sleep(for: wait) } catch { throw SinkError("cancelled") }
           attempt += 1
         }
@@ -76,7 +79,9 @@ public final class WebhookSink: AlertSink {
 
   private func delay(after attempt: Int, _ refusal: Refusal) -> Duration? {
     guard attempt < retry.attempts, refusal.isTransient else { return nil }
+    // A longer wait than the cap is left to the queue: waiting here would delay the whole round.
     if let wanted = refusal.error.retryAfter { return wanted <= retry.cap ? wanted : nil }
+    // Random from zero, so that senders that failed together spread. The shift is capped so that it cannot overflow.
     return min(retry.cap, retry.base * (1 << min(attempt - 1, 20))) * Double.random(in: 0..<1)
   }
 
@@ -88,17 +93,19 @@ public final class WebhookSink: AlertSink {
     request.setValue(key.rawValue, forHTTPHeaderField: "Idempotency-Key")
     let response: TransportResponse
     do throws(TransportError) {
-      // No redirection: a POST would become a GET on the way, and its 200 would not mean that the notice has arrived.
+      // No redirection: it would turn the POST into a GET, whose 200 does not mean that the notice has arrived.
       response = try await transport.send(request, redirections: 0, bodyLimit: 8 << 20, timeout: timeout)
     } catch {
       switch error {
       case .cancelled: throw Refusal(error: SinkError("cancelled"), isTransient: false)
+      // Without a connection nothing was sent. After any other failure the notice may have arrived.
       case .unreachable(_, NSURLErrorCannotConnectToHost), .unreachable(_, NSURLErrorCannotFindHost):
         throw Refusal(error: SinkError("the webhook at \(error)", tookNothing: true), isTransient: true)
       case .unreachable, .timedOut, .tooLarge: throw Refusal(error: SinkError("the webhook at \(error)"), isTransient: true)
       }
     }
     guard !(200..<300).contains(response.status) else { return }
+    // 408 (timeout), 425 (too early) and 429 (too many requests) may pass. Other 4xx would fail again at once.
     let isTransient = [408, 425, 429].contains(response.status) || response.status >= 500
     throw Refusal(error: SinkError("the webhook answers \(response.status)", retryAfter: response.retryAfter), isTransient: isTransient)
   }

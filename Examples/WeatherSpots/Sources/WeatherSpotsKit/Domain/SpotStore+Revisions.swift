@@ -1,62 +1,69 @@
 import Foundation
 public import Larder
 
-/// The state in which a spot must be before it is written.
+/// A precondition for writing a spot: the state that the stored spot must have.
 public enum SpotExpectation: Sendable, Equatable {
-  /// Nothing.
+  /// No condition.
   case anything
-  /// That there is none.
+  /// No spot with this id is stored.
   case absent
-  /// That there is one, at any revision.
+  /// A spot with this id is stored, at any revision.
   case present
-  /// That it is at one of these revisions.
+  /// The stored spot is at one of these revisions.
   case revisions([Revision])
 }
 
-/// The note that a write was done, by a key that its writer has made up: who gets no answer writes again, and it is done once.
+/// A stored record of a completed write under an idempotency key, so that a repeated request is not applied twice.
+///
+/// The writer makes up the key, and sends the same write with it again when no answer arrived.
 public struct WriteReceipt: Codable, Identifiable, Sendable {
-  /// The key.
+  /// Idempotency key that the writer chose.
   public let id: String
-  /// The spot that was written.
+  /// Id of the written spot.
   public let spot: String
-  /// A hash of what was written.
+  /// Hash of the written values, by which another write under the same key is refused.
   let digest: String
-  /// The revision that the spot got; as an integer, for the index by which the oldest go.
+  /// Revision that the write gave the spot, as an integer because an index orders receipts by it to remove the oldest.
   let number: Int
 
-  /// The number of receipts that are kept; the oldest go first.
+  /// Maximum number of stored receipts, beyond which the oldest are removed.
   static let most = 1_000
 }
 
 extension SpotStore {
-  /// Returns the receipts of writes with a key.
+  /// Returns the repository of the receipts of writes that had an idempotency key.
   public func receipts() async throws(RepositoryError) -> LocalRepository<WriteReceipt> {
     try await store.repository(RepositorySchema("write-receipts", indexes: [.ordered(\.number)]))
   }
 
-  /// Writes a spot where it is as expected; its id, and with it its name and place, stay.
+  /// Writes a spot if the stored one meets a precondition.
   ///
-  /// - Parameter key: A key of the writer's own for this write. The same write with the key again changes nothing.
-  /// - Returns: The revision that the write has given the spot, and whether there was none before.
-  /// - Throws: `.revisionMismatch` where it is not as expected; `.alreadyExists` for a key of another write; `SpotProblem` for a value that
-  ///   cannot be; the errors of storage.
+  /// The id, and with it the name and the place, stays the same.
+  ///
+  /// - Parameter key: An idempotency key that you choose for this write. The same write with the same key again changes nothing.
+  /// - Returns: The revision that the write has given the spot, and whether the spot is new. A repeated write returns false for `isNew`.
+  /// - Throws: `.revisionMismatch` if the precondition fails, `.alreadyExists` for a key of another write, `SpotProblem` for an invalid
+  ///   value, and the errors of storage.
   public func put(
     _ spot: Spot, expecting expectation: SpotExpectation, key: String? = nil
   ) async throws -> (revision: Revision, isNew: Bool) {
     let (spots, receipts) = (spots, key == nil ? nil : try await receipts())
     let digest = key == nil ? "" : String(SHA256Digest.text(of: try ReportJSON.data(spot)).prefix(24))
     return try await store.transaction { transaction in
+      // Before the precondition: the first try has changed the revision, so a repeated one would fail it.
       if let key, let receipts, let done = try transaction.find(by: key, in: receipts) {
+        // A key that is used twice by mistake must not report a success for a spot that was never written.
         guard done.spot == spot.id, done.digest == digest else {
           throw RepositoryError(.alreadyExists, "expected a key of this write's own, found one of another write")
         }
         return (Revision(UInt64(clamping: done.number)), false)
       }
       let old = try transaction.find(by: spot.id, in: spots)
-      // A limit that the stored one has passed already, by a merge of several devices, stops nobody.
+      // A sync merge of several devices can exceed the limit of tags. Such a spot must stay editable.
       _ = try Spot.normalizedTags(spot.tags, known: old?.tags.count ?? 0)
       let revision = try Self.save(spot, expecting: expectation, isThere: old != nil, in: spots, &transaction)
       if let key, let receipts {
+        // In the transaction of the spot: a crash between two commits would leave a write that a retry applies again.
         try transaction.save(WriteReceipt(id: key, spot: spot.id, digest: digest, number: Int(clamping: revision.number)), in: receipts)
         let surplus = try transaction.count(in: receipts) - WriteReceipt.most
         if surplus > 0 {
@@ -78,8 +85,10 @@ extension SpotStore {
     case .present where !isThere: throw RepositoryError(.revisionMismatch, "expected a spot, found none")
     case .absent, .present: return try transaction.save(spot, in: spots)
     case .revisions(let revisions):
+      // The store compares with one revision. A mismatch changes nothing, so the next one can be tried.
       for revision in revisions {
         do throws(RepositoryError) { return try transaction.save(spot, in: spots, ifRevision: revision) } catch {
+          // A full disk, for example, must not be reported as a mismatch.
           guard error.code == .revisionMismatch else { throw error }
         }
       }
@@ -87,15 +96,16 @@ extension SpotStore {
     }
   }
 
-  /// Removes a spot, and its album with it, where it is as expected.
+  /// Removes a spot and its album if the stored spot meets a precondition.
   ///
-  /// - Returns: Whether there was such a spot.
-  /// - Throws: `.revisionMismatch` where it is not as expected; the errors of storage.
+  /// - Returns: Whether a spot with this id was stored.
+  /// - Throws: `.revisionMismatch` if the precondition fails, and the errors of storage.
   public func remove(_ id: String, expecting expectation: SpotExpectation) async throws -> Bool {
     let (spots, albums) = (spots, try await albums())
     return try await store.transaction { transaction in
       guard try transaction.find(by: id, in: spots) != nil else { return false }
       if expectation == .absent { throw RepositoryError(.revisionMismatch, "expected no such spot, found one") }
+      // May come before the comparison of revisions, because an error below rolls the whole transaction back.
       try transaction.delete(id, in: albums)
       guard case .revisions(let revisions) = expectation else { return try transaction.delete(id, in: spots) }
       for revision in revisions {

@@ -3,30 +3,31 @@ public import Larder
 import LarderSQLite
 import LarderSync
 
-/// Everything that weather-spots keeps, in one file: the spots, and what ``WeatherService`` and ``Geocoding`` fetch for them.
+/// The store of weather-spots: one file with the spots and the data that ``WeatherService`` and ``Geocoding`` fetch for them.
 public struct SpotStore: Sendable {
-  /// The file's store, for transactions over both and for verifying.
+  /// The underlying store, for transactions over several repositories and for verifying the file.
   public let store: Store
-  /// The spots by id.
+  /// Repository of the spots, by id.
   public let spots: LocalRepository<Spot>
-  /// The server and the scope with which the store is synced; `nil` for one that is not.
+  /// Server and scope with which the store is synced, or `nil` for a store that is not synced.
   public let syncTarget: SyncTarget?
 
-  /// Opens a store, or creates it; the name says which kind it is.
+  /// Opens a store or creates it, as a JSON file or a SQLite database according to the extension of its name.
   ///
-  /// A SQLite store is opened `.shared`, so that a command can work while another one runs; a JSON file has one user at a time.
+  /// A SQLite store is opened `.shared`, so that several commands can run at a time. A JSON file has one user at a time.
   /// - Parameters:
   ///   - file: A name that ends in `.json` or `.sqlite`.
-  ///   - migration: When spots of an older version are rewritten. They are read in any case; a command that lives for some milliseconds
-  ///     had better not begin with it, so it is `.manual`, and `weather-spots migrate` does it.
+  ///   - migration: When spots of an older version are rewritten. They are readable in any case. The default is `.manual`, because a
+  ///     command that runs for some milliseconds should not begin with it. `weather-spots migrate` rewrites them.
   ///   - clock: The clock that dates changes for sync.
-  ///   - pollInterval: The time between two looks for what other processes have written, each of which takes some microseconds.
-  /// - Throws: What opening throws; `.locked` when another program keeps the store to itself for more than ten seconds; `.unsupported` for
-  ///   another name.
+  ///   - pollInterval: The time between two checks for commits of other processes. A check takes some microseconds.
+  /// - Throws: `.locked` if another program holds the store exclusively for more than ten seconds, `.unsupported` for another extension,
+  ///   and the other errors of opening a store.
   public init(
     file: URL, migration: StoreOptions.Migration = .init(mode: .manual), clock: any WallClock = SystemClock(),
     pollInterval: Duration = .milliseconds(100)
   ) async throws(RepositoryError) {
+    // Only SQLite can be opened `.shared`.
     let access: StoreOptions.Access = Self.isShared(file) ? .shared : .exclusive
     try await self.init(
       backend: Self.backend(file),
@@ -34,33 +35,34 @@ public struct SpotStore: Sendable {
     )
   }
 
-  /// Opens a SQLite store to read what other processes write, and never to write.
+  /// Opens a SQLite store read-only, beside other processes that write to it.
   ///
-  /// It waits for no lock, but up to two seconds while another process recovers the log after a crash.
+  /// Opening does not wait for a lock. It waits up to two seconds while another process recovers the log after a crash.
   ///
-  /// - Throws: What opening throws; `.locked` when another program keeps the store to itself.
+  /// - Throws: `.locked` if another program holds the store exclusively, and the other errors of opening a store.
   public init(readingBeside file: URL) async throws(RepositoryError) {
     try await self.init(
       backend: Self.backend(file),
+      // Waiting for a lock is no use to a reader such as a widget, which has to answer at once.
       options: StoreOptions(access: .readOnly, pollInterval: nil, lockTimeout: .zero, migration: .init(mode: .manual)))
   }
 
-  /// Opens the store that a backend keeps.
+  /// Opens the store of a storage backend.
   public init(
     backend: any StorageBackend, options: StoreOptions = .init(migration: .init(mode: .manual)), clock: any WallClock = SystemClock()
   ) async throws(RepositoryError) {
     store = try await Store.open(backend, options: options)
     syncTarget = try await store.repository(SyncTarget.schema).loadAll().first
-    // Whatever writes a spot has to note it for the server.
+    // Every write of a synced store must go through the synced schema, or the change would never reach the server.
     spots = try await store.repository(syncTarget.map { Spot.synced(in: $0.scope, clock: clock) } ?? Spot.schema)
   }
 
-  /// Tries on every stored spot what migrating would do, and changes nothing.
+  /// Runs the migration on every stored spot without writing, and reports the outcome.
   public static func dryRun(file: URL) async throws(RepositoryError) -> DryRunReport {
     try await Store.dryRun(backend(file), schema: Spot.schema)
   }
 
-  /// Returns whether several processes can have the store of this name open at a time.
+  /// Returns whether several processes can have a store with this file name open at a time.
   public static func isShared(_ file: URL) -> Bool { file.pathExtension == "sqlite" }
 
   private static func backend(_ file: URL) throws(RepositoryError) -> any StorageBackend {

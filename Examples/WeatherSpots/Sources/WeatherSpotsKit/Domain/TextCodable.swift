@@ -1,11 +1,11 @@
-/// A value that is stored as its text.
+/// A type whose values are encoded as their text.
 public protocol TextCodable: LosslessStringConvertible, Codable {
-  /// A description of the text, for the error of one that is not read.
+  /// Description of the expected text, for decoding errors.
   static var expectedText: String { get }
 }
 
 extension TextCodable {
-  /// Reads the text.
+  /// Decodes the value from its text.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     guard let value = Self(try container.decode(String.self)) else {
@@ -14,7 +14,7 @@ extension TextCodable {
     self = value
   }
 
-  /// Writes the text.
+  /// Encodes the value as its text.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(description)

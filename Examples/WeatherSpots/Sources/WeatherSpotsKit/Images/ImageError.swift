@@ -1,19 +1,21 @@
-/// The reason why there is no image.
+/// An error of loading an image by its URL.
 public enum ImageError: Error, Hashable, CustomStringConvertible {
-  /// The URL is not one of http or https with a host.
+  /// The URL is not an http or https URL with a host.
   case invalidURL
-  /// The server answered with this status.
+  /// The server answered with a status other than 200.
   case http(status: Int)
-  /// There is no whole answer.
+  /// The network failed before the answer was complete.
   case transport(TransportError)
-  /// The caller gave up.
+  /// The calling task was cancelled.
   case cancelled
-  /// The image is larger than this many bytes; no more of it was fetched.
+  /// The image is larger than `limit` bytes.
+  ///
+  /// The rest was not fetched.
   case tooLarge(limit: Int)
-  /// The body is not an image of a known format.
+  /// The body does not begin like an image of a known format.
   case notAnImage
 
-  /// The failure in plain words, on one line.
+  /// Description of the failure on one line, for people.
   public var description: String {
     switch self {
     case .invalidURL: "expected an image URL such as https://example.org/pier.jpg"

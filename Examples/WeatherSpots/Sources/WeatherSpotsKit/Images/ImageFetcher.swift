@@ -1,23 +1,25 @@
-// Images/ fetches images and keeps them: photos of spots, and whatever else has a URL. ImageDatabase is the one place that an app asks.
-// Invariant: what is given out as an image is one, by its first bytes, and whole; a failure is never kept. Called by the commands.
+// Images/ fetches images by URL, such as photos of spots, and caches them. An app requests all of its images from ImageDatabase.
+// Invariant: a returned image is complete and has the first bytes of a known format. A failure is never cached. Called by the commands.
 
 public import Foundation
 public import Larder
 public import LarderBlobs
 
-/// A source of images by URL: from memory, from disk, or from their server, in that order; each result says which.
+/// An image loader that reads from memory, from disk, or from the server of the URL, in that order.
 ///
-/// One request for a URL at a time, shared by all calls for it; at most five requests in all. A call that is cancelled ends at once, and
-/// with the last one that waits the request is cancelled. A failure is that of all calls that wait, and is not kept: the next call tries
-/// again.
+/// Concurrent calls for one URL share one request, and at most five requests run at a time by default. A cancelled call ends at once, and
+/// the request is cancelled with the last call that waits for it. All waiting calls get the same error, which is not cached: the next
+/// call tries again.
 public final class ImageFetcher: Sendable {
-  /// The limits of requests.
+  /// Limits on the number, the size and the time of downloads.
   public struct Limits: Hashable, Sendable {
-    /// Requests at a time: 5 by default.
+    /// Number of concurrent requests: 5 by default.
     public var requests: Int
-    /// The most bytes of an image: 16 MiB by default; the download of a larger one is given up.
+    /// Largest image in bytes: 16 MiB by default.
+    ///
+    /// The download of a larger one is stopped.
     public var imageBytes: Int
-    /// The time limit of the whole answer: 30 s by default.
+    /// Time limit for the complete answer: 30 s by default.
     public var timeout: Duration
 
     /// Makes limits.
@@ -36,7 +38,7 @@ public final class ImageFetcher: Sendable {
 
   /// Makes a fetcher.
   ///
-  /// - Parameter store: Where images are kept, in memory and on disk; without one they are not.
+  /// - Parameter store: Store that keeps the images in memory and on disk. Pass `nil` to keep none.
   public init(store: BlobStore?, transport: any ImageTransport = URLSessionTransport(), limits: Limits = .init()) {
     self.store = store
     self.transport = transport
@@ -46,10 +48,11 @@ public final class ImageFetcher: Sendable {
 
   /// Returns the image at a URL.
   ///
-  /// - Throws: The reason why there is none. Trouble with the disk is none: it is in ``LoadedImage/storageError``.
+  /// - Throws: ``ImageError``. An error of the disk is not thrown: see ``LoadedImage/storageError``.
   public func image(from url: URL) async throws(ImageError) -> LoadedImage {
     guard let key = Self.key(of: url) else { throw .invalidURL }
     guard !Task.isCancelled else { throw .cancelled }
+    // A hit needs no flight, whose start and end take a lock each.
     if let image = await stored(url, key).image { return image }
     let result = await flights.value(for: key) { [self] in
       do throws(ImageError) { return .success(try await fetch(url, key)) } catch { return .failure(error) }
@@ -58,11 +61,11 @@ public final class ImageFetcher: Sendable {
     return try result.get()
   }
 
-  /// Returns the images at some URLs, side by side; one that fails does not concern the others.
+  /// Returns the image or the error of each URL, loaded concurrently.
   public func images(from urls: some Sequence<URL>) async -> [URL: Result<LoadedImage, ImageError>] {
     await withTaskGroup(of: (URL, Result<LoadedImage, ImageError>).self) { group in
       for url in Set(urls) {
-        // The result is made elsewhere: with a typed `do` in this closure, optimised builds crash when the group copies the pair.
+        // The result is made in another method: with a typed `do` in this closure, optimised builds crash when the group copies the pair.
         group.addTask { [self] in (url, await result(from: url)) }
       }
       return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
@@ -73,18 +76,22 @@ public final class ImageFetcher: Sendable {
     do throws(ImageError) { return .success(try await image(from: url)) } catch { return .failure(error) }
   }
 
-  /// Removes every image from memory and disk; what is being fetched now is returned to the calls that wait for it and not kept.
+  /// Removes every image from memory and disk.
   ///
-  /// - Throws: As ``Larder/BlobStore/clear()``.
+  /// A download under way still returns its image to the waiting calls, and the image is not kept.
+  ///
+  /// - Throws: The errors of `BlobStore.clear()`.
   public func clear() async throws(RepositoryError) {
+    // Before: a call during the clearing must not join a download from before it.
     flights.forgetAll()
     try await store?.clear()
+    // After: a flight that began meanwhile may have read an image before it was removed.
     flights.forgetAll()
   }
 
-  /// Returns the key of an image: its URL without the part behind "#", which servers never see.
+  /// Returns the cache key of an image: its URL without the fragment after "#", which browsers and URLSession do not send to servers.
   ///
-  /// - Returns: `nil` when this is not a URL of http or https with a host.
+  /// - Returns: `nil` if this is not an http or https URL with a host.
   public static func key(of url: URL) -> String? {
     guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let scheme = parts.scheme?.lowercased(),
       ["http", "https"].contains(scheme), let host = parts.host, !host.isEmpty
@@ -94,11 +101,12 @@ public final class ImageFetcher: Sendable {
     return parts.string
   }
 
-  /// The number of callers that wait for an image, for tests.
+  /// Number of callers that wait for an image, for tests.
   var waiterCount: Int { flights.waiterCount }
 
   private func stored(_ url: URL, _ key: String) async -> (image: LoadedImage?, error: RepositoryError?) {
     do throws(RepositoryError) {
+      // Stored bytes of an unknown format count as a miss, so that they are fetched again.
       guard let blob = try await store?.blob(for: key), let format = ImageFormat(blob.data) else { return (nil, nil) }
       return (LoadedImage(url: url, data: blob.data, format: format, origin: blob.origin == .memory ? .memory : .disk), nil)
     } catch {
@@ -107,24 +115,25 @@ public final class ImageFetcher: Sendable {
   }
 
   private func fetch(_ url: URL, _ key: String) async throws(ImageError) -> LoadedImage {
-    // The flight before this one may have ended between the caller's look and now.
+    // Read again: the previous flight for this URL may have stored the image after the caller's look-up.
     var (found, storageError) = await stored(url, key)
     if let found { return found }
-    // Begun before the request, so that what is cleared meanwhile does not come back.
+    // The writer is made before the request: `clear()` then cancels it, and a removed image cannot come back.
     let writer = await writer(key, &storageError)
     let data = try await download(url)
+    // An error page with status 200 must not be stored as an image.
     guard let format = ImageFormat(data) else { throw .notAnImage }
     do throws(RepositoryError) {
       try await writer?.write(data)
       try await writer?.finish()
     } catch {
-      // Cleared meanwhile, which is no trouble.
+      // `.cancelled` means that the cache was cleared meanwhile, which is no error for the caller.
       if error.code != .cancelled { storageError = error }
     }
     return LoadedImage(url: url, data: data, format: format, origin: .network, storageError: storageError)
   }
 
-  /// Fetches the bytes when it is their turn.
+  /// Downloads an image, after waiting for one of the request slots.
   private func download(_ url: URL) async throws(ImageError) -> Data {
     do {
       return try await requests.withPermit {
@@ -133,6 +142,7 @@ public final class ImageFetcher: Sendable {
     } catch let error as ImageError {
       throw error
     } catch {
+      // Waiting for a slot throws only when the task is cancelled.
       throw .cancelled
     }
   }

@@ -1,14 +1,16 @@
 public import Foundation
 
-/// The kinds of images that are taken for images, told by their first bytes: what a server calls them does not count.
+/// An image format, recognised by the first bytes of the data.
+///
+/// The `Content-Type` of the server is ignored.
 public enum ImageFormat: String, Codable, CaseIterable, Hashable, Sendable {
-  /// The formats, by their usual names.
+  /// The formats by their usual names.
   case png, jpeg, gif, webp, heic, avif
 
-  /// The number of bytes that identify a format.
+  /// Number of leading bytes that are examined.
   static let prefixLength = 64
 
-  /// Tells the format of an image by its first bytes; `nil` for anything else, text such as SVG included.
+  /// Recognises the format by the first bytes, or returns `nil` for any other data, text such as SVG included.
   public init?(_ bytes: Data) {
     let head = [UInt8](bytes.prefix(Self.prefixLength))
     func has(_ text: String, at offset: Int) -> Bool { head.dropFirst(offset).starts(with: text.utf8) }
@@ -18,6 +20,7 @@ public enum ImageFormat: String, Codable, CaseIterable, Hashable, Sendable {
       self = .jpeg
     } else if has("GIF87a", at: 0) || has("GIF89a", at: 0) {
       self = .gif
+      // Bytes 4 to 7 are the size of the RIFF file and differ from image to image.
     } else if has("RIFF", at: 0), has("WEBP", at: 8) {
       self = .webp
     } else if has("ftyp", at: 4), let format = Self.ofBrands(head) {
@@ -27,18 +30,22 @@ public enum ImageFormat: String, Codable, CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// ISO base media files (ISO 14496-12): a major brand, a version, and the compatible brands up to the end of the first box.
+  /// Returns AVIF or HEIC by the brands of an ISO base media file (ISO 14496-12).
+  ///
+  /// The first box holds a major brand, a version, and compatible brands up to its end.
   private static func ofBrands(_ head: [UInt8]) -> ImageFormat? {
     let size = head.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+    // The size comes from the file and may be any number. The bound keeps the reads inside `head`.
     let end = min(size, head.count)
     let brands = ([8] + Array(stride(from: 16, to: end, by: 4))).compactMap { offset in
       offset + 4 <= end ? String(decoding: head[offset..<(offset + 4)], as: UTF8.self) : nil
     }
+    // AVIF first: its files often have `mif1` among the compatible brands, which HEIC has too.
     if brands.contains("avif") || brands.contains("avis") { return .avif }
     let still: Set = ["heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"]
     return brands.contains(where: still.contains) ? .heic : nil
   }
 
-  /// The name for people.
+  /// Name of the format for people.
   public var name: String { self == .webp ? "WebP" : rawValue.uppercased() }
 }

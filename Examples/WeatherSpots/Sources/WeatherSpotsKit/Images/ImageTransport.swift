@@ -4,19 +4,19 @@ public import Foundation
   import FoundationNetworking
 #endif
 
-/// A way to fetch the bytes of an image: URLSession in the app, a double in tests.
+/// A downloader of images: URLSession in the app, a test double in tests.
 public protocol ImageTransport: Sendable {
-  /// Returns the body of the answer to a GET, if its status is 200.
+  /// Returns the body of the answer to a GET if its status is 200.
   ///
   /// - Parameters:
-  ///   - url: A URL of http or https.
-  ///   - limit: The most bytes; as soon as there are more, no more is fetched.
-  ///   - timeout: How long the whole answer may take.
+  ///   - url: An http or https URL.
+  ///   - limit: Largest body in bytes. The download stops as soon as there are more.
+  ///   - timeout: Time limit for the complete answer.
   nonisolated(nonsending) func image(from url: URL, limit: Int, timeout: Duration) async throws(ImageError) -> Data
 }
 
 extension URLSessionTransport: ImageTransport {
-  /// Fetches an image, following at most five redirections, none to another scheme than https.
+  /// Downloads an image, following at most five redirections, each to https or to the scheme of `url`.
   public nonisolated(nonsending) func image(from url: URL, limit: Int, timeout: Duration) async throws(ImageError) -> Data {
     let response: TransportResponse
     do throws(TransportError) {
@@ -24,10 +24,12 @@ extension URLSessionTransport: ImageTransport {
     } catch {
       switch error {
       case .cancelled: throw .cancelled
+      // Not as `.transport`: the error names the limit of images, which the caller can raise.
       case .tooLarge: throw .tooLarge(limit: limit)
       case .timedOut, .unreachable: throw .transport(error)
       }
     }
+    // 206 and 204 have no complete image, so only 200 counts.
     guard response.status == 200 else { throw .http(status: response.status) }
     return response.body
   }

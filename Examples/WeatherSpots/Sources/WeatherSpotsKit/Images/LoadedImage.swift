@@ -1,22 +1,24 @@
 public import Foundation
 public import Larder
 
-/// An image, and where it came from this time.
+/// A loaded image with its format and its origin.
 public struct LoadedImage: Sendable {
-  /// The origin of an image.
+  /// The place that an image was loaded from.
   public enum Origin: String, Codable, Hashable, Sendable {
-    /// Memory, a file, or its server.
+    /// Memory, the disk, or the server of the URL.
     case memory, disk, network
   }
 
-  /// Its URL.
+  /// URL of the image.
   public let url: URL
-  /// Its bytes, as the server sent them.
+  /// Bytes of the image, as the server sent them.
   public let data: Data
-  /// Its format, by its first bytes.
+  /// Format, recognised by the first bytes.
   public let format: ImageFormat
-  /// The origin of the image.
+  /// Place that the image was loaded from by this call.
   public let origin: Origin
-  /// The failure of the disk, if the image could not be read from it or kept there; the image itself is complete.
+  /// Error of the disk if the image could not be read from it or kept on it.
+  ///
+  /// The image itself is complete.
   public var storageError: RepositoryError?
 }

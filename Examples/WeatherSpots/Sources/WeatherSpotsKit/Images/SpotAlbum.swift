@@ -1,43 +1,47 @@
 public import Foundation
 public import Larder
 
-/// The photos of a spot: their URLs, for the images themselves are in the ``ImageDatabase`` and can be fetched again.
+/// The list of a spot's photos: their URLs without the images.
+///
+/// The images are in the ``ImageDatabase`` and can be fetched again.
 public struct SpotAlbum: Codable, Hashable, Identifiable, Sendable {
-  /// A photo of a spot.
+  /// A photo of a spot, by its URL.
   public struct Photo: Codable, Hashable, Sendable {
-    /// The URL that it was fetched from.
+    /// URL that the photo was fetched from.
     public let url: URL
-    /// Its format.
+    /// Image format of the photo.
     public let format: ImageFormat
-    /// Its size in bytes.
+    /// Size of the photo in bytes.
     public let bytes: Int
-    /// The time at which it was added.
+    /// Time at which the photo was added.
     public let addedAt: Date
   }
 
-  /// The id of the spot.
+  /// Id of the spot.
   public let id: String
-  /// Its photos, the newest last.
+  /// Photos of the spot, the newest last.
   public var photos: [Photo]
 
-  /// Adds a photo, in the place of one of the same URL.
+  /// Adds a photo, which replaces an earlier one of the same URL.
   mutating func add(_ photo: Photo) {
     photos.removeAll { $0.url == photo.url }
     photos.append(photo)
+    // A record is read and written as a whole, so its size needs a limit. `removeFirst` traps on a negative count, hence the `max`.
     photos.removeFirst(max(0, photos.count - 100))
   }
 }
 
 extension SpotStore {
-  /// Returns the albums by spot.
+  /// Returns the repository of albums, keyed by the id of the spot.
   public func albums() async throws(RepositoryError) -> LocalRepository<SpotAlbum> {
     try await store.repository(RepositorySchema("photos"))
   }
 
-  /// Adds a photo to a spot's album, which keeps the last hundred.
+  /// Adds a photo to a spot's album, which keeps the last hundred photos.
   public func add(_ image: LoadedImage, to spot: Spot, at now: Date) async throws {
     let albums = try await albums()
     let photo = SpotAlbum.Photo(url: image.url, format: image.format, bytes: image.data.count, addedAt: now)
+    // Read and save in one transaction, or two photos added at once would lose one.
     try await store.transaction { transaction in
       var album = try transaction.find(by: spot.id, in: albums) ?? SpotAlbum(id: spot.id, photos: [])
       album.add(photo)
@@ -45,12 +49,13 @@ extension SpotStore {
     }
   }
 
-  /// Removes a spot, and its album with it.
+  /// Removes a spot together with its album.
   ///
-  /// - Returns: Whether there was such a spot.
+  /// - Returns: Whether the spot existed.
   @discardableResult
   public func remove(_ spot: Spot) async throws -> Bool {
     let (spots, albums) = (spots, try await albums())
+    // One commit, so that a crash cannot leave an album without its spot.
     return try await store.transaction { transaction in
       try transaction.delete(spot.id, in: albums)
       return try transaction.delete(spot.id, in: spots)

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Work that many ask for at a time and that is done once.
+/// A single-flight: concurrent callers of one key share one run of the work.
 ///
-/// A caller who is cancelled leaves and the others go on; when the last one leaves, the work is cancelled.
+/// A cancelled caller returns at once and the others go on. When the last caller is cancelled, the work is cancelled.
 final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct Flight {
     let key: Key
@@ -12,13 +12,16 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private struct State {
     var last = 0
-    /// The flight that a new caller of a key joins.
+    /// Number of the flight, which is one run of the work, that a new caller of a key joins.
     var current: [Key: Int] = [:]
     var flights: [Int: Flight] = [:]
 
-    /// Takes a flight out; a later one of its key stays.
+    /// Removes and returns a flight.
+    ///
+    /// A later flight of its key stays.
     mutating func remove(_ id: Int) -> Flight? {
       guard let flight = flights.removeValue(forKey: id) else { return nil }
+      // After `forgetAll` the key may belong to a newer flight, whose callers must stay joined.
       if current[flight.key] == id { current[flight.key] = nil }
       return flight
     }
@@ -26,10 +29,11 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
-  /// Joins the work for a key or begins it; `nil` when the caller was cancelled before it was done.
+  /// Returns the result of the work for a key, which this call joins or starts, or `nil` if the caller was cancelled.
   func value(for key: Key, _ work: @escaping @Sendable () async -> Value) async -> Value? {
     let waiter = FirstAnswer<Value?>()
     let flight = join(key, waiter, work)
+    // Joined before the handler is set: a caller that is cancelled already must find its waiter in order to leave.
     return await withTaskCancellationHandler {
       await waiter.result()
     } onCancel: {
@@ -37,10 +41,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Lets later callers begin anew; those who wait now still get what they wait for.
+  /// Makes later callers start the work again.
+  ///
+  /// The flights under way still return their results to their callers.
   func forgetAll() { state.withLock { $0.current = [:] } }
 
-  /// The number of waiting callers.
+  /// Number of waiting callers.
   var waiterCount: Int { state.withLock { $0.flights.values.reduce(0) { $0 + $1.waiters.count } } }
 
   private func join(_ key: Key, _ waiter: FirstAnswer<Value?>, _ work: @escaping @Sendable () async -> Value) -> Int {
@@ -52,7 +58,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       state.last += 1
       let flight = state.last
       state.current[key] = flight
-      // The lock is held until the flight is noted: its end waits for that.
+      // The task is started under the lock: `end` takes the same lock, so it cannot run before the flight is stored.
       let task = Task { end(flight, await work()) }
       state.flights[flight] = Flight(key: key, task: task, waiters: [ObjectIdentifier(waiter): waiter])
       return flight
@@ -60,11 +66,13 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func end(_ flight: Int, _ value: Value) {
+    // The flight is removed before its waiters resume, so that a caller of that moment starts new work.
     guard let flight = state.withLock({ $0.remove(flight) }) else { return }
     for waiter in flight.waiters.values { waiter.give(value) }
   }
 
   private func leave(_ flight: Int, _ waiter: FirstAnswer<Value?>) {
+    // Decided under the lock: a caller that joins at the same time must not get a flight that is being cancelled.
     let abandoned: Flight? = state.withLock { state in
       state.flights[flight]?.waiters[ObjectIdentifier(waiter)] = nil
       return state.flights[flight]?.waiters.isEmpty == true ? state.remove(flight) : nil

@@ -1,21 +1,23 @@
-// Network/ sends requests: a GET behind a protocol for the providers, and URLSession behind it, which images and webhooks use too.
-// Invariant: every request has a limit of time for the whole answer and one of bytes, and ends as soon as its caller is cancelled.
+// Network/ sends HTTP requests. Providers use a GET behind a protocol. URLSession serves that protocol, the images and the webhooks.
+// Invariant: every request has a time limit for the whole answer and a limit of bytes, and ends as soon as its caller is cancelled.
 
 public import Foundation
 
 /// A way to fetch a URL: URLSession in the app, recorded answers in tests.
 public protocol Transport: Sendable {
-  /// Fetches a URL within a time limit. An answer with an error status is an answer and not an error.
+  /// Fetches a URL within the time limit of the request.
+  ///
+  /// An answer with an error status is returned and not thrown.
   nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse
 }
 
-/// A GET.
+/// An HTTP GET request with header fields and a time limit.
 public struct TransportRequest: Sendable {
-  /// The requested URL.
+  /// URL to fetch.
   public var url: URL
-  /// Header fields.
+  /// Header fields by name.
   public var headers: [String: String]
-  /// The time limit of the whole answer.
+  /// Time limit for the whole answer, its body included.
   public var timeout: Duration
 
   /// Makes a request.
@@ -26,18 +28,18 @@ public struct TransportRequest: Sendable {
   }
 }
 
-/// The parts of an HTTP answer that matter here.
+/// An HTTP response, reduced to its status, its body and two header fields.
 public struct TransportResponse: Sendable {
-  /// The HTTP status.
+  /// HTTP status code.
   public var status: Int
-  /// The whole body.
+  /// Complete body.
   public var body: Data
-  /// Whether the answer was recorded earlier and dated anew, which the stand-in server says in its header `X-Weather-Recorded`.
+  /// Whether the stand-in server replayed a recorded answer with new dates, as its header `X-Weather-Recorded` says.
   public var isRecorded: Bool
-  /// The time to wait that the service asks for in its header `Retry-After`.
+  /// Time to wait that the server asks for in its header `Retry-After`.
   public var retryAfter: Duration?
 
-  /// Makes an answer.
+  /// Makes a response.
   public init(status: Int, body: Data, isRecorded: Bool = false, retryAfter: Duration? = nil) {
     self.status = status
     self.body = body
@@ -46,18 +48,22 @@ public struct TransportResponse: Sendable {
   }
 }
 
-/// The reason why a request has no answer.
+/// A failure of the network: the request has no complete answer.
 public enum TransportError: Error, Hashable, Codable, CustomStringConvertible {
-  /// The host did not answer in time.
+  /// The complete answer did not arrive within the time limit.
   case timedOut(host: String, after: Duration)
-  /// The host cannot be reached; the number is the code of the URL loading system.
+  /// The host cannot be reached, or the connection broke off.
+  ///
+  /// The code is an `NSURLError` of the URL loading system.
   case unreachable(host: String, code: Int)
-  /// The answer is larger than this many bytes; no more of it was fetched.
+  /// The answer is larger than `limit` bytes.
+  ///
+  /// The rest was not fetched.
   case tooLarge(host: String, limit: Int)
-  /// The caller gave up.
+  /// The calling task was cancelled.
   case cancelled
 
-  /// The failure in plain words, on one line.
+  /// Description of the failure on one line, for people.
   public var description: String {
     switch self {
     case .timedOut(let host, let limit): "\(host) did not answer within \((limit / .seconds(1)).text(decimals: 1)) s"
@@ -68,6 +74,7 @@ public enum TransportError: Error, Hashable, Codable, CustomStringConvertible {
   }
 
   private static func words(for code: Int) -> String {
+    // Own words: `localizedDescription` differs by platform and language, and may be several lines.
     switch code {
     case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed: "unknown host; is there a network?"
     case NSURLErrorCannotConnectToHost: "connection refused"

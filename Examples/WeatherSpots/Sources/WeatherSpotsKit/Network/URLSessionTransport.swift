@@ -5,7 +5,7 @@ import Synchronization
   import FoundationNetworking
 #endif
 
-/// The network, through URLSession without cookies and without a cache of its own: freshness is the app's business.
+/// A transport on URLSession, without cookies and without a cache, since the app itself decides how long an answer is fresh.
 public struct URLSessionTransport: Transport {
   private let session: URLSession
   private let exchanges = Exchanges()
@@ -13,10 +13,11 @@ public struct URLSessionTransport: Transport {
 
   /// Makes a transport.
   ///
-  /// - Parameter bodyLimit: The most bytes of an answer to ``get(_:)``: 8 MiB by default.
+  /// - Parameter bodyLimit: Largest body that ``get(_:)`` accepts, in bytes: 8 MiB by default.
   public init(bodyLimit: Int = 8 << 20) {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpShouldSetCookies = false
+    // A cached answer would look like a fresh one to the forecast cache, with the time of this request.
     configuration.urlCache = nil
     session = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: nil)
     self.bodyLimit = bodyLimit
@@ -24,40 +25,43 @@ public struct URLSessionTransport: Transport {
 
   /// Fetches a URL.
   ///
-  /// The whole answer must be there within the time limit, and one that is too large is given up. At most five redirections are followed,
-  /// none to another scheme than https, and none of a request with header fields.
+  /// The complete answer must arrive within the time limit. The download of a body over the limit is stopped. At most five redirections are
+  /// followed, to https or to the scheme of the request, and none for a request with header fields.
   public nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
     var urlRequest = URLRequest(url: request.url)
     for (name, value) in request.headers { urlRequest.setValue(value, forHTTPHeaderField: name) }
-    // A redirection would take the header fields along to another host, and with them a token.
+    // A redirection would send the header fields, and with them a token, to another host.
     return try await send(urlRequest, redirections: request.headers.isEmpty ? 5 : 0, bodyLimit: bodyLimit, timeout: request.timeout)
   }
 
-  /// Sends a request, and returns when the answer is there, the time is up, or the caller is cancelled.
+  /// Sends a request and returns when the answer is complete, the time is up, or the caller is cancelled.
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - redirections: How many are followed. The next one is an answer like any other.
-  ///   - bodyLimit: The most bytes of the body.
-  ///   - timeout: How long the whole answer may take.
+  ///   - redirections: Number of redirections to follow. The next one is returned as the answer.
+  ///   - bodyLimit: Largest body in bytes.
+  ///   - timeout: Time limit for the complete answer.
   nonisolated(nonsending) func send(
     _ request: URLRequest, redirections: Int, bodyLimit: Int, timeout: Duration
   ) async throws(TransportError) -> TransportResponse {
     var request = request
-    // URLSession's own limit is for a pause between two packets; the one below is for the whole answer, and comes first.
+    // URLSession's limit counts from packet to packet. The timer below limits the whole answer and must fire first, hence the 60 s.
     request.timeoutInterval = timeout / .seconds(1) + 60
     let exchange = Exchange(request.url, redirections: redirections, bodyLimit: bodyLimit)
     let task = session.dataTask(with: request)
+    // Added before `resume`: a delegate call that finds no exchange is dropped, and the caller would wait until the timeout.
     exchanges.add(exchange, of: task)
+    // Without the removal each body would stay in memory for as long as the transport lives.
     defer { exchanges.remove(task) }
-    // Weak, or every body would stay in memory until its time is up.
+    // Weak references: strong ones would keep every body in memory until its timer fires.
     DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) { [weak exchange, weak task] in
+      // The answer is given before the task is cancelled, or the caller would get the error of the cancellation.
       exchange?.answer.give(.failure(.timedOut(host: exchange?.host ?? "", after: timeout)))
       task?.cancel()
     }
     task.resume()
-    // Not `session.data(for:)`: on Linux its cancellation waits for the session's queue while it holds the lock of the Swift task, which
-    // that queue may want in order to resume the task, and then both wait for ever (seen with Swift 6.3.1). So cancel from elsewhere.
+    // Not `session.data(for:)`: on Linux its cancellation waits for the session's queue while it holds the lock of the Swift task. That
+    // queue may need the lock to resume the task, and both wait for ever (seen with Swift 6.3.1). So another queue cancels the task.
     return try await withTaskCancellationHandler {
       await exchange.answer.result()
     } onCancel: {
@@ -67,7 +71,7 @@ public struct URLSessionTransport: Transport {
   }
 }
 
-/// A request under way, and its body so far.
+/// One HTTP request in flight, with the part of the body that has arrived.
 private final class Exchange: Sendable {
   let answer = FirstAnswer<Result<TransportResponse, TransportError>>()
   let host: String
@@ -78,12 +82,13 @@ private final class Exchange: Sendable {
 
   init(_ url: URL?, redirections: Int, bodyLimit: Int) {
     host = url?.host() ?? "the server"
+    // https is always allowed. http is allowed only if the request used it, so that no redirection drops the encryption.
     schemes = [url?.scheme?.lowercased(), "https"]
     self.redirections = Mutex(redirections)
     self.bodyLimit = bodyLimit
   }
 
-  /// Returns whether one more redirection is followed.
+  /// Returns true if a redirection to `url` is allowed, and counts it.
   func follows(_ url: URL?) -> Bool {
     redirections.withLock { left in
       left -= 1
@@ -91,9 +96,10 @@ private final class Exchange: Sendable {
     }
   }
 
-  /// Returns false when the body is too large.
+  /// Appends a piece of the body, or returns false if the body is over its limit.
   func append(_ piece: Data, of response: URLResponse?) -> Bool {
     let fits = body.withLock { body in
+      // The announced length stops a large download at its first piece. It is -1 where the server sends none.
       guard piece.count <= bodyLimit - body.count, response?.expectedContentLength ?? 0 <= Int64(bodyLimit) else { return false }
       body.append(piece)
       return true
@@ -105,7 +111,7 @@ private final class Exchange: Sendable {
   func end(_ response: URLResponse?, _ error: (any Error)?) {
     guard error == nil, let response = response as? HTTPURLResponse else {
       let code = (error as NSError?)?.code ?? NSURLErrorBadServerResponse
-      // On Linux an answer that is cut off ends with an unknown error.
+      // On Linux an answer that breaks off ends with `NSURLErrorUnknown`.
       let isCutOff = response != nil && code == NSURLErrorUnknown
       return answer.give(.failure(.unreachable(host: host, code: isCutOff ? NSURLErrorNetworkConnectionLost : code)))
     }
@@ -117,7 +123,9 @@ private final class Exchange: Sendable {
   }
 }
 
-/// The delegate of a session: tells each exchange what comes of it.
+/// The delegate of a URLSession.
+///
+/// It passes each callback to the exchange of its task.
 private final class Exchanges: NSObject, URLSessionDataDelegate, Sendable {
   private let exchanges = Mutex<[Int: Exchange]>([:])
 
@@ -131,6 +139,7 @@ private final class Exchanges: NSObject, URLSessionDataDelegate, Sendable {
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
     completionHandler: @escaping @Sendable (URLRequest?) -> Void
   ) {
+    // `nil` makes the redirection itself the answer, so that its status reaches the caller.
     completionHandler(exchange(of: task)?.follows(request.url) == true ? request : nil)
   }
 

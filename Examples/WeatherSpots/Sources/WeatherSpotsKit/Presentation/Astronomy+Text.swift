@@ -2,7 +2,7 @@ import Astronomy
 public import Foundation
 
 extension Astronomy {
-  /// Returns the day on some lines of text, in the clock time of its zone.
+  /// Returns the Sun's and Moon's moments of the day as lines of text, with clock times of the day's zone.
   public func text(_ style: CardStyle = CardStyle()) -> String {
     let place = [Self.degrees(coordinate.latitude, "N", "S", style), Self.degrees(coordinate.longitude, "E", "W", style)]
     let highest = "up to \(style.angle(sun.altitudeDegrees.upperBound, decimals: 1)) high"
@@ -14,6 +14,7 @@ extension Astronomy {
       ("Moonrise", moon.rises.map(clock)), ("Moonset", moon.sets.map(clock)), ("Moon highest", moon.upperTransits.map(clock)),
       ("Moon lowest", moon.lowerTransits.map(clock)),
     ]
+    // A zone that moved across the date line has skipped a whole day, whose interval is then empty.
     let isSkipped = interval.duration == 0
     let title = style.wrapped("\(place.joined(separator: ", ")) | \(day) (\(zone.identifier))")
     let lines =
@@ -25,13 +26,14 @@ extension Astronomy {
     return (title.map { style.paint($0, .bold) } + lines).map { $0 + "\n" }.joined()
   }
 
-  /// Returns a moment's clock time in the zone, rounded to the minute, but never into another day.
+  /// Returns the clock time of a moment in the zone, rounded to the minute but never into another day.
   public func clock(_ moment: Date) -> String {
     let rounded = Date(timeIntervalSince1970: (moment.timeIntervalSince1970 / 60).rounded() * 60)
+    // 23:59:40 would round to 0:00, which belongs to the next day and would stand in the wrong list.
     return TimeLabel.clock(interval.start <= rounded && rounded < interval.end ? rounded : moment, in: zone)
   }
 
-  /// Returns the words of a day that a zone does not have.
+  /// Returns the text shown for a day that the zone's calendar skipped.
   static func skipped(by zone: TimeZone) -> String { "no such day: \(zone.identifier) skipped it" }
 
   private func twilight(_ twilight: SunDay.Twilight) -> [String] {
@@ -49,6 +51,7 @@ extension Astronomy {
   }
 
   private static func degrees(_ value: Double, _ positive: String, _ negative: String, _ style: CardStyle) -> String {
+    // The letter N, S, E or W carries the sign.
     "\(style.angle(abs(value), decimals: 4)) \(value < 0 ? negative : positive)"
   }
 }

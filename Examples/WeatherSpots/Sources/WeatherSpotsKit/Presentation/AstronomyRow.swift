@@ -1,21 +1,22 @@
 import Astronomy
 import Foundation
 
-/// A day's astronomy for machines: one flat object, `null` where something does not happen.
+/// A day's sunrise, moonrise, twilights and phase as one flat JSON object, with `null` for each event that the day lacks.
 ///
-/// Moments are UTC, rounded to the second. Altitudes are of the Sun's centre, without refraction.
+/// Instants are UTC, rounded to the second. Altitudes are those of the Sun's centre, without refraction.
 public struct AstronomyRow: Encodable, Sendable {
   private let row: JSONRow
 
-  /// Makes the row of a day.
+  /// Creates the row of one day.
   ///
   /// - Parameters:
   ///   - astronomy: The day.
   ///   - place: The name of the place, if it has one.
-  ///   - showsClock: Whether the row ends with `clock`: the same moments as the clock times that ``Astronomy/text(_:)`` shows.
+  ///   - showsClock: Whether the row ends with `clock`, the same instants as the clock times that ``Astronomy/text(_:)`` shows.
   public init(_ astronomy: Astronomy, place: String? = nil, showsClock: Bool = false) {
     let (sun, moon, coordinate) = (astronomy.sun, astronomy.moon, astronomy.coordinate)
     let moments: [(String, Date?)] = [
+      // A day can have two sunrises or moonrises, so each kind has a second key and needs no array.
       ("sunrise", sun.rises.first), ("sunset", sun.sets.first), ("sunrise_2", sun.rises.dropFirst().first),
       ("sunset_2", sun.sets.dropFirst().first), ("solar_noon", sun.noon), ("civil_dawn", sun.civil.dawns.first),
       ("civil_dusk", sun.civil.dusks.first), ("nautical_dawn", sun.nautical.dawns.first), ("nautical_dusk", sun.nautical.dusks.first),
@@ -25,6 +26,7 @@ public struct AstronomyRow: Encodable, Sendable {
       ("moon_lower_transit", moon.lowerTransits.first),
     ]
     var row: JSONRow = [
+      // Nine decimals are a tenth of a millimetre. More would only show the rounding of binary fractions.
       "place": place, "latitude": coordinate.latitude.rounded(decimals: 9), "longitude": coordinate.longitude.rounded(decimals: 9),
       "timezone": astronomy.zone.identifier, "date": astronomy.day.description,
       "day_start_utc": Self.text(astronomy.interval.start), "day_end_utc": Self.text(astronomy.interval.end),
@@ -36,6 +38,7 @@ public struct AstronomyRow: Encodable, Sendable {
       "moon_elongation_longitude_deg": moon.elongationDegrees.rounded(decimals: 4),
       "moon_sensitivity_s_per_0.01deg": moon.sensitivitySeconds?.rounded(decimals: 1),
     ]
+    // Added in a loop, so that `clock` below has exactly the same keys.
     for (name, moment) in moments { row = row.adding(name, Self.text(moment)) }
     if showsClock {
       row = row.adding("clock", moments.reduce([:] as JSONRow) { $0.adding($1.0, $1.1.map(astronomy.clock)) })
@@ -43,7 +46,7 @@ public struct AstronomyRow: Encodable, Sendable {
     self.row = row
   }
 
-  /// Writes every key, also those without a value.
+  /// Writes every key, with `null` where it has no value.
   public func encode(to encoder: any Encoder) throws { try row.encode(to: encoder) }
 
   private static func text(_ moment: Date?) -> String? {

@@ -1,66 +1,74 @@
 public import Foundation
 
-/// A service that has forecasts.
+/// Client of a weather service that offers forecasts.
 ///
-/// Nothing is kept here: a provider is asked and answers. What is kept for how long is the business of ``WeatherService``.
+/// A provider stores nothing. ``WeatherService`` caches its answers and decides how long they stay fresh.
 public protocol ForecastProvider: Sendable {
-  /// The name that `--provider` takes.
+  /// Name of the provider as the option `--provider` takes it.
   var name: String { get }
-  /// The name that its data, absences and failures are kept under: ``name``, unless another server than the usual one is asked.
+  /// Name under which the provider's data, absences and failures are stored.
   ///
-  /// A failure or absence of one server says nothing about another.
+  /// It equals ``name`` unless requests go to another server than the usual one. Servers are kept apart because a failure or absence at one
+  /// of them need not hold at another.
   var storageName: String { get }
-  /// The lines of text with links that must stand wherever its data are shown.
+  /// Lines of credit with links, which you must show wherever you show the provider's data.
   var attribution: [String] { get }
-  /// Whether it must be told the country of a place.
+  /// Whether requests to the provider need the country of a place.
   var needsCountry: Bool { get }
 
   /// Returns the kinds of data that the service has for a place.
   func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset>
-  /// Returns the service that has a kind of data, or `nil` if this provider has none of that kind.
+  /// Returns the name of the service that offers a kind of data, or `nil` if this provider does not offer that kind.
   ///
-  /// One request can ask for all kinds of one service, and one that fails says nothing of another.
+  /// One request can fetch all kinds of data of one service. Services fail independently of each other.
   func service(of dataset: WeatherDataset) -> String?
-  /// Returns the weight of a request in the provider's quota.
+  /// Returns the weight of a request, in calls of the provider's quota.
   func weight(of request: ProviderRequest) -> Double
-  /// The number of places that one request may have; 1 unless the provider says otherwise.
+  /// Number of places that one request may have.
+  ///
+  /// The default is 1.
   var placesPerRequest: Int { get }
 
-  /// Fetches the kinds of data of one place.
+  /// Fetches the requested kinds of data of one place.
   ///
-  /// A failure of one kind never sinks the others: each has a result of its own.
+  /// Each kind has a result of its own, so a failure of one kind leaves the others intact.
   func fetch(_ request: ProviderRequest) async -> ProviderAnswer
-  /// Fetches several places, at most ``placesPerRequest``, which all want the same kinds of data and the same days.
+  /// Fetches several places, at most ``placesPerRequest``.
   ///
-  /// - Returns: One answer for each request, in their order.
+  /// All requests must have the same kinds of data and the same days.
+  ///
+  /// - Returns: One answer for each request, in the order of the requests.
   func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer]
 }
 
 extension ForecastProvider {
-  /// The name of the provider.
+  /// Storage name that equals ``name``, for a provider with one server.
   public var storageName: String { name }
-  /// One place.
+  /// One place per request.
   public var placesPerRequest: Int { 1 }
-  /// Fetches the places one by one.
+  /// Fetches the places one by one, with a request for each.
   public func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
     var answers: [ProviderAnswer] = []
+    // One at a time: the caller's concurrency limit counts this whole call as one request.
     for request in requests { answers.append(await fetch(request)) }
     return answers
   }
 }
 
-/// A request: kinds of data of a place, and days where these have any.
+/// A request for kinds of data of one place and a range of days.
+///
+/// Kinds of data that do not belong to days ignore the range.
 public struct ProviderRequest: Hashable, Codable, Sendable {
-  /// The place.
+  /// Place whose data are requested.
   public var place: ForecastPlace
-  /// The first day, in the place's zone.
+  /// First day, in the time zone of the place.
   public var day: LocalDay
-  /// The number of days.
+  /// Number of days from the first one on.
   public var days: Int
-  /// The kinds of data.
+  /// Requested kinds of data.
   public var datasets: Set<WeatherDataset>
 
-  /// Makes a request.
+  /// Creates a request.
   public init(_ place: ForecastPlace, from day: LocalDay, days: Int, _ datasets: Set<WeatherDataset>) {
     self.place = place
     self.day = day
@@ -69,36 +77,40 @@ public struct ProviderRequest: Hashable, Codable, Sendable {
   }
 }
 
-/// The answer of a provider, kind by kind; `nil` for kinds that were not requested.
+/// A provider's answer for one place, with a part for each kind of data.
+///
+/// A part is `nil` if its kind was not requested.
 public struct ProviderAnswer: Codable, Sendable {
-  /// The answer for one kind of data.
+  /// Outcome for one kind of data.
   public enum Part<Value: Codable & Sendable>: Codable, Sendable {
-    /// The data, with the time until which they hold where the provider gives one.
+    /// Data, with their expiry time if the provider gives one.
     case data(Value, until: Date? = nil)
-    /// The service has no data for this place, such as waves inland; believed for a while.
+    /// The service has no data for this place, such as waves inland.
+    ///
+    /// The absence is cached for the given duration.
     case noCoverage(for: Duration)
     /// The data could not be fetched.
     case failure(ProviderError)
 
-    /// The failure; `nil` for an answer.
+    /// Error of a failed part, or `nil` for data and for an absence.
     var failure: ProviderError? { if case .failure(let error) = self { error } else { nil } }
   }
 
-  /// The conditions of the moment.
+  /// Current conditions.
   public var current: Part<CurrentWeather>?
-  /// The hours.
+  /// Hourly forecast.
   public var hourly: Part<HourlyForecast>?
-  /// The days.
+  /// Daily forecast.
   public var daily: Part<DailyForecast>?
-  /// The warnings.
+  /// Weather warnings.
   public var alerts: Part<WeatherAlerts>?
-  /// The sea.
+  /// Marine forecast.
   public var marine: Part<MarineForecast>?
 
-  /// Makes an answer that has nothing yet.
+  /// Creates an answer without any part.
   public init() {}
 
-  /// Makes an answer in which everything that was asked for failed.
+  /// Creates an answer in which every requested kind of data failed with the same error.
   public init(failure: ProviderError, of datasets: Set<WeatherDataset>) {
     if datasets.contains(.current) { current = .failure(failure) }
     if datasets.contains(.hourly) { hourly = .failure(failure) }
@@ -109,13 +121,14 @@ public struct ProviderAnswer: Codable, Sendable {
 }
 
 extension ProviderAnswer {
-  /// The failure, if everything that was requested failed for one reason; `nil` otherwise.
+  /// Common error of all requested kinds of data, or `nil` if a kind succeeded or the errors differ.
   var failureOfAll: ProviderError? {
-    // Two levels: no entry for what was not requested, `nil` inside for what was answered.
+    // Two levels of optional: the outer `nil` is a kind that was not requested, the inner one a kind that did not fail.
     let parts: [ProviderError??] = [
       current.map(\.failure), hourly.map(\.failure), daily.map(\.failure), alerts.map(\.failure), marine.map(\.failure),
     ]
     let failures = parts.compactMap { $0 }
+    // An answer without parts has no failure, although `allSatisfy` holds for an empty array.
     guard let first = failures.first, failures.allSatisfy({ $0 == first }) else { return nil }
     return first
   }

@@ -1,39 +1,44 @@
 public import Foundation
 public import Larder
 
-/// The reason why a weather service gave no usable answer.
+/// Error of a request to a weather service that brought no usable answer.
 public enum ProviderError: RemoteSourceError, Hashable, Codable {
-  /// There is no answer.
+  /// The transport failed before a complete response arrived.
   case network(TransportError)
-  /// The service refuses the request and would do so again.
+  /// The service refuses the request, and would refuse it again.
   case rejected(status: Int, reason: String)
-  /// The service refuses who asks.
+  /// The service does not accept the credentials.
   case unauthorized(reason: String)
-  /// The service has no data for this place, and will not have any soon.
+  /// The service has no data for this place, and none are expected soon.
   case noCoverage
   /// The service does not offer this kind of data at all, or not in this country.
   case unsupported
-  /// Too many requests; the window says when the next one may succeed, unless the service did.
+  /// The service limits the number of requests.
+  ///
+  /// `retryAfter` is the wait that the service named. Without it the window says when the next request may succeed.
   case rateLimited(RateWindow, retryAfter: Duration?, reason: String)
-  /// The service failed; it may say when to come back.
+  /// The service failed with a status of 500 or more.
+  ///
+  /// `retryAfter` is the wait that the service named, if any.
   case serviceFailed(status: Int, retryAfter: Duration? = nil)
-  /// Something other than the service answered, such as a page of a proxy.
+  /// The response is not from the service, such as the HTML page of a proxy.
   case notJSON(status: Int)
-  /// The answer ends in its middle.
+  /// The answer was cut off before its end.
   case interrupted
-  /// The answer is in another unit than the one asked for.
+  /// A column of the answer is in another unit than the requested one.
   case unexpectedUnit(column: String, unit: String)
-  /// The answer is JSON of another shape.
+  /// The answer is JSON of another shape than documented.
   case malformed(String)
-  /// The answer does not fit the request, such as one for another number of places.
+  /// The answer does not match the request, such as one for another number of places.
   case mismatched(String)
-  /// The service cannot be asked with what is configured, such as a key file that others can read.
+  /// The configuration allows no request, such as a key file that others can read.
   case misconfigured(String)
-  /// No request was made, because of what was learnt before: the host is out, has refused this, or has asked for time, which may be over
-  /// after so long.
+  /// No request was sent, because an earlier failure put the host, the key or the sea on hold.
+  ///
+  /// `wait` is the time until the hold ends.
   case notAsked(WeatherProblem, wait: Duration)
 
-  /// Whether the same request may succeed later.
+  /// Whether the same request may succeed later without a change here.
   public var isTransient: Bool {
     switch self {
     case .network, .rateLimited, .serviceFailed, .notJSON, .interrupted, .notAsked: true
@@ -41,7 +46,7 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
     }
   }
 
-  /// The time to wait until the next request, where that is known.
+  /// Wait until the next request may succeed, or `nil` if it is not known.
   public var retryAfter: Duration? {
     switch self {
     case .rateLimited(_, let wait, _), .serviceFailed(_, let wait): wait
@@ -50,9 +55,9 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
     }
   }
 
-  /// Whether the failure shows that the service is in trouble or refuses whoever asks.
+  /// Whether the error counts as a failure of the service for its circuit breaker.
   ///
-  /// A place that is refused for itself counts too: the halves of its request that are answered close the breaker again.
+  /// An error because of one place counts too. Larder then divides the request, and each part that succeeds closes the breaker again.
   public var countsAgainstBreaker: Bool {
     switch self {
     case .noCoverage, .unsupported, .unexpectedUnit: false
@@ -60,9 +65,10 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
     }
   }
 
-  /// Whether a request for several places that failed so may succeed without one of them.
+  /// Whether a request for several places may have failed because of one of them, so that Larder divides it.
   ///
-  /// A limit of requests is no reason for more of them, and neither is a service that asks for time or ignores the places.
+  /// False for a rate limit and for a service that named a wait, since dividing sends more requests. False also for errors that do not
+  /// depend on the places.
   public var mayConcernOneKey: Bool {
     switch self {
     case .rateLimited, .serviceFailed(_, .some), .unauthorized, .unsupported, .unexpectedUnit, .mismatched: false
@@ -70,28 +76,33 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
     }
   }
 
-  /// Whether this is the outcome of a request, and not the reason why there was none.
+  /// Whether a request was sent and failed, as opposed to no request at all.
   var isOfAnswer: Bool {
     switch self {
+    // A cancelled request says nothing about the host. The other two were never sent.
     case .network(.cancelled), .notAsked, .misconfigured: false
     default: true
     }
   }
 
-  /// Returns the same error, with the wait until the window ends where the service did not say how long to wait.
+  /// Returns the error with a computed wait until its window ends, if it is a rate limit for which the service named no wait.
   func waitingUntilWindowEnds(at now: Date) -> ProviderError {
+    // A wait that the service named is more exact than the end of a window.
     guard case .rateLimited(let window, nil, let reason) = self else { return self }
     return .rateLimited(window, retryAfter: .seconds(window.end(after: now).timeIntervalSince(now)), reason: reason)
   }
 }
 
-/// The window of a request limit; Open-Meteo sends no Retry-After.
+/// Window of a rate limit.
+///
+/// Open-Meteo sends no Retry-After, so the wait is computed from the window.
 public enum RateWindow: Hashable, Codable, Sendable {
-  /// Over with the minute, hour or UTC day; or too many at once.
+  /// A limit for each minute, each hour or each UTC day, or for requests at the same time.
   case minute, hour, day, concurrent
 
-  /// Makes the window that an error text speaks of, or `nil` for other texts.
+  /// Creates the window that an error text of Open-Meteo names, or `nil` for other texts.
   init?(reason: String) {
+    // By the beginning: the service has no code for its limits, and the rest of a text may change.
     if reason.hasPrefix("Minutely API") {
       self = .minute
     } else if reason.hasPrefix("Hourly API") {
@@ -105,7 +116,7 @@ public enum RateWindow: Hashable, Codable, Sendable {
     }
   }
 
-  /// Returns when the window that an instant lies in is over.
+  /// Returns the end of the window that contains an instant.
   public func end(after instant: Date) -> Date {
     let length: Double =
       switch self {
@@ -114,12 +125,13 @@ public enum RateWindow: Hashable, Codable, Sendable {
       case .day: 86400
       case .concurrent: 1
       }
+    // Windows are aligned to the clock in UTC, which is how the service counts.
     return Date(timeIntervalSince1970: (instant.timeIntervalSince1970 / length).rounded(.down) * length + length)
   }
 }
 
 extension ProviderError: CustomStringConvertible {
-  /// The failure in plain words, on one line.
+  /// Description of the failure for a person, on one line.
   public var description: String {
     switch self {
     case .network(let error): error.description
@@ -138,10 +150,10 @@ extension ProviderError: CustomStringConvertible {
     }
   }
 
-  /// Returns a text of the service as a terminal can show it.
+  /// Returns at most 40 characters of a text of the service, without control characters.
   private static func shown(_ text: String) -> String { String(text.prefix(40).filter { !$0.isNewline && $0 >= " " && $0 != "\u{7F}" }) }
 
-  /// The failure in two or three words.
+  /// Description of the failure in two or three words.
   var summary: String {
     switch self {
     case .network(.timedOut): "server too slow"

@@ -1,57 +1,63 @@
 public import Foundation
 public import Larder
 
-/// The contents of a store's caches: number, size and age of the entries of each kind.
+/// Statistics of a store's caches, with the number, size and age of the entries of each kind.
 public struct CacheOverview: Sendable {
-  /// One kind of data.
+  /// Statistics of one kind of data.
   public struct Kind: Encodable, Sendable {
-    /// Its name, as `--kind` takes it.
+    /// Name of the kind as the option `--kind` takes it.
     public let kind: String
-    /// The number of entries.
+    /// Number of entries that can be decoded.
     public var entries = 0
-    /// The number of fresh entries, which answer without a request.
+    /// Number of fresh entries, which are returned without a request.
     public var fresh = 0
-    /// The number of stale entries, which are shown with their age when there is nothing newer.
+    /// Number of stale entries, which are shown with their age if nothing newer is available.
     public var stale = 0
-    /// The number of entries too old to be shown.
+    /// Number of entries too old to be shown.
     public var expired = 0
-    /// The number of entries that record an absence; they are counted as fresh, stale or expired too.
+    /// Number of entries that record an absence.
+    ///
+    /// They are counted as fresh, stale or expired too.
     public var absent = 0
-    /// The number of entries that cannot be decoded; they are fetched again.
+    /// Number of entries that cannot be decoded.
+    ///
+    /// Their data are fetched again.
     public var unreadable = 0
-    /// The size of all values as JSON.
+    /// Size of all values as JSON, in bytes.
     public var bytes = 0
-    /// The age of the newest entry.
+    /// Age of the newest entry in seconds, or `nil` without entries.
     @NullEncoded public var newestAgeSeconds: Int?
-    /// The age of the oldest entry.
+    /// Age of the oldest entry in seconds, or `nil` without entries.
     @NullEncoded public var oldestAgeSeconds: Int?
 
     init(_ kind: String) { self.kind = kind }
   }
 
-  /// The kinds, those without entries too.
+  /// Statistics of all kinds, including those without entries.
   public let kinds: [Kind]
 
-  /// The names of all kinds.
+  /// Names of all kinds.
   public static let names = Collections.all.map(\.name)
 
-  /// Looks at the caches of a store.
+  /// Reads the statistics of a store's caches.
   ///
-  /// - Throws: What opening the collections throws. Cost: reads every entry.
+  /// Cost: reads every entry.
+  /// - Throws: `RepositoryError` if a collection cannot be opened or read.
   public init(_ storage: SpotStore, at now: Date) async throws(RepositoryError) {
     var kinds: [Kind] = []
     for collection in Collections.all { kinds.append(try await collection.look(storage.store, now)) }
     self.kinds = kinds
   }
 
-  /// Removes the entries of some kinds.
+  /// Removes the entries of the named kinds.
   ///
-  /// - Returns: How many there were.
-  /// - Throws: `RepositoryError`; kinds that came before it are then empty.
+  /// - Returns: Number of removed entries that could be decoded.
+  /// - Throws: `RepositoryError`. The kinds before the one that failed are then empty.
   public static func clear(_ names: Set<String>, of storage: SpotStore) async throws(RepositoryError) -> Int {
     var count = 0
     for collection in Collections.all where names.contains(collection.name) { count += try await collection.clear(storage.store) }
     if names.contains("marine") {
+      // A failed marine forecast is on hold for minutes. Left there, the cleared sea would not be fetched at once.
       let holds: LocalRepository<Holds.Hold> = try await storage.store.repository(RepositorySchema("holds"))
       for hold in try await holds.loadAll() where hold.id.hasPrefix("sea ") { try await holds.delete(hold.id) }
     }
@@ -59,7 +65,7 @@ public struct CacheOverview: Sendable {
   }
 }
 
-/// The collections of the caches, with their types.
+/// Collection of a cache, with closures that know the type of its entries.
 private struct Collections: Sendable {
   let name: String
   let look: @Sendable (Store, Date) async throws(RepositoryError) -> CacheOverview.Kind
@@ -94,6 +100,7 @@ private struct Collections: Sendable {
   where Item.ID: Hashable & Codable & Sendable {
     let entries = try await store.repository(schema)
     let count = try await entries.count()
+    // Nothing is written for a cache without entries, so clearing twice costs no commit.
     if count > 0 { try await entries.replaceAll(with: [], discardingUndecodable: true) }
     return count
   }
@@ -110,7 +117,7 @@ extension CacheOverview.Kind {
     if entry.usableUntil <= now {
       expired += 1
     } else if entry.freshUntil <= now || entry.fetchedAt > now {
-      // From the future means that the clock was set back: the cache takes it for stale.
+      // An entry from the future means that the clock was set back. The cache treats it as stale too.
       stale += 1
     } else {
       fresh += 1

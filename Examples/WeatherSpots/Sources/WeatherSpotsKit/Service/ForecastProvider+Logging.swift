@@ -1,17 +1,19 @@
 import Foundation
 import Logging
 
-// What is logged of a request: the kind of data, the duration and the outcome, and nothing of the place or the key.
+// The log has the kind of data, the duration and the outcome of a request. It has nothing of the place or the key.
 
 extension ForecastProvider {
-  /// Asks for the kinds of data of a place, and logs the request.
+  /// Fetches the kinds of data that the provider has for a place, and logs the request.
   func loggedAvailability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
+    // Not the wall clock, which may be set while the request runs.
     let start = ContinuousClock.now
     do throws(ProviderError) {
       let found = try await availability(at: place)
       log("availability", start, "\(found.count) kinds")
       return found
     } catch {
+      // `kind` and not the description, which may repeat the place or the key.
       log("availability", start, error.kind)
       throw error
     }
@@ -39,7 +41,9 @@ extension ForecastProvider {
 }
 
 extension ProviderError {
-  /// The failure without what the service said, which may repeat what it was asked.
+  /// Kind of the failure in two or three words, for the log.
+  ///
+  /// It leaves out the text of the service, which may repeat the place or the key of the request.
   var kind: String {
     switch self {
     case .network(.timedOut): "timed out"

@@ -1,20 +1,21 @@
 import Foundation
 import Larder
 
-/// One service of a provider, as a source that fetches several places in one request.
+/// Remote source of one service of a provider, which fetches several places in one request.
 ///
-/// The key is the request for one place, the value the answer for it. Larder gathers the keys that wait into requests, retries each by
-/// itself, and divides a request that failed because of one place.
+/// A key is the request for one place, and its value is the answer for that place. Larder gathers waiting keys into requests, retries each
+/// key on its own, and divides a request that failed because of one place.
 struct ServiceSource: BatchRemoteSource {
   let provider: any ForecastProvider
-  /// The number of places of one request.
+  /// Number of places that one request may have.
   let maxKeysPerRequest: Int
 
   func canShareRequest(_ key: ProviderRequest, _ other: ProviderRequest) -> Bool {
+    // One URL has one list of variables and one range of days for all of its places.
     key.datasets == other.datasets && key.day == other.day && key.days == other.days
   }
 
-  /// Returns the weight of all places: quotas count them one by one.
+  /// Returns the sum of the weights of all places, since a provider's quota counts each place.
   func requestWeight(of keys: [ProviderRequest]) -> Double { keys.reduce(0) { $0 + provider.weight(of: $1) } }
 
   func fetch(
@@ -22,9 +23,10 @@ struct ServiceSource: BatchRemoteSource {
   ) async throws -> [ProviderRequest: Result<Fetched<ProviderAnswer>, any Error>] {
     let keys = requests.map(\.key)
     let answers = await provider.loggedFetch(keys)
+    // Answers belong to keys by their order: with a gap, places would get the weather of others.
     guard answers.count == keys.count else { throw ProviderError.mismatched("\(answers.count) places instead of \(keys.count)") }
     let failures = answers.map(\.failureOfAll)
-    // The same failure of all places is one of the request, which may be divided; others are of their places.
+    // One failure of all places is thrown as a failure of the request, which Larder may divide. Other failures stay with their places.
     if let failure = failures[0], failures.allSatisfy({ $0 == failure }) { throw failure.asCancellation }
     let results = zip(answers, failures).map { answer, failure -> Result<Fetched<ProviderAnswer>, any Error> in
       failure.map { .failure($0.asCancellation) } ?? .success(.value(answer))
@@ -34,21 +36,21 @@ struct ServiceSource: BatchRemoteSource {
 }
 
 extension ProviderError {
-  /// The error as Larder knows it: a cancellation is no failure of the host.
+  /// The error itself, or `CancellationError` for a cancelled request, which Larder does not count as a failure of the host.
   var asCancellation: any Error { if case .network(.cancelled) = self { CancellationError() } else { self } }
 }
 
-/// The services of a provider within their limits, each a ``ServiceSource`` that gathers the places that wait.
+/// Services of a provider, each as a rate-limited ``ServiceSource`` that gathers waiting places into requests.
 struct ServiceSources: Sendable {
   private let sources: [String: GatheredSource<ProviderRequest, ProviderAnswer>]
   private let provider: any ForecastProvider
 
-  /// Makes the sources of all services.
+  /// Creates the sources of all services.
   ///
   /// - Parameters:
-  ///   - provider: The provider.
-  ///   - limits: The limits that its services share.
-  ///   - placesPerRequest: The number of places of one request.
+  ///   - provider: Provider that sends the requests.
+  ///   - limits: Limits that its services share.
+  ///   - placesPerRequest: Number of places that one request may have.
   init(_ provider: any ForecastProvider, _ limits: ProviderLimits, placesPerRequest: Int) {
     self.provider = provider
     let source = ServiceSource(provider: provider, maxKeysPerRequest: placesPerRequest)
@@ -56,10 +58,11 @@ struct ServiceSources: Sendable {
     sources = Dictionary(services.map { ($0, source.limited(by: limits.of($0))) }) { first, _ in first }
   }
 
-  /// Fetches kinds of data that one service has.
+  /// Fetches kinds of data that belong to one service.
   ///
-  /// - Throws: The failure of the request, or of everything that was requested for this place.
+  /// - Throws: The error of the request, or the common error of all requested kinds of this place.
   func fetch(_ request: ProviderRequest) async throws -> ProviderAnswer {
+    // The first kind decides, since the requests of a call are made for each service.
     guard let service = request.datasets.first.flatMap(provider.service(of:)), let source = sources[service] else {
       throw ProviderError.unsupported
     }

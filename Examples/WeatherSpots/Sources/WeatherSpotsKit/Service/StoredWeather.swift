@@ -1,33 +1,34 @@
 import Foundation
 public import Larder
 
-/// The weather that is stored, for a process that reads beside the one that fetches: a widget.
+/// Read-only access to the stored weather, for a process such as a widget that reads while another process fetches.
 ///
-/// It makes no request and writes nothing. What it shows is at most as old as the caches allow, and says how old it is.
+/// It sends no request and writes nothing. Its data have their age, and data that the caches consider expired are not returned.
 public struct StoredWeather: Sendable {
   private let caches: WeatherCaches
   private let clock: any WallClock
   private let sources: WeatherSources
   private let availabilities: LocalRepository<CachedEntry<ForecastPlace, Set<WeatherDataset>>>
 
-  /// Makes the stored weather of a store.
+  /// Opens the caches of a store for reading.
   ///
-  /// - Throws: What opening the collections throws.
+  /// - Throws: `RepositoryError` if a collection cannot be opened.
   public init(_ storage: SpotStore, clock: any WallClock = SystemClock()) async throws(RepositoryError) {
     let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
     caches = try await WeatherCaches(storage.store, capacity: capacity, retry: .never, clock: clock) { _ in
-      throw ProviderError.unsupported  // never reached: everything is read with the policy `cacheOnly`
+      throw ProviderError.unsupported  // Never reached, because all reads have the policy `cacheOnly`.
     }
     sources = try await WeatherSources(storage.store)
     availabilities = try await storage.store.repository(RepositorySchema("weather-availability"))
     self.clock = clock
   }
 
-  /// Returns the newest forecast that is stored of a spot and has its present day; `nil` when there is none that may be shown.
+  /// Returns the newest stored forecast that covers a spot's present day, or `nil` if there is none or all are expired.
   ///
-  /// - Parameter providers: Whose; what they fetched is kept apart.
+  /// - Parameter providers: Providers whose data are considered. Each has data of its own.
   /// - Throws: `RepositoryError` of the store.
   public func forecast(for spot: Spot, of providers: [StoredProvider]) async throws -> SpotWeather? {
+    // The day of the spot's zone, which may differ from the day of this device.
     let today = LocalDay(containing: clock.now, in: spot.zone)
     var newest: SpotWeather?
     for provider in providers {
@@ -36,6 +37,7 @@ public struct StoredWeather: Sendable {
           provider: name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
         for key in ForecastPeriod.mayHold(today, at: place) {
           guard let found = try await forecast(for: spot, on: today, key, provider) else { continue }
+          // By fetch time, across all providers and servers.
           if let other = newest?.hourly.cached, let this = found.hourly.cached, other.fetchedAt >= this.fetchedAt { continue }
           newest = found
         }
@@ -46,6 +48,7 @@ public struct StoredWeather: Sendable {
 
   private func forecast(for spot: Spot, on day: LocalDay, _ key: ForecastPeriod, _ provider: StoredProvider) async throws -> SpotWeather? {
     let hourly = try await reading(caches.hourly, key)
+    // A forecast of another first day may be fresh and still have no hour of today.
     guard hourly.value?.hours.contains(where: { LocalDay(containing: $0.instant, in: spot.zone) == day }) ?? false else { return nil }
     let hasAlerts = try await offers(.alerts, provider, at: key.place)
     let alerts: WeatherReading<WeatherAlerts> = hasAlerts ? try await reading(caches.alerts, key.place) : .unsupported
@@ -54,14 +57,18 @@ public struct StoredWeather: Sendable {
       daily: try await reading(caches.daily, key), alerts: alerts,
       marine: provider.offered.contains(.marine) ? try await reading(caches.marine, key) : .unsupported,
       astronomy: [Astronomy(at: spot.coordinate, on: day, in: spot.zone)], attribution: provider.attribution)
+    // Expired warnings must not look like "no warnings", so the last known ones go along, marked as such.
     if case .unavailable = alerts { weather.lastKnownAlerts = await LastKnownAlerts(caches.alerts, key.place, at: clock.now) }
     return weather
   }
 
-  /// Returns whether the provider has a kind of data at a place, as far as it is known.
+  /// Returns whether the provider offers a kind of data at a place.
+  ///
+  /// True if the availability at the place is not stored.
   private func offers(_ dataset: WeatherDataset, _ provider: StoredProvider, at place: ForecastPlace) async throws(RepositoryError) -> Bool
   {
     guard provider.offered.contains(dataset), provider.needsCountry else { return provider.offered.contains(dataset) }
+    // `true` if unknown: the reading is then "unavailable", where `false` would say "not offered here".
     return try await availabilities.find(by: place)?.value?.contains(dataset) ?? true
   }
 
@@ -78,19 +85,20 @@ public struct StoredWeather: Sendable {
   }
 }
 
-/// A provider whose data may be stored.
+/// Description of a provider whose data a store may have.
 public struct StoredProvider: Sendable {
-  /// The name that its data are kept under.
+  /// Name under which the provider's data are stored.
   public let name: String
   let needsCountry: Bool
   let attribution: [String]
-  /// The kinds of data that it has, at least somewhere.
+  /// Kinds of data that the provider offers in at least one place.
   let offered: Set<WeatherDataset>
 
-  /// All providers of the program.
+  /// Descriptions of all providers of the program.
   public static let all = [
     StoredProvider(OpenMeteoProvider()),
     StoredProvider(
+      // Written out, because a `WeatherKitProvider` cannot be made without a key.
       name: "weatherkit", needsCountry: true, attribution: WeatherKitProvider.credit,
       offered: [.current, .hourly, .daily, .alerts]),
     StoredProvider(OpenMeteoProvider.recorded()),

@@ -1,9 +1,9 @@
 import Foundation
 import Larder
 
-/// The caches of a provider's data, one for each kind, in the collections of one store.
+/// Caches of a provider's data, one for each kind, in the collections of one store.
 ///
-/// Freshness is theirs, as the provider's models and the limits of its service make sensible; what the provider says itself goes first.
+/// The lifetimes follow how often the provider's models run and the limits of its service. An expiry time in an answer takes precedence.
 struct WeatherCaches: Sendable {
   let current: CachedRepository<ForecastPlace, CurrentWeather>
   let alerts: CachedRepository<ForecastPlace, WeatherAlerts>
@@ -11,32 +11,35 @@ struct WeatherCaches: Sendable {
   let daily: CachedRepository<ForecastPeriod, DailyForecast>
   let marine: CachedRepository<ForecastPeriod, MarineForecast>
 
-  /// The lifetimes of each kind: fresh, and usable with its age when there is nothing newer.
+  /// Lifetimes of each kind of data.
+  ///
+  /// Fresh data are returned without a request. Usable data are shown with their age if nothing newer is available.
   enum Freshness {
     static let current = FreshnessPolicy(fresh: .seconds(600), usable: .hours(2))
     static let hourly = FreshnessPolicy(fresh: .hours(1), usable: .hours(48))
     static let daily = FreshnessPolicy(fresh: .hours(1), usable: .hours(48))
     static let marine = FreshnessPolicy(fresh: .hours(3), usable: .hours(48))
-    /// A warning that may have been lifted is never shown as one in force.
+    /// Lifetime of warnings, usable only while fresh, since a warning that may have been lifted must not be shown as in force.
     static let alerts = FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))
   }
 
-  /// Returns how many entries are kept of each kind: those of today and of yesterday of every spot, and some of other points.
+  /// Returns the number of entries to keep of each kind: today's and yesterday's for every spot, and 500 for other points.
   static func capacity(spots: Int) -> Int { 500 + 2 * spots }
 
   /// Opens the caches.
   ///
   /// - Parameters:
-  ///   - store: The store of the collections.
-  ///   - capacity: The number of entries that are kept of each kind.
-  ///   - retry: The retries of a failed fetch.
-  ///   - clock: The time.
+  ///   - store: Store of the collections.
+  ///   - capacity: Number of entries to keep of each kind.
+  ///   - retry: Retry policy of a failed fetch.
+  ///   - clock: Clock of the lifetimes.
   ///   - fetch: Fetches kinds of data of one service and place.
   init(
     _ store: Store, capacity: Int, retry: RetryPolicy, clock: any WallClock,
     fetch: @escaping @Sendable (ProviderRequest) async throws -> ProviderAnswer
   ) async throws(RepositoryError) {
     @Sendable func today(_ place: ForecastPlace, _ dataset: WeatherDataset) -> ProviderRequest {
+      // The key has no day. Requests need one, and it must be the day of the place at the time of the fetch.
       ProviderRequest(place, from: LocalDay(containing: clock.now, in: place.zone), days: 1, [dataset])
     }
     @Sendable func days(_ period: ForecastPeriod, _ dataset: WeatherDataset) -> ProviderRequest { period.request([dataset]) }
@@ -56,7 +59,7 @@ struct WeatherCaches: Sendable {
     marine = try await open(.marine, Freshness.marine, days) { $0.marine }
   }
 
-  /// The statistics since the caches were opened, by kind.
+  /// Statistics since the caches were opened, by kind of data.
   var statistics: [String: CacheStatistics] {
     [
       "current": current.statistics, "hourly": hourly.statistics, "daily": daily.statistics, "marine": marine.statistics,
@@ -66,29 +69,30 @@ struct WeatherCaches: Sendable {
 }
 
 extension ProviderRequest {
-  /// The requests of the call that runs, one for each service.
+  /// Requests of the running call of ``WeatherService``, one for each service.
   ///
-  /// The sources of the caches ask for all kinds of such a request, and the `GatheredSource` below them sends equal ones once.
+  /// The source of each cache fetches the whole request of its service. The `GatheredSource` below sends equal requests once.
   @TaskLocal static var together: [ProviderRequest] = []
 
-  /// This request, or that of the call that runs if that has its kinds of data too.
+  /// Request of the running call that includes this one, or this request itself if there is none.
   fileprivate var together: ProviderRequest { Self.together.first { $0.includes(self) } ?? self }
 
-  /// Returns whether an answer to this request answers another one too.
+  /// Returns whether an answer to this request is an answer to another one too.
   private func includes(_ other: ProviderRequest) -> Bool {
+    // Current conditions and warnings have no range of days, so any range includes them.
     let needsDays = other.datasets != [.current] && other.datasets != [.alerts]
     return place == other.place && datasets.isSuperset(of: other.datasets) && (!needsDays || (day == other.day && days == other.days))
   }
 }
 
 extension ForecastPeriod {
-  /// The id of a failure of the sea.
+  /// Id of the hold on a failed marine forecast.
   var seaID: String { "sea \(place.provider) \(place.cell.row),\(place.cell.column) \(place.timezone) \(day) \(days)" }
 
   func request(_ datasets: Set<WeatherDataset>) -> ProviderRequest { ProviderRequest(place, from: day, days: days, datasets) }
 }
 
-/// One kind of data of a provider, as a cache asks for it.
+/// Remote source of one kind of data, for the cache of that kind.
 private struct DatasetSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
   let dataset: WeatherDataset
   let fetch: @Sendable (ProviderRequest) async throws -> ProviderAnswer
@@ -97,14 +101,16 @@ private struct DatasetSource<Key: Hashable & Codable & Sendable, Value: Codable 
 
   func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
     do {
+      // The larger request of the running call, so that all kinds of one service share one fetch.
       switch part(try await fetch(request(key).together)) {
       case .data(let value, let until): return .value(value, freshUntil: until)
       case .noCoverage(let lifetime): return .absent(reason: Self.noCoverage, lifetime: lifetime)
       case .failure(let error): throw error
+      // Never as an absence, which would hide a fault of a provider for days.
       case nil: throw ProviderError.malformed("an answer without \(dataset.rawValue)")
       }
     } catch ProviderError.noCoverage {
-      // The service says so itself, which is surer than an empty answer.
+      // Seven days, where an empty answer holds for one: here the service itself says that it has no data.
       return .absent(reason: Self.noCoverage, lifetime: .hours(7 * 24))
     }
   }

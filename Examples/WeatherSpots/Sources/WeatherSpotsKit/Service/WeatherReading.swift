@@ -1,27 +1,29 @@
 public import Foundation
 public import Larder
 
-/// One kind of data as it is known now.
+/// Result of reading one kind of data, with its value and age or the reason why there is none.
 ///
-/// That a service has no data for a place and that it could not be asked are different things: the first is kept for days and shown as a
-/// fact, the second is tried again in minutes and shown as a failure.
+/// Show `noCoverage` as a fact and `unavailable` as a failure. An absence is cached for days, and a failed request is tried again within
+/// minutes.
 public enum WeatherReading<Value: Sendable>: Sendable {
-  /// The data with their age; ``Cached/refreshError`` says why they are not newer.
+  /// Data with their age.
+  ///
+  /// ``Cached/refreshError`` is the reason if a newer answer could not be fetched.
   case available(Cached<Value>)
   /// The service has no data for this place.
   case noCoverage(since: Date)
   /// The provider does not offer this kind of data here.
   case unsupported
-  /// The data could not be fetched, and none that may be shown are stored.
+  /// The data could not be fetched, and no usable data are stored.
   case unavailable(WeatherProblem)
 
-  /// The data, where there are any.
+  /// Value of available data, or `nil` without data.
   public var value: Value? { cached?.value }
 
-  /// The data with their age, where there are any.
+  /// Value with its age, or `nil` without data.
   public var cached: Cached<Value>? { if case .available(let cached) = self { cached } else { nil } }
 
-  /// The reason why the data are missing, or not newer.
+  /// Reason why the data are missing or could not be refreshed.
   public var problem: WeatherProblem? {
     switch self {
     case .available(let cached): cached.refreshError.map(WeatherProblem.init)
@@ -30,7 +32,7 @@ public enum WeatherReading<Value: Sendable>: Sendable {
     }
   }
 
-  /// Whether a request would bring nothing newer.
+  /// Whether no request is needed, because the data are fresh or the service has none.
   var isFresh: Bool {
     switch self {
     case .available(let cached): !cached.isOld
@@ -40,21 +42,21 @@ public enum WeatherReading<Value: Sendable>: Sendable {
   }
 }
 
-/// A failure of the weather as it is shown.
+/// A failure in words for a person.
 public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible {
-  /// A description of the failure, on one line.
+  /// Description of the failure, on one line.
   public let description: String
-  /// The same in two or three words, for where there is little room.
+  /// Description of the failure in two or three words, for narrow places.
   public let summary: String
-  /// Whether the data may be there later without anything being changed here.
+  /// Whether the same request may succeed later without a change here.
   public let isTransient: Bool
-  /// `nil` unless no request was made, which older versions do not know.
+  /// True if no request was sent, else `nil`, which is also how stores of older versions decode.
   private let notAsked: Bool?
 
-  /// Whether this is the outcome of a request, and not the reason why there was none.
+  /// Whether a request was sent and failed, as opposed to no request at all.
   public var isOfAnswer: Bool { notAsked != true }
 
-  /// Says what an error means for a reader.
+  /// Creates the description of an error.
   public init(_ error: any Error) {
     switch error {
     case let problem as WeatherProblem: self = problem
@@ -69,15 +71,16 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
     case CacheError.notCached: self = .notStored
     case is CancellationError: self.init("cancelled", "cancelled")
     case let error as RepositoryError: self.init("the store failed (\(error.code))", "store failed", isTransient: false)
+    // The type only: the text of an unknown error may be long or have several lines.
     default: self.init("an unexpected failure (\(type(of: error)))", "failed", isTransient: false)
     }
   }
 
-  /// Nothing that may be shown is stored, and the caller has wanted no request.
+  /// Problem of a read with the policy `cacheOnly` that found no usable data.
   public static let notStored = WeatherProblem(
     "not cached (policy: cache only)", "not stored", isTransient: false, isOfAnswer: false)
 
-  /// Says something in words of one line.
+  /// Creates a problem from a description of one line and a summary of two or three words.
   public init(_ description: String, _ summary: String, isTransient: Bool = true, isOfAnswer: Bool = true) {
     self.description = description
     self.summary = summary

@@ -2,32 +2,34 @@ import Foundation
 public import Larder
 
 extension WeatherService {
-  /// The sequences that tell of newer data of a spot, and of data that have become old.
+  /// Async sequences of newer data of a spot, which also report when data become stale.
   public struct News: Sendable {
-    /// The conditions of the moment.
+    /// Updates of the current conditions.
     public let current: CachedUpdates<CurrentWeather>
-    /// The hours of a week from today on.
+    /// Updates of the hourly forecast of a week from today on.
     public let hourly: CachedUpdates<HourlyForecast>
-    /// The sea of a week from today on.
+    /// Updates of the marine forecast of a week from today on.
     public let marine: CachedUpdates<MarineForecast>
   }
 
-  /// Returns what tells of newer data of a spot, as long as its present day lasts.
+  /// Returns the updates of a spot's data for the week from its present day on.
+  ///
+  /// Call it again after ``waitForNextDay(at:)``, since the sequences stay with the week of the day of the call.
   public func news(of spot: Spot) -> News {
     let (place, week) = (place(spot), ForecastPeriod(place(spot), from: today(at: spot), days: ForecastPeriod.spans.week))
     return News(
       current: caches.current.updates(for: place), hourly: caches.hourly.updates(for: week), marine: caches.marine.updates(for: week))
   }
 
-  /// The age of what is stored of a spot's days from today on.
+  /// Freshness of a spot's stored data for the days from today on.
   public struct Freshness: Sendable {
-    /// The seconds for which nothing newer would be asked for; 0 where something is old or missing.
+    /// Seconds until a request is needed, or 0 if some data are stale or missing.
     public let seconds: Int
-    /// A text that is another one as soon as something else is stored, or another day begins.
+    /// Text that changes when other data are stored or another day begins.
     public let version: String
   }
 
-  /// Looks at what is stored of a spot's days from today on.
+  /// Returns the freshness of a spot's stored data for the days from today on.
   ///
   /// Cost: a few microseconds.
   public func freshness(of spot: Spot, days: Int) async throws(RepositoryError) -> Freshness {
@@ -38,11 +40,12 @@ extension WeatherService {
       try await caches.hourly.storage.find(by: period).map { ($0.fetchedAt, $0.freshUntil) },
       try await caches.daily.storage.find(by: period).map { ($0.fetchedAt, $0.freshUntil) },
     ]
+    // Without the check a provider without a sea would never count as fresh.
     if provider.service(of: .marine) != nil {
       entries.append(try await caches.marine.storage.find(by: period).map { ($0.fetchedAt, $0.freshUntil) })
     }
     let now = clock.now
-    // From the future means that the clock was set back: the cache takes it for stale.
+    // An entry from the future means that the clock was set back. The cache treats it as stale too.
     let seconds = entries.map { entry in entry.map { $0.0 <= now ? max(0, Int($0.1.timeIntervalSince(now))) : 0 } ?? 0 }
     let fetched = entries.map { entry in entry.map { "\($0.0.timeIntervalSince1970)" } ?? "-" }
     return Freshness(seconds: seconds.min() ?? 0, version: ([today.description] + fetched).joined(separator: " "))
@@ -53,6 +56,7 @@ extension WeatherService {
   /// - Throws: `CancellationError`.
   public func waitForNextDay(at spot: Spot) async throws {
     let left = today(at: spot).interval(in: spot.zone).end.timeIntervalSince(clock.now)
+    // At least a second, so that a caller's loop cannot spin around midnight.
     try await clock.sleep(for: .seconds(max(1, left)))
   }
 

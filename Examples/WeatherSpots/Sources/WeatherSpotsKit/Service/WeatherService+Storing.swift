@@ -2,7 +2,9 @@ import Foundation
 import Larder
 
 extension WeatherService {
-  /// Returns whether all that a forecast shows is stored; on a full disk it is shown all the same.
+  /// Returns whether all data of a forecast are stored.
+  ///
+  /// A fetched forecast is returned even if the disk is full.
   public func isStored(_ weather: SpotWeather) async -> Bool {
     let place = place(weather.spot)
     let days = ForecastPeriod.mayHold(weather.day, at: place) + [ForecastPeriod(place, from: weather.day, days: weather.count)]
@@ -13,18 +15,20 @@ extension WeatherService {
   }
 
   private func isStored<Key, Value>(_ reading: WeatherReading<Value>, _ cache: CachedRepository<Key, Value>, _ keys: [Key]) async -> Bool {
+    // Without data there is nothing to store, so it cannot be missing.
     guard let cached = reading.cached else { return true }
     for key in keys {
+      // The fetch time identifies the answer: another process may have stored a different one under the same key.
       do { if try await cache.storage.find(by: key)?.fetchedAt == cached.fetchedAt { return true } } catch { return false }
     }
     return false
   }
 
-  /// The reason why something could not be stored, in a few words; `nil` when nothing has failed.
+  /// Reason for the last failed write of a cache in a few words, or `nil` if no write failed.
   public var storageProblem: String? {
     let statistics = caches.statistics
     let codes = ["hourly", "daily", "current", "marine", "alerts"].compactMap { statistics[$0]?.lastStorageError }
-    // After a failed write a store refuses all others: the first reason is the one to tell.
+    // After a failed write the store refuses all others as `.poisoned`. Another code is the actual cause.
     guard let code = codes.first(where: { $0 != .poisoned }) ?? codes.first else { return nil }
     return switch code {
     case .full: "the disk is full"

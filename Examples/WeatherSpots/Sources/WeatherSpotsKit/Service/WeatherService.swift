@@ -1,27 +1,29 @@
-// Service/ answers what the weather is: from the store while it is fresh, else from a provider, with one request to each of its services.
-// Invariant: nothing is fetched that was not asked for, and what could not be fetched never takes away what is stored.
-// Called by the commands; uses ForecastProvider, and CachedRepository of Larder for everything about age.
+// Service/ returns the weather from the store while it is fresh, else from a provider, with one request to each of its services.
+// Invariant: only requested data are fetched, and a failed request never removes stored data.
+// Called by the commands. Uses ForecastProvider to fetch, and Larder's CachedRepository for freshness and storage.
 
 import Foundation
 public import Larder
 
-/// The weather of spots, each kind of data with its age.
+/// Cached forecast service, which returns the weather of spots from a store or a provider.
 public struct WeatherService: Sendable {
-  /// A request for the weather: a place, some days, and a policy.
+  /// Parameters of one call: the place, the days, and the fetch policy.
   struct Question: Sendable {
     let coordinate: Coordinate
     let place: ForecastPlace
     let day: LocalDay
     let count: Int
     let policy: FetchPolicy
-    /// The kinds of data that the provider has; others are not requested.
+    /// Kinds of data that the provider offers at the place.
+    ///
+    /// Other kinds are not requested.
     let offered: Set<WeatherDataset>
-    /// The reason why it is not known which kinds of data the provider has.
+    /// Reason why the provider's availability at the place is unknown, or `nil` if it is known.
     let availabilityProblem: WeatherProblem?
 
     var days: ForecastPeriod { ForecastPeriod(place, from: day, days: count) }
 
-    /// The same question of someone who waits for newer data.
+    /// Same parameters with the policy `cacheFirst`, for the refresh after a stale answer.
     var refreshing: Question {
       Question(
         coordinate: coordinate, place: place, day: day, count: count, policy: .cacheFirst, offered: offered,
@@ -29,7 +31,7 @@ public struct WeatherService: Sendable {
     }
   }
 
-  /// The provider.
+  /// Provider that fetches the data.
   public let provider: any ForecastProvider
   let caches: WeatherCaches
   private let availabilities: CachedRepository<ForecastPlace, Set<WeatherDataset>>
@@ -38,16 +40,16 @@ public struct WeatherService: Sendable {
   private let background = BackgroundTasks()
   let clock: any WallClock
 
-  /// Makes the weather of a store.
+  /// Creates a service that caches a provider's data in a store.
   ///
   /// - Parameters:
-  ///   - storage: Where what was fetched is kept.
-  ///   - provider: Who is asked.
-  ///   - limits: What all requests to the provider have in common; shared with everything else that asks it.
-  ///   - retry: How often a failed request is tried again.
-  ///   - gathersPlaces: Whether places that wait for a request at the same time share one, where the provider takes several.
-  ///   - clock: The time.
-  /// - Throws: What opening the collections throws.
+  ///   - storage: Store of the caches.
+  ///   - provider: Provider that fetches the data.
+  ///   - limits: Limits of the provider's requests. Pass the same object to everything that sends requests to this provider.
+  ///   - retry: Retry policy of a failed request.
+  ///   - gathersPlaces: Whether places that wait at the same time share a request, if the provider accepts several.
+  ///   - clock: Clock of the lifetimes.
+  /// - Throws: `RepositoryError` if a collection cannot be opened.
   public init(
     _ storage: SpotStore, provider: any ForecastProvider, limits: ProviderLimits, retry: RetryPolicy = .default,
     gathersPlaces: Bool = false, clock: any WallClock = SystemClock()
@@ -55,6 +57,7 @@ public struct WeatherService: Sendable {
     self.provider = provider
     self.clock = clock
     let services = ServiceSources(provider, limits, placesPerRequest: gathersPlaces ? provider.placesPerRequest : 1)
+    // With a fixed limit, a store of many spots would evict the forecasts of its own spots.
     let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
     caches = try await WeatherCaches(storage.store, capacity: capacity, retry: retry, clock: clock, fetch: services.fetch)
     availabilities = CachedRepository(
@@ -66,16 +69,16 @@ public struct WeatherService: Sendable {
     await sources.note(provider, at: clock.now)
   }
 
-  /// Returns the weather of a spot: a tuple of exactly what was asked for, in that order.
+  /// Returns the weather of a spot as a tuple with one reading for each query, in the order of the queries.
   ///
-  /// What is not asked for is not fetched. What is asked for together and is on one service of the provider is fetched with one request.
+  /// Only the requested kinds of data are fetched. Kinds that belong to one service of the provider share a request.
   /// - Parameters:
-  ///   - spot: Whose weather.
-  ///   - day: The first day in the spot's zone; today unless given.
-  ///   - days: How many days, 1 to 16.
-  ///   - policy: Where the answer may come from.
-  ///   - query: The kinds of data.
-  /// - Throws: `CancellationError`. A failure of the provider is a state of the reading, and one of the store costs a request.
+  ///   - spot: Spot whose weather is returned.
+  ///   - day: First day in the spot's zone. The default is today.
+  ///   - days: Number of days, 1 to 16.
+  ///   - policy: Fetch policy, which decides between the store and a request.
+  ///   - query: Requested kinds of data.
+  /// - Throws: `CancellationError`. A failure of the provider is a state of the reading. If the store fails, the data are fetched.
   public func weather<each Value: Sendable>(
     for spot: Spot, on day: LocalDay? = nil, days: Int = 1, policy: FetchPolicy = .cacheFirst,
     including query: repeat WeatherQuery<each Value>
@@ -83,41 +86,48 @@ public struct WeatherService: Sendable {
     var datasets: Set<WeatherDataset> = []
     for query in repeat each query { datasets.insert(query.dataset) }
     let question = try await question(spot, day, days, policy, datasets)
+    // Before the tasks start: each of them must see the same requests to share them.
     let requests = await requests(datasets, question)
     let tasks = begin(repeat each query, for: question, requests)
     let readings = try await withTaskCancellationHandler {
       (repeat try await (each tasks).value)
     } onCancel: {
+      // The tasks are unstructured, so the caller's cancellation does not reach them by itself.
       for task in repeat each tasks { task.cancel() }
     }
+    // Without the check each call would start refresh tasks even if all data are fresh.
     if policy == .staleWhileRevalidate, await !fetched(datasets.intersection(question.offered), question).isEmpty {
       let refreshes = begin(repeat each query, for: question.refreshing, requests)
+      // Not awaited: the stale readings return at once. `settled()` waits for the refreshes.
       for task in repeat each refreshes { background.add { _ = await task.result } }
     }
     return readings
   }
 
-  /// Begins to read some kinds of data.
+  /// Starts a task for each kind of data to read.
   ///
-  /// Those of one service that have to be fetched share a request.
+  /// Kinds of one service that have to be fetched share a request.
   private func begin<each Value: Sendable>(
     _ query: repeat WeatherQuery<each Value>, for question: Question, _ requests: [ProviderRequest]
   ) -> (repeat Task<WeatherReading<each Value>, any Error>) {
     var count = 0
     for _ in repeat each query { count += 1 }
+    // The exact number: a group holds its request until that many calls have joined it or need none.
     let group = FetchGroup(count)
     return
       (repeat Task { [self] in
+        // A task-local value, because a cache passes nothing but its key to its source.
         try await ProviderRequest.$together.withValue(requests) { try await group.run { try await (each query).read(self, question) } }
       })
   }
 
-  /// Waits until the refreshes that ``FetchPolicy/staleWhileRevalidate`` began are done.
+  /// Waits until the background refreshes of ``FetchPolicy/staleWhileRevalidate`` have ended.
   public func settled() async { await background.finish() }
 
-  /// Returns the kinds of data that the provider has for a spot; fetched once a day where the provider has to be asked.
+  /// Returns the kinds of data that the provider has for a spot.
   ///
-  /// - Throws: What asking throws when nothing is known.
+  /// The answer stays fresh for a day.
+  /// - Throws: The error of the request if no usable answer is stored.
   public func availability(for spot: Spot, policy: FetchPolicy = .cacheFirst) async throws -> Set<WeatherDataset> {
     try await availabilities.value(for: place(spot), policy: policy).value
   }
@@ -128,10 +138,12 @@ public struct WeatherService: Sendable {
     ForecastPlace(provider: storageName, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
   }
 
-  /// Returns the place under which data of a spot are stored: that of the server in use, or, if that has none, that of the
-  /// server with the newest forecast.
+  /// Returns the cache key of a spot's stored data.
+  ///
+  /// It is the place of the server in use. If that has no stored forecast, it is the place of the server with the newest one.
   private func storedPlace(_ spot: Spot, _ day: LocalDay) async -> ForecastPlace {
     let own = place(spot)
+    // A caller that named a server must not get the data of another one.
     guard provider.storageName == provider.name, await fetchedAt(day, at: own) == nil else { return own }
     var (newest, place): (Date?, ForecastPlace) = (nil, own)
     for name in await sources.names(of: provider.name) {
@@ -142,16 +154,17 @@ public struct WeatherService: Sendable {
     return place
   }
 
-  /// Returns when the newest stored hours of a day were fetched, however old they are; `nil` when there are none.
+  /// Returns the fetch time of the newest stored hours of a day, expired ones included, or `nil` if there are none.
   func fetchedAt(_ day: LocalDay, at place: ForecastPlace) async -> Date? {
     var newest: Date?
+    // Entries are keyed by first day and span, so each first day within the longest span may cover this day.
     for back in 0..<ForecastPeriod.spans.all {
       for days in [ForecastPeriod.spans.week, ForecastPeriod.spans.all] where back < days {
         let key = ForecastPeriod(place, from: day.advanced(by: -back), days: days)
         do {
           guard let entry = try await caches.hourly.storage.find(by: key), entry.value != nil else { continue }
           newest = max(newest ?? entry.fetchedAt, entry.fetchedAt)
-        } catch { continue }  // what cannot be read is not there
+        } catch { continue }  // An unreadable entry counts as missing.
       }
     }
     return newest
@@ -165,8 +178,9 @@ public struct WeatherService: Sendable {
     var offered = Set(WeatherDataset.allCases.filter { provider.service(of: $0) != nil })
     var problem: WeatherProblem?
     if !asked.isDisjoint(with: offered), provider.needsCountry {
-      // Forecasts are everywhere; what a country may lack is promised only after asking.
+      // Forecasts exist everywhere. Warnings depend on the country, so the provider's availability decides.
       do { offered.formIntersection(try await availability(for: spot, policy: policy == .cacheOnly ? .cacheOnly : .cacheFirst)) } catch {
+        // Otherwise a cancelled caller would get readings with a problem instead of the error.
         if error is CancellationError { throw error }
         problem = WeatherProblem(error)
       }
@@ -178,7 +192,7 @@ public struct WeatherService: Sendable {
 }
 
 extension WeatherService {
-  /// Returns the requests for kinds of data that are not fresh, one for each service.
+  /// Returns one request for each service, with the kinds of data that have to be fetched.
   private func requests(_ datasets: Set<WeatherDataset>, _ question: Question) async -> [ProviderRequest] {
     await fetched(datasets.intersection(question.offered), question).values.map(question.days.request)
   }
@@ -195,11 +209,12 @@ extension WeatherService {
     case .hourly: await !isFresh(caches.hourly, question.days)
     case .daily: await !isFresh(caches.daily, question.days)
     case .marine: await !isFresh(caches.marine, question.days)
+    // Computed from the coordinates and never fetched.
     case .astronomy: false
     }
   }
 
-  /// Returns the kinds of data that have to be fetched, by service.
+  /// Returns the kinds of data that have to be fetched, grouped by service.
   private func fetched(_ datasets: Set<WeatherDataset>, _ question: Question) async -> [String: Set<WeatherDataset>] {
     var byService: [String: Set<WeatherDataset>] = [:]
     for dataset in datasets {
@@ -213,15 +228,17 @@ extension WeatherService {
   private func isFresh<Key, Value>(_ cache: CachedRepository<Key, Value>, _ key: Key) async -> Bool {
     do {
       guard let entry = try await cache.storage.find(by: key) else { return false }
+      // An entry from the future means that the clock was set back. The cache fetches it anew as well.
       return entry.fetchedAt <= clock.now && clock.now < entry.freshUntil
     } catch { return false }
   }
 
-  /// Reads one kind of data.
+  /// Reads one kind of data through its cache, with failures as states of the reading.
   func read<Key, Value>(
     _ dataset: WeatherDataset, _ cache: CachedRepository<Key, Value>, _ key: Key, _ question: Question
   ) async throws -> WeatherReading<Value> {
     guard question.offered.contains(dataset) else { return .unsupported }
+    // With an unknown availability, a missing warning must not read as "no warnings".
     if dataset == .alerts, let problem = question.availabilityProblem { return .unavailable(problem) }
     do {
       return .available(try await cache.value(for: key, policy: question.policy))
@@ -236,20 +253,22 @@ extension WeatherService {
     }
   }
 
-  /// Reads a kind of data of days.
+  /// Reads a kind of data that belongs to days through its cache.
   ///
-  /// A failure of the sea with nothing to show in its place holds for three minutes. It is no negative entry of the cache, since that would
-  /// take the place of an older sea.
+  /// After a failed marine forecast without a stored one, no request for it is sent for three minutes. This hold is not a negative entry of
+  /// the cache, since that would replace an older forecast.
   func readNew<Value>(
     _ dataset: WeatherDataset, _ cache: CachedRepository<ForecastPeriod, Value>, _ question: Question
   ) async throws -> WeatherReading<Value> {
     guard dataset == .marine else { return try await read(dataset, cache, question.days, question) }
     let id = question.days.seaID
+    // A caller that insists on a request gets one in spite of the hold.
     let isExplicit = question.policy != .cacheFirst && question.policy != .staleWhileRevalidate
     if !isExplicit, let problem = holds.hold(id)?.problem { return .unavailable(problem) }
     let reading = try await read(dataset, cache, question.days, question)
     switch reading {
     case .unavailable(let problem) where question.policy != .cacheOnly && problem.isTransient:
+      // Without the hold, each call within the next minutes would send the failing request again.
       await holds.hold(id, because: problem, for: .seconds(180))
     case .available, .noCoverage: await holds.release(id)
     case .unavailable, .unsupported: break
@@ -257,7 +276,7 @@ extension WeatherService {
     return reading
   }
 
-  /// Sun and moon of the asked days.
+  /// Returns sun and moon of the requested days, computed without a request.
   func astronomy(_ question: Question) -> WeatherReading<[Astronomy]> {
     let days = (0..<question.count).map {
       Astronomy(at: question.coordinate, on: question.day.advanced(by: $0), in: question.place.zone)

@@ -1,17 +1,19 @@
-// Sync/ has what weather-spots syncs, the spots with ratings, notes, tags and visits, and with which server. Forecasts are fetched anew.
-// Invariant: a store that has a target notes what the server lacks in every commit. Called by SpotStore and the commands of `sync`.
+// Sync/ sets the server that the spots are synced with, their ratings, notes, tags and visits included. Forecasts are fetched anew.
+// Invariant: every commit of a store with a target also records the changes to push. Called by SpotStore and the commands of `sync`.
 
 public import Foundation
 public import Larder
 public import LarderSync
 
-/// The server and the scope with which a store is synced; a store has one at most.
+/// The server and the scope that a store is synced with.
+///
+/// A store has at most one target.
 public struct SyncTarget: Codable, Hashable, Identifiable, Sendable {
-  /// The same for all, since there is one.
+  /// Constant id, since a store has at most one target.
   public let id: String
-  /// The address of the server.
+  /// Address of the server.
   public let server: URL
-  /// The scope that all spots of the store are in.
+  /// Scope of the server that holds all spots of the store.
   public let scope: String
 
   /// Makes a target.
@@ -21,28 +23,29 @@ public struct SyncTarget: Codable, Hashable, Identifiable, Sendable {
     self.scope = scope
   }
 
-  /// The scope of a store whose owner has named none.
+  /// Default scope, `spots`, for a store whose owner named none.
   public static let standardScope = "spots"
 
   static let schema = RepositorySchema<SyncTarget>("sync-target")
 
-  /// Asks the server for the scope.
+  /// Sends a request to the server that reads the scope, and throws if it fails.
   ///
-  /// - Throws: `SyncProblem` where it is no server that lets the scope be read.
+  /// - Throws: `SyncProblem` if the address is not a sync server or the server does not let the scope be read.
   public func check(token: String?, timeout: Duration = .seconds(60)) async throws {
+    // A random device and one change at most: the request tests address, token and scope, and its answer is dropped.
     let question = SyncChangesRequest(device: UUID().uuidString, since: 0, limit: 1)
     _ = try await HTTPTransport(server, timeout: timeout) { token }.changes(question, in: scope)
   }
 }
 
-/// The reason why a store cannot be synced as it was asked to.
+/// An error of setting up the sync of a store.
 public enum SyncTargetProblem: Error, Hashable, CustomStringConvertible {
-  /// Nobody has said with which server.
+  /// No server has been set.
   case none
-  /// The store is synced in another scope already.
+  /// The store is already synced in another scope.
   case otherScope(String)
 
-  /// The reason in words.
+  /// Description of the error for people.
   public var description: String {
     switch self {
     case .none: "the store is not synced yet; say with which server"
@@ -52,33 +55,38 @@ public enum SyncTargetProblem: Error, Hashable, CustomStringConvertible {
 }
 
 extension SpotStore {
-  /// Sets with what the store is synced from its next opening on.
+  /// Sets the server and the scope of the sync, which take effect when the store is next opened.
   ///
   /// - Parameters:
-  ///   - server: The address; the one that was set before unless given.
-  ///   - scope: The scope; the one that was set before unless given, or else `spots`.
-  ///   - token: The bearer token; `nil` for a server that needs none.
-  ///   - timeout: The time that an answer may take.
-  /// - Returns: Whether the target is another one than before.
-  /// - Throws: ``SyncTargetProblem``; `SyncProblem` where another target is no server that lets the scope be read, and then nothing is set:
-  ///   a store stays in its scope, which should not be a slip of the pen; the errors of storage.
+  ///   - server: Address of the server, or `nil` to keep the current one.
+  ///   - scope: Scope, or `nil` to keep the current one, which is `spots` if none was set.
+  ///   - token: Bearer token, or `nil` for a server that needs none.
+  ///   - timeout: Time limit for an answer.
+  /// - Returns: Whether the target changed.
+  /// - Throws: ``SyncTargetProblem``, the errors of storage, and `SyncProblem` if a new target is not a server that lets the scope be read.
+  ///   Nothing is set then, since a store can never leave its scope and a misspelt one would stay.
   public func setSyncTarget(server: URL?, scope: String?, token: String?, timeout: Duration = .seconds(60)) async throws -> Bool {
     guard let server = server ?? syncTarget?.server else { throw SyncTargetProblem.none }
+    // The spots belong to the old scope, which a store can never leave.
     if let old = syncTarget, let scope, scope != old.scope { throw SyncTargetProblem.otherScope(old.scope) }
     let target = SyncTarget(server: server, scope: scope ?? syncTarget?.scope ?? SyncTarget.standardScope)
+    // An unchanged target was checked when it was set.
     guard target != syncTarget else { return false }
+    // Before the save: a misspelt server or scope must not be stored.
     try await target.check(token: token, timeout: timeout)
     try await store.repository(SyncTarget.schema).save(target)
     return true
   }
 
-  /// Returns the engine that syncs the store; it does not run by itself.
+  /// Returns the sync engine of the store.
+  ///
+  /// Call its methods to sync, since it does not run by itself.
   ///
   /// - Parameters:
-  ///   - token: The bearer token; `nil` for a server that needs none.
-  ///   - timeout: The time that an answer may take.
-  ///   - clock: The clock of the device, which may be wrong.
-  /// - Throws: ``SyncTargetProblem/none``; the errors of storage.
+  ///   - token: Bearer token, or `nil` for a server that needs none.
+  ///   - timeout: Time limit for an answer.
+  ///   - clock: Clock of the device, which may be wrong.
+  /// - Throws: ``SyncTargetProblem/none``, or the errors of storage.
   public func sync(
     token: String?, timeout: Duration = .seconds(60), clock: any WallClock = SystemClock()
   ) async throws -> SyncEngine {

@@ -3,9 +3,9 @@ import Foundation
 import HTTPTypes
 import Synchronization
 
-/// The last answers to questions that are asked often, each good for one version of what it is made of.
+/// Cache of response bodies for common requests, each valid for one version of its data.
 final class AnswerCache: Sendable {
-  /// An answer's body, as it is and packed, with its fields.
+  /// Response body, plain and compressed with gzip, with its header fields.
   struct Body: Sendable {
     let data: Data
     let packed: Data?
@@ -14,13 +14,14 @@ final class AnswerCache: Sendable {
 
     init(_ data: Data, _ fields: HTTPFields = [:]) {
       (self.data, self.fields) = (data, fields)
+      // Compressed once when the body is made, since one body answers many requests.
       packed = data.count >= Gzip.worthwhile ? Gzip.packed(data) : nil
     }
 
-    /// The size, with what a few fields and a question take.
+    /// Estimated memory in bytes: both forms of the body, and 1,000 for its fields and its key.
     fileprivate var size: Int { data.count + (packed?.count ?? 0) + 1_000 }
 
-    /// The time since it was made.
+    /// Time since the body was made.
     var age: Duration { ContinuousClock.now - made }
   }
 
@@ -35,15 +36,17 @@ final class AnswerCache: Sendable {
   }
 
   private let state = Mutex(State())
-  /// The bytes beyond which all are forgotten.
+  /// Limit in bytes.
+  ///
+  /// A body that exceeds it removes all other bodies.
   private static let most = 16 << 20
 
-  /// The bytes that are kept.
+  /// Estimated memory of all cached bodies in bytes.
   var bytes: Int { state.withLock { $0.bytes } }
 
-  /// Returns the body of an answer: the last one, where it is of this version, or one that is made now.
+  /// Returns the cached body of a request if it has this version, and otherwise makes and caches a new one.
   ///
-  /// - Parameter lifetime: The age up to which the last one is given; any, unless given.
+  /// - Parameter lifetime: The age below which a cached body is returned. `nil` sets no limit.
   func body(
     of question: String, version: String, lifetime: Duration? = nil, _ make: () async throws -> Body
   ) async rethrows -> Body {
@@ -52,9 +55,11 @@ final class AnswerCache: Sendable {
     {
       return entry.body
     }
+    // The lock is not held here: two requests may both make the body, and the last one to finish stays.
     let body = try await make()
     state.withLock { state in
       state.bytes += body.size - (state.entries[question]?.body.size ?? 0)
+      // Dropping everything needs no record of use. The common bodies return with their next requests.
       if state.bytes > Self.most { state = State(bytes: body.size) }
       state.entries[question] = Entry(version: version, body: body)
     }

@@ -1,4 +1,4 @@
-/// The files of `Page/` as they are compiled in, by their paths.
+/// Files of the folder `Page/`, compiled into the program, by their URL paths.
 enum PageContents {
   static let all: [String: [UInt8]] = [
     "/": PackageResources.index_html,

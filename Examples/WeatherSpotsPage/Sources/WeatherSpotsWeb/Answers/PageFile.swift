@@ -5,7 +5,7 @@ import HTTPTypes
 import Hummingbird
 import WeatherSpotsKit
 
-/// A file of the page as it is sent, and packed once.
+/// File of the page in the form that is sent, compressed once at the first use.
 struct PageFile: Sendable {
   let data: Data
   let type: String
@@ -13,13 +13,15 @@ struct PageFile: Sendable {
   private let packed: Data?
 
   private init(_ bytes: [UInt8], _ type: String) {
+    // JSON and SVG have no line comments, so only texts are shortened.
     data = type.hasPrefix("text/") ? Self.withoutRemarks(bytes) : Data(bytes)
     self.type = type
+    // 96 bits are enough to tell the versions of a file apart, and keep the field short.
     tag = Data(SHA256.hash(data: data).prefix(12)).base64URL
     packed = Gzip.packed(data)
   }
 
-  /// The files by their paths.
+  /// All files of the page by their URL paths.
   static let all: [String: PageFile] = {
     let types = [
       "html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8",
@@ -31,17 +33,18 @@ struct PageFile: Sendable {
     }
   }()
 
-  /// Returns a text without the blanks that lines begin with, and without the lines that are remarks: a tenth of the page.
+  /// Returns a text without the indentation of its lines and without lines that are comments, which are a tenth of the page.
   ///
-  /// The page has no text of several lines in which either would count.
+  /// No string literal of the page spans several lines, so removing them changes no value.
   private static func withoutRemarks(_ bytes: [UInt8]) -> Data {
     let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { $0.drop { $0 == UInt8(ascii: " ") } }
     return Data(lines.filter { !$0.starts(with: Array("// ".utf8)) }.joined(separator: [UInt8(ascii: "\n")]))
   }
 
-  /// Returns the answer to a request for the file.
+  /// Returns the response to a request for the file: its bytes, or 304 if the client has this version.
   func response(to request: Request) -> Response {
-    // The browser asks each time whether it has changed: the page and its modules are always of one version.
+    // With no-cache the browser revalidates at each load, so the page and its modules are always of one version.
+    // The tag is weak because the plain and the compressed bytes share it.
     let fields: HTTPFields = [.eTag: "W/\"\(tag)\"", .cacheControl: "no-cache"]
     return WebResponder.notModified(fields, request) ?? Answer.success(data, type: type, fields: fields, packed: packed, to: request)
   }

@@ -6,10 +6,10 @@ import Larder
 import WeatherSpotsKit
 
 extension WebResponder {
-  /// The most spots of a page.
+  /// Maximum number of spots in one page of a list.
   static let mostSpots = 1_000
 
-  /// Returns a page of spots in an order.
+  /// Returns one page of the list of spots, filtered and sorted as the query of the request says.
   func spots(_ query: RequestQuery, _ request: Request) async throws -> Response {
     guard let order = SpotOrder(rawValue: try query.text("sort") ?? "name") else {
       throw HTTPProblem(.badRequest, detail: "Expected name, country, kind or rating for sort.")
@@ -23,16 +23,17 @@ extension WebResponder {
       return cursor
     }
     let limit = try limit(query, Self.mostSpots)
-    // The question without what nobody asks for, so that there is one of each.
+    // Parameters in one order and without unknown ones, so that equal requests share one cached body.
     let asked = try ["country", "kind", "min_rating", "tag", "sort", "limit"].compactMap { name in
       let values = name == "tag" ? try query.texts(name) : try query.text(name).map { [$0] } ?? []
       return values.isEmpty ? nil : "\(name)=\(values.map(\.escaped).joined(separator: ","))"
     }
-    // Read before the page: whoever asks for changes since then misses none.
+    // Read before the page: a client that follows the changes since this revision then misses none.
     let revision = storage.spots.snapshot.revision
     let body = try await answers.body(of: (asked + [page ?? ""]).joined(separator: "&"), version: "\(revision)") {
       let found: Page<Spot>
       do { found = try await storage.spots.page(question, after: cursor, limit: limit) } catch RepositoryError.Code.unsupported
+        // A token of another sort order is a mistake of the client. Without a token, the error is one of the server.
         where cursor != nil
       {
         throw HTTPProblem(.notFound, detail: "Expected a page of this order, found one of another.")
@@ -51,12 +52,12 @@ extension WebResponder {
     return kept(body, request)
   }
 
-  /// The name of the store, by which a client knows it from another one at the same address.
+  /// First 8 characters of the id of the store, by which a client detects another store behind the same address.
   var storeName: String { String("\(storage.store.openReport.storeID)".prefix(8)) }
 
-  /// Returns spots as they are now, with their revisions, both of one moment; those that are gone are left out.
+  /// Returns the current values and revisions of spots from one snapshot, without spots that have been removed.
   ///
-  /// A revision beside older values would let a writer overwrite what it has not seen.
+  /// A newer revision beside older values would let a writer overwrite a change that it has not seen.
   private func present(_ found: [Spot]) throws -> [(spot: Spot, revision: Revision)] {
     let snapshot = storage.spots.snapshot
     return try found.compactMap { spot in
@@ -65,7 +66,7 @@ extension WebResponder {
     }
   }
 
-  /// Returns the spots around a point, the nearest first.
+  /// Returns the spots around the point `lat`, `lon`, the nearest first.
   func near(_ query: RequestQuery, _ request: Request) async throws -> Response {
     guard let latitude = try degrees("lat", query), let longitude = try degrees("lon", query),
       let point = Coordinate(latitude: latitude, longitude: longitude)
@@ -74,12 +75,13 @@ extension WebResponder {
     guard within.map({ $0 >= 0 }) ?? true else { throw HTTPProblem(.badRequest, detail: "Expected kilometres from 0 for within.") }
     let question = Query.spots(near: point, within: within.map(Distance.kilometers), try filter(query)).limit(try limit(query, 10))
     let matches = try await storage.spots.matches(question)
+    // Looked up by id: `present` leaves out spots that are gone by now, so positions in the two lists may differ.
     let distances = Dictionary(matches.map { ($0.item.id, $0.distance.map { $0.meters / 1000 }) }) { first, _ in first }
     let rows = try present(matches.map(\.item)).map { SpotRow($0.spot, kilometers: distances[$0.spot.id] ?? nil, revision: $0.revision) }
     return try json(rows, request)
   }
 
-  /// Returns the spots in which words are, the best match first.
+  /// Returns the spots that contain the words of `q`, the best match first.
   func search(_ query: RequestQuery, _ request: Request) async throws -> Response {
     guard let words = try query.text("q") else { throw HTTPProblem(.badRequest, detail: "Expected words for q.") }
     let question = Query.spots(matching: words, try filter(query)).limit(try limit(query, 20))
@@ -89,28 +91,29 @@ extension WebResponder {
     return try json(rows, request)
   }
 
-  /// Returns one spot.
+  /// Returns one spot with its revision as a strong entity tag.
   func spot(_ id: String, _ request: Request) async throws -> Response {
     guard let row = try row(id) else { throw Self.noSpot }
+    // If-Match compares strongly (RFC 9110, 13.1.1), so a tag for writing must be strong.
     return try json(row.row, tag: "\"\(row.revision)\"", fields: [.cacheControl: "no-cache"], request)
   }
 
   static let noSpot = HTTPProblem(.notFound, detail: "There is no such spot.")
 
-  /// Returns a spot and its revision, both of one moment; `nil` where there is none.
+  /// Returns a spot and its revision from one snapshot, or `nil` if there is no such spot.
   func stored(_ id: String) throws -> (spot: Spot, revision: Revision)? {
     let snapshot = storage.spots.snapshot
     do throws(RepositoryError) {
       guard let spot = try snapshot.find(by: id), let revision = snapshot.revision(of: id) else { return nil }
       return (spot, revision)
     } catch {
-      // What cannot be a key is the id of no spot.
+      // An id of the path that cannot be a key belongs to no spot: the answer is 404 and not 422.
       if error.code == .invalidKey || error.code == .tooLarge { return nil }
       throw error
     }
   }
 
-  /// Returns the same as a client gets it.
+  /// Returns a spot in the form of the responses, with its revision, or `nil` if there is no such spot.
   func row(_ id: String) throws -> (row: SpotRow, revision: Revision)? {
     try stored(id).map { (SpotRow($0.spot, revision: $0.revision), $0.revision) }
   }
@@ -119,18 +122,20 @@ extension WebResponder {
     let rating = try query.number("min_rating")
     guard rating.map({ (0...5).contains($0) }) ?? true else { throw HTTPProblem(.badRequest, detail: "Expected 0 to 5 for min_rating.") }
     let tags = try query.texts("tag").map { text in
-      // What is no tag is the tag of no spot.
+      // A text that is no valid tag is the tag of no spot: the list is empty, and no error is due.
       do throws(SpotProblem) { return try Spot.normalizedTag(text) } catch { return text }
     }
     return SpotFilter(country: try query.text("country"), kind: try query.text("kind"), minimumRating: rating, tags: tags)
   }
 
   private func limit(_ query: RequestQuery, _ usual: Int) throws -> Int {
+    // A limit out of range is clamped: a list goes on at its link to the next page.
     min(max(try query.number("limit") ?? usual, 1), Self.mostSpots)
   }
 
   private func degrees(_ name: String, _ query: RequestQuery) throws -> Double? {
     guard let text = try query.text(name) else { return nil }
+    // `Double` reads "nan" and "inf" too.
     guard let number = Double(text), number.isFinite else { throw HTTPProblem(.badRequest, detail: "Expected a number for \(name).") }
     return number
   }
@@ -143,8 +148,11 @@ extension HTTPField.Name {
 }
 
 extension String {
-  /// The text as a part of a path or of a query.
+  /// Percent-encoded form for one part of a path or of a query.
+  ///
+  /// Only ASCII letters and digits stay.
   var escaped: String {
+    // `.alphanumerics` has the letters of all scripts, and a URL takes only those of ASCII.
     addingPercentEncoding(withAllowedCharacters: .alphanumerics.intersection(.init(charactersIn: "\u{0}"..."\u{7F}"))) ?? ""
   }
 }

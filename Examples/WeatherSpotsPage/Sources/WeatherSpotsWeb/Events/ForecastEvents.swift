@@ -4,29 +4,35 @@ import Larder
 import NIOCore
 import WeatherSpotsKit
 
-/// The news of one spot's forecast, as events: of each it is enough to know the last.
+/// Stream of events about one spot's forecast.
+///
+/// A slow client gets only the latest event.
 struct ForecastEvents: AsyncSequence, Sendable {
   typealias Element = ByteBuffer
 
   private let weather: WeatherService
   private let spot: Spot?
 
-  /// Makes the news of a spot; without one there are none, and no end either.
+  /// Creates the stream of a spot.
+  ///
+  /// Without a spot it has no events and does not end.
   init(weather: WeatherService, spot: Spot?) { (self.weather, self.spot) = (weather, spot) }
 
   func makeAsyncIterator() -> AsyncThrowingStream<ByteBuffer, any Error>.Iterator {
+    // An event only says that the client should read the forecast again, so one waiting event stands for all.
     AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       guard let spot else { return }
       let task = Task { [weather] in
-        // What is shown begins today, and tomorrow that is another day.
+        // The forecast is cached under its first day. At midnight of the spot, the updates of another key have to be followed.
         while await Self.tell(weather, spot, continuation) {}
         continuation.finish()
       }
+      // Without the cancellation the task would follow the forecast for as long as the server runs.
       continuation.onTermination = { _ in task.cancel() }
     }.makeAsyncIterator()
   }
 
-  /// Tells the news of the present day of the spot, and returns whether it has ended, and not the store or the stream.
+  /// Sends the events of the present day of the spot, and returns true if the day has ended, or false if the store or the stream has.
   private static func tell(
     _ weather: WeatherService, _ spot: Spot, _ continuation: AsyncThrowingStream<ByteBuffer, any Error>.Continuation
   ) async -> Bool {
@@ -40,17 +46,18 @@ struct ForecastEvents: AsyncSequence, Sendable {
         return false
       }
       group.addTask {
-        // Ended early, it is cancelled, which is no failure.
+        // The sleep throws only if it is cancelled, when the stream or the store has ended.
         do { try await weather.waitForNextDay(at: spot) } catch { return false }
         return true
       }
+      // The group waits for both tasks, and the one that is left would wait until midnight or for the next fetch.
       defer { group.cancelAll() }
       return await group.next() ?? false
     }
   }
 }
 
-/// The signs of life of a stream, by which both sides see that the other is there.
+/// Keep-alive messages of a stream, which let both sides detect a broken connection.
 struct Beats: AsyncSequence, Sendable {
   typealias Element = ByteBuffer
 

@@ -1,18 +1,21 @@
 import Synchronization
 
-/// The number of open streams, and the most that there may be.
+/// Counter of open event streams with an upper limit.
 final class StreamCount: Sendable {
   private let open = Mutex(0)
   private let most: Int
 
   init(most: Int) { self.most = most }
 
-  /// The number of open streams.
+  /// Number of open streams.
   var count: Int { open.withLock { $0 } }
 
-  /// Returns a place for a stream, which is free again when it is let go of; `nil` where there is none.
+  /// Returns a place for one stream, or `nil` if as many streams are open as allowed.
+  ///
+  /// Releasing the place frees it.
   func enter() -> Place? {
     let isRoom = open.withLock { open in
+      // Compared and counted under one lock, since two requests at once could otherwise both take the last place.
       guard open < most else { return false }
       open += 1
       return true
@@ -20,7 +23,9 @@ final class StreamCount: Sendable {
     return isRoom ? Place(self) : nil
   }
 
-  /// The place of one stream: its answer may never be sent, and then nobody ends it.
+  /// Place of one stream in the count, freed by its `deinit`.
+  ///
+  /// A response whose body is never sent has no end at which code could free the place.
   final class Place: Sendable {
     private let streams: StreamCount
 

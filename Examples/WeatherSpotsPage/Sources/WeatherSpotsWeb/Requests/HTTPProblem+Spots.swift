@@ -6,7 +6,7 @@ import Larder
 import NIOCore
 import WeatherSpotsKit
 
-/// A value that no spot can have, and the reason.
+/// Name of a field with an invalid value, and the reason.
 struct SpotValueProblem {
   let field: String
   let detail: String
@@ -17,9 +17,9 @@ struct SpotValueProblem {
 }
 
 extension HTTPProblem {
-  /// Creates the problem of a spot with values that no spot can have.
+  /// Creates the problem of status 422 for a spot with invalid values.
   ///
-  /// `field` is the first of them, and `errors` has all.
+  /// Its member `field` names the first invalid field, and `errors` lists all of them.
   init(_ values: [SpotValueProblem]) {
     let words = values.map(\.detail).joined(separator: "; ")
     self.init(.unprocessableContent, detail: "Expected values of a spot, found problems: \(words).")
@@ -27,19 +27,20 @@ extension HTTPProblem {
     if !values.isEmpty { members["errors"] = .list(values.map { .object(["field": .text($0.field), "detail": .text($0.detail)]) }) }
   }
 
-  /// Creates the problem that answers a request which an error has ended.
+  /// Creates the problem with which a request is answered after an error.
   init(answering error: any Error) {
     switch error {
-    // The problems of this server have no type, and those of BoundedHTTP have one.
+    // Problems of this server have no type and go out as they are. Those of BoundedHTTP have one, and get the words of the page.
     case let problem as HTTPProblem where problem.type == "about:blank": self = problem
     case let problem as HTTPProblem: self.init(rewording: problem)
     case let problem as SpotProblem: self.init([SpotValueProblem(problem)])
     case let error as RepositoryError: self.init(error)
+    // The description of an unknown error could have paths of this machine, so it is not sent.
     default: self.init(.serviceUnavailable, detail: "Expected an answer, found a failure; ask again.", retryAfter: 1)
     }
   }
 
-  /// Creates a problem of this server from one of BoundedHTTP.
+  /// Creates a problem with the status and the retry time of a problem of BoundedHTTP, in words for people.
   private init(rewording problem: HTTPProblem) {
     let detail =
       switch problem.status {
@@ -54,6 +55,7 @@ extension HTTPProblem {
     switch error.code {
     case .invalidKey, .tooLarge:
       self.init(.unprocessableContent, detail: "Expected a spot within the limits of the store, found a larger one.")
+    // Thrown by `put` for a key that belongs to a write of another spot or of other values.
     case .alreadyExists:
       self.init(.unprocessableContent, detail: "Expected an Idempotency-Key of this write's own, found that of another write.")
     case .full:
@@ -62,6 +64,7 @@ extension HTTPProblem {
         detail: "Expected room on the disk, found none; nothing was changed.")
     case .locked: self.init(.serviceUnavailable, detail: "Expected the store, found another process at it; ask again.", retryAfter: 1)
     case .closed, .cancelled: self.init(.serviceUnavailable, detail: "The server ends.", retryAfter: 5)
+    // A retry alone does not help: a poisoned store takes no write until it is opened again.
     case .outcomeUnknown, .poisoned:
       self.init(
         .serviceUnavailable, detail: "The last change may or may not be stored; start the server again.", retryAfter: 10)
@@ -70,7 +73,7 @@ extension HTTPProblem {
     }
   }
 
-  /// Response with the problem, which ends with a line feed like all JSON of this server.
+  /// Response with the problem as JSON, which ends with a line feed like all JSON of this server.
   var response: Response {
     var response = Answer.problem(self)
     response.body = ResponseBody(byteBuffer: ByteBuffer(bytes: json + [UInt8(ascii: "\n")]))

@@ -3,7 +3,9 @@ import Foundation
 import Hummingbird
 import WeatherSpotsKit
 
-/// A spot as a client writes it: a row with all its values; what a question has found out beside them is ignored.
+/// Spot in the body of a request: a row with all values of a spot.
+///
+/// Other members, such as a distance, are ignored.
 struct SpotBody: Decodable {
   private let id: String
   private let name: String
@@ -18,9 +20,9 @@ struct SpotBody: Decodable {
   private let tags: [String]
   private let visits: Int
 
-  /// The values that are missing or of another kind.
+  /// Problems of members that are missing or have another type.
   ///
-  /// Each of them is read as one that a spot may have.
+  /// Each such member is read as a valid value, so that it causes no second problem.
   private var mismatches: [SpotValueProblem] = []
 
   private enum Key: String, CodingKey {
@@ -30,6 +32,7 @@ struct SpotBody: Decodable {
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: Key.self)
     var mismatches: [SpotValueProblem] = []
+    // Decoding goes on after a mismatch, so that one response names every wrong value of the form.
     func value<Value: Decodable>(_ key: Key, _ kind: String, else sound: Value) -> Value {
       do { return try container.decode(Value.self, forKey: key) } catch {
         let found = container.contains(key) ? "is not \(kind)" : "is missing"
@@ -52,10 +55,10 @@ struct SpotBody: Decodable {
     self.mismatches = mismatches
   }
 
-  /// Reads the spot of an id.
+  /// Reads the spot with an id from the body of a request.
   ///
-  /// - Throws: `HTTPProblem` with 400 for what is no JSON of an object, 422 for one with a value missing or of another kind, or of another
-  ///   id, or with values that cannot be: all of them are named.
+  /// - Throws: `HTTPProblem` with 400 for data that are no JSON object, and 422 for a value that is missing, invalid or of another type,
+  ///   or for another id. The problem names all wrong values.
   static func spot(_ id: String, in data: Data) throws -> Spot {
     let body: SpotBody
     do { body = try JSONDecoder().decode(SpotBody.self, from: data) } catch DecodingError.typeMismatch, DecodingError.valueNotFound {
@@ -66,6 +69,7 @@ struct SpotBody: Decodable {
     let problems = body.problems
     guard problems.isEmpty else { throw HTTPProblem(problems) }
     let spot = try body.spot()
+    // A spot's id is made of its name and place. A changed name would store a second spot and leave the first.
     guard body.id == id, spot.id == id else {
       throw HTTPProblem(
         .unprocessableContent, detail: "Expected the id of the path: the name and the coordinates of a spot stay.",
@@ -74,9 +78,10 @@ struct SpotBody: Decodable {
     return spot
   }
 
-  /// Returns the spot.
+  /// Returns the spot, or a spot that has one value of the body.
   ///
-  /// - Parameter field: The one value to take; every other one is then such that it can be. `nil` takes all.
+  /// - Parameter field: The only value to take from the body. All others are then valid ones. `nil` takes all values of the body.
+  /// - Throws: `SpotProblem` for the first invalid value.
   private func spot(of field: SpotField? = nil) throws(SpotProblem) -> Spot {
     func value<Value>(_ own: SpotField, _ value: Value, else sound: Value) -> Value { field ?? own == own ? value : sound }
     return try Spot(
@@ -86,13 +91,15 @@ struct SpotBody: Decodable {
       tags: value(.tags, tags, else: []), visits: value(.visits, visits, else: 0))
   }
 
-  /// The first problem of each value, in the order of the columns.
+  /// First problem of each value, in the order of the columns.
   private var problems: [SpotValueProblem] {
+    // `Spot` throws at its first invalid value. Testing one field at a time finds all of them.
     let unsound = SpotField.allCases.compactMap { field -> SpotValueProblem? in
       do throws(SpotProblem) { _ = try spot(of: field) } catch { return SpotValueProblem(error) }
       return nil
     }
     let order = ["id"] + SpotField.allCases.map(\.rawValue)
+    // A field can have a problem in both lists. The page shows one message beside each field.
     return order.compactMap { name in (mismatches + unsound).first { $0.field == name } }
   }
 }

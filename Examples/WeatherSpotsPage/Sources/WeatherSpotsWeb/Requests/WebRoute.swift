@@ -2,7 +2,7 @@ import BoundedHTTP
 import Foundation
 import HTTPTypes
 
-/// The things that can be asked for.
+/// Route of a request: one of the resources of the server, with its id or its path.
 enum WebRoute: Hashable, Sendable {
   case page(String)
   case spots, near, search, hours, events, health, metrics, description
@@ -10,8 +10,11 @@ enum WebRoute: Hashable, Sendable {
   case forecast(id: String)
   case photos(id: String)
 
-  /// Finds the route of a path, which is still percent-encoded, so that an id with `/` in it is one part; `nil` for none.
+  /// Finds the route of a percent-encoded path, or returns `nil` if there is none.
+  ///
+  /// The path must still be encoded, so that an id with `/` in it is one part.
   init?(path: String) {
+    // Empty parts stay: "//health" and "/health/" are no paths of this server.
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     switch Array(parts) {
     case ["health"]: self = .health
@@ -23,6 +26,7 @@ enum WebRoute: Hashable, Sendable {
     case ["api", "hours"]: self = .hours
     case ["api", "events"]: self = .events
     case let parts where parts.count == 3 && parts[0] == "api":
+      // Decoding fails for bytes that are not UTF-8.
       guard let id = parts[2].removingPercentEncoding, !id.isEmpty else { return nil }
       switch parts[1] {
       case "spots": self = .spot(id: id)
@@ -36,7 +40,7 @@ enum WebRoute: Hashable, Sendable {
     }
   }
 
-  /// The path without what differs from request to request.
+  /// Path template and methods of the route, which are the same for all ids.
   var known: KnownPath {
     switch self {
     case .page(let path): KnownPath(path, [.get])
@@ -54,14 +58,14 @@ enum WebRoute: Hashable, Sendable {
     }
   }
 
-  /// Whether it is a file of the page.
+  /// Whether the route is a file of the page.
   var isPage: Bool { if case .page = self { true } else { false } }
 
-  /// Whether a request needs the token, where there is one.
+  /// Whether a request needs the token, if the server has one.
   var needsToken: Bool { self != .health && self != .description }
 }
 
-/// The paths of the page's server.
+/// Paths and methods of the server, in the form that BoundedHTTP takes.
 struct WebPaths: KnownPaths {
   func find(_ path: String) -> KnownPath? { WebRoute(path: path)?.known }
 }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The group of the commands about warnings.
+/// Group of the commands about weather warnings.
 struct Alerts: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Watches the spots for warnings, and reports each once.",

@@ -20,6 +20,7 @@ struct AlertsList: ReportingCommand {
     let now = time.clock.now
     let lists = try await globals.withStore { storage in try await Self.lists(storage, at: now) }
     if globals.json { try writeJSON(lists) } else { try writeText(lists.text) }
+    // A script must not take last known warnings for current ones.
     if lists.clusters.contains(where: { !$0.current && !$0.alerts.isEmpty }) { throw ExitCode(Outcome.stale.rawValue) }
   }
 
@@ -28,6 +29,7 @@ struct AlertsList: ReportingCommand {
     var clusters: [Cluster] = []
     for check in try await queue.checks.loadAll() {
       let near = Query.spots(near: check.id.center, within: .kilometers(SpotCluster.radius))
+      // A cluster ends at the border, as warnings are asked for by country, while the circle crosses it.
       let spots = try await storage.spots.fetch(near).filter { $0.country == check.id.country }.map(\.name)
       clusters.append(Cluster(check, spots, at: now))
     }
@@ -35,6 +37,7 @@ struct AlertsList: ReportingCommand {
     for notice in try await queue.notices.loadAll() { counts[notice.state.rawValue, default: 0] += 1 }
     let calls = try await queue.ledger.loadAll().last
     return Lists(
+      // The cluster id breaks ties, so that two runs list clusters in the same order.
       clusters: clusters.sorted { ($0.spots.first ?? "", $0.cluster) < ($1.spots.first ?? "", $1.cluster) }, notices: counts,
       callsOnLastDay: calls?.calls ?? 0, callsWithoutClusters: calls?.unclustered ?? 0)
   }
@@ -63,9 +66,10 @@ struct AlertsList: ReportingCommand {
     @NullEncoded var problem: String?
     let alerts: [AlertReport]
 
-    /// The warnings as text.
+    /// The unexpired warnings, one line each.
     private let lines: String
 
+    // `lines` is only for people and stays out of the JSON.
     private enum CodingKeys: CodingKey { case cluster, spots, current, checkedAt, ageSeconds, calls, problem, alerts }
 
     init(_ check: ClusterCheck, _ spots: [String], at now: Date) {
@@ -76,6 +80,7 @@ struct AlertsList: ReportingCommand {
       ageSeconds = check.checkedAt.map { Int(now.timeIntervalSince($0).rounded()) }
       calls = check.calls
       problem = check.isOffered ? check.problem : "the provider has no warnings here"
+      // Expired warnings stay stored until the next check, and must not be shown.
       let standing = check.alerts.filter { now < $0.expires }
       alerts = standing.map(AlertReport.init)
       lines = standing.map { "  \($0.summary), \($0.severity), until \($0.expires.formatted(.iso8601)), \($0.source)\n" }.joined()

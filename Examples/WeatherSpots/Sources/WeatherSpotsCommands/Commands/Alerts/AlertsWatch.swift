@@ -42,6 +42,7 @@ struct AlertsWatch: ReportingCommand {
   func validate() throws {
     guard (1...1440).contains(every) else { throw ValidationError("--every takes 1 to 1440 minutes.") }
     guard callsPerDay > 0 else { throw ValidationError("--calls-per-day takes a number from 1.") }
+    // A cached warning may have been withdrawn meanwhile.
     guard options.policy == .cacheFirst, !options.refresh else {
       throw ValidationError("Warnings are always fetched; remove --policy and --refresh.")
     }
@@ -49,10 +50,12 @@ struct AlertsWatch: ReportingCommand {
   }
 
   func execute() async throws {
+    // Handlers first: Ctrl-C while the store opens must still close it.
     let ending = once ? nil : TerminationSignals()
     let store = try globals.file(creating: false)
-    // A mistake is told before the store is opened.
+    // A provider without warnings or a bad key is reported before the store is opened.
     _ = try source(nil)
+    // Two watchers would deliver the same notices twice.
     let lock = try AlertLock(beside: store)
     defer { lock.release() }
     try await globals.withStore { storage in
@@ -60,19 +63,21 @@ struct AlertsWatch: ReportingCommand {
         try await watchers(storage), queue: try await AlertQueue(storage.store),
         source: try source(try await Holds(storage, clock: options.clock)), sinks: try sinks(),
         schedule: .init(every: .seconds(every * 60), callsPerDay: callsPerDay), clock: options.clock)
+      // A single round reports its failures by its exit code, and the endless watch by notes.
       guard let ending else { return try tell(try await pipeline.round(), isLast: true) }
       let places = pipeline.clusters.reduce(0) { $0 + $1.watchers.count }
       note("watching \(counted(places, "place")) in \(counted(pipeline.clusters.count, "cluster")); Ctrl-C ends it")
       try await ending.run {
         while true {
           try tell(try await pipeline.round(), isLast: false)
+          // The pause ends early if a refused notice is due for another delivery.
           try await options.clock.sleep(for: try await pipeline.timeUntilNextRound())
         }
       }
     }
   }
 
-  /// Returns the spots that are meant, for each place that notices go to.
+  /// Returns one watcher for each pair of a spot and a sink.
   private func watchers(_ storage: SpotStore) async throws -> [Watcher] {
     var spots: [String: Spot] = [:]
     if names.isEmpty {
@@ -80,6 +85,7 @@ struct AlertsWatch: ReportingCommand {
     } else {
       for name in names {
         let spot = try await storage.spot(named: name)
+        // Keyed by id, because a spot that is named twice must not be reported twice.
         spots[spot.id] = spot
       }
     }
@@ -91,6 +97,7 @@ struct AlertsWatch: ReportingCommand {
     var sinks: [any AlertSink] = []
     if let file { sinks.append(FileSink(URL(filePath: file))) }
     if let url = try webhookURL() { sinks.append(WebhookSink(url, timeout: .milliseconds(Int(options.timeout * 1000)))) }
+    // Standard output is a sink of its own only if there is no other one.
     return sinks.isEmpty
       ? [
         LineSink(isJSON: globals.json) { [json = globals.json] in
@@ -100,6 +107,7 @@ struct AlertsWatch: ReportingCommand {
   }
 
   private func source(_ holds: Holds?) throws -> any AlertSource {
+    // Recorded weather has no warnings, so the trial uses invented ones.
     if options.provider == .recorded { return ExerciseAlerts(clock: options.clock) }
     let provider = try options.makeProvider(holds)
     guard provider.service(of: .alerts) != nil else {
@@ -117,17 +125,19 @@ struct AlertsWatch: ReportingCommand {
   }
 
   private func tell(_ report: RoundReport, isLast: Bool) throws {
+    // A round without calls or notices writes no line, or a long watch would fill the terminal.
     let isSilent = report.calls + report.delivered + report.failedDeliveries + report.lapsed + report.postponed == 0
     if isLast || !isSilent { note(report.text) }
     for problem in report.problems.sorted() { note(problem) }
     guard isLast else { return }
+    // A missing answer outranks a refused notice, which stays in the queue and is sent later.
     if report.failedCalls + report.postponed > 0 { throw ExitCode(Outcome.noForecast.rawValue) }
     if report.failedDeliveries > 0 { throw ExitCode(Outcome.noOutput.rawValue) }
   }
 }
 
 extension RoundReport {
-  /// A summary of the round, on one line.
+  /// Counts of the round as one line, mostly without the zeros.
   fileprivate var text: String {
     let asked = "\(counted(calls, "call")) for \(counted(watchers, "place")) in \(counted(clusters, "cluster"))"
     var parts = [asked, counted(queued, "new notice"), "\(delivered) delivered"]

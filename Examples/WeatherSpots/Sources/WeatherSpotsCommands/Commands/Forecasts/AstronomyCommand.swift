@@ -28,6 +28,7 @@ struct AstronomyCommand: ReportingCommand {
 
   func execute() async throws {
     let day = date ?? LocalDay(containing: Date(), in: zone)
+    // A zone that crossed the date line has skipped a whole day, which has no instants to compute with.
     try day.check(in: zone)
     let astronomy = Astronomy(at: place, on: day, in: zone)
     if globals.json { try writeJSON(AstronomyRow(astronomy)) } else { try writeText(astronomy.text(textOptions.style())) }

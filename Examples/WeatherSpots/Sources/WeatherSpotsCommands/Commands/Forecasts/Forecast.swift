@@ -75,12 +75,15 @@ struct Forecast: ReportingCommand {
     guard limit.map({ $0 > 0 }) ?? true else { throw ValidationError("--limit takes a number from 1.") }
     guard (1...16).contains(days) else { throw ValidationError("--days takes 1 to 16.") }
     guard zone.map({ TimeZone.named($0) != nil }) ?? true else { throw ValidationError("--zone takes a zone such as Europe/Paris.") }
+    // A point outside the earth must end as a usage error before the store is opened.
     if let name, LocationArgument.isPoint(name) { _ = try point(name) }
   }
 
   func execute() async throws {
     let isPoint = name.map(LocationArgument.isPoint) ?? false
+    // A point needs no spots, and its forecast and zone are cached in a store. A name without a store cannot be found.
     try await globals.withStore(creating: isPoint) { storage in
+      // A person waits for a single spot and can repeat the command. Among many spots one brief failure would spoil the run.
       let retry = all ? RetryPolicy(attempts: 2, cap: .seconds(5)) : .never
       try await options.withWeather(storage, retry: retry, gathers: all) { weather in
         if let name {
@@ -96,9 +99,11 @@ struct Forecast: ReportingCommand {
   }
 
   private func show(_ spot: Spot, _ weather: WeatherService) async throws {
+    // A day that the spot's zone skipped is refused before any request is sent.
     try day?.check(in: spot.zone)
     let forecast = try await weather.forecast(for: spot, on: day, days: days, policy: options.fetchPolicy)
     guard let report = ForecastReport(forecast, showsHours: hourly || marine, showsAstronomy: astronomy) else {
+      // The age distinguishes a stored forecast that is too old from none at all.
       throw Failure(noForecast: forecast, age: await weather.ageOfStored(for: spot, on: forecast.day))
     }
     if let problem = report.problem { note(problem) }
@@ -113,10 +118,11 @@ struct Forecast: ReportingCommand {
 }
 
 extension Failure {
-  /// Makes the reason why there is nothing to show.
+  /// Creates the failure that says why there is no forecast to show.
   ///
-  /// - Parameter age: How old what is stored is.
+  /// - Parameter age: Age of the stored forecast, if there is one.
   init(noForecast weather: SpotWeather, age: Duration? = nil) {
+    // A skipped day has no forecast from any provider, so it is a usage error and no failure of the service.
     do throws(SkippedDay) { try weather.day.check(in: weather.spot.zone) } catch {
       self.init(error)
       return

@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-/// The forecasts of all spots: a line for each as soon as it and all before it are there, and what failed at the end.
+/// Forecasts of all spots, written as one line each in the order of the spots, with the failures at the end.
 struct ForecastOfAll {
   let weather: WeatherService
   let day: LocalDay?
@@ -12,9 +12,13 @@ struct ForecastOfAll {
   let style: CardStyle
   let limit: Int?
 
-  /// The number of spots that are worked on at a time: as many as four calls hold; requests have a limit of their own.
+  /// Number of spots fetched at a time, which is as many as four batched requests hold.
+  ///
+  /// Requests have a separate limit.
   static let width = 4 * OpenMeteoProvider.placesPerRequest
-  /// The number of spots that may be begun behind the first whose line is not written yet: so many lines wait for a slow one at most.
+  /// Greatest distance between the first unwritten spot and the last spot begun.
+  ///
+  /// It bounds the finished lines that wait in memory for one slow spot.
   static let window = 2 * width
 
   private enum Line: Sendable {
@@ -29,15 +33,18 @@ struct ForecastOfAll {
       if !json { try writeText("No spots.\n") }
       return
     }
+    // The width of the name column is fixed before the first forecast arrives, since lines are written as soon as they are ready.
     let longest = spots.map(\.name.withoutControls.columns).max() ?? 0
     let width = style.isLimited ? min(30, longest) : longest
     var bar = ProgressBar("Forecasts")
     var (failed, stale, unstored): ([String], [WeatherProblem?], Int) = ([], [], 0)
     var (stored, withoutSea): ([(Spot, LocalDay, Date)], [WeatherProblem]) = ([], [])
     var (begun, written) = (0, 0)
+    // Forecasts arrive in any order and are written in the order of the spots.
     var done: [Int: Line] = [:]
     try await withThrowingTaskGroup(of: (Int, Line).self) { group in
       func begin() {
+        // A finished line leaves its place in `width` to another spot, but keeps its place in `window` until it is written.
         while begun < spots.count, begun - written - done.count < Self.width, begun - written < Self.window {
           let (index, spot) = (begun, spots[begun])
           group.addTask { (index, try await line(spot)) }
@@ -49,11 +56,13 @@ struct ForecastOfAll {
         done[index] = line
         bar.show(Double(written + done.count) / Double(spots.count))
         while let line = done.removeValue(forKey: written) {
+          // The bar stands on the terminal's current line and would be mixed with the text.
           bar.finish()
           try write(line, width)
           switch line {
           case .report(let report, let weather, let isStored):
             if report.stale { stale.append(weather.hourly.problem) }
+            // A forecast that is stored now may be evicted by a later one of this run, so each is checked again at the end.
             if isStored, let hours = weather.hourly.cached {
               stored.append((weather.spot, weather.day, hours.fetchedAt))
             } else {
@@ -68,12 +77,13 @@ struct ForecastOfAll {
       }
     }
     bar.finish()
+    // Without requests there was nothing to store.
     if policy != .cacheOnly { try await tellWhatIsNotKept(stored, unstored, of: spots.count) }
     if let problem = withoutSea.mostTelling { note("\(withoutSea.count) of \(spots.count) forecasts are without the sea: \(problem)") }
     try end(failed, stale, of: spots.count)
   }
 
-  /// Says how many forecasts are not on the disk, those included that had to make room for others since.
+  /// Reports the number of forecasts that are not on the disk, including those evicted by later forecasts.
   private func tellWhatIsNotKept(_ stored: [(Spot, LocalDay, Date)], _ unstored: Int, of count: Int) async throws {
     var gone = unstored
     for (spot, day, fetchedAt) in stored where await !weather.hasHours(of: spot, on: day, fetchedAt: fetchedAt) { gone += 1 }
@@ -83,6 +93,7 @@ struct ForecastOfAll {
   private func line(_ spot: Spot) async throws -> Line {
     let forecast = try await weather.forecast(for: spot, on: day, policy: policy)
     guard let report = ForecastReport(forecast) else {
+      // A day that the zone skipped has no problem of the weather service, so its own message is shown.
       let problem =
         (forecast.day.exists(in: spot.zone) ? forecast.hourly.problem : nil)
         ?? WeatherProblem(Failure(noForecast: forecast).message, "no forecast", isTransient: false)
@@ -110,12 +121,13 @@ struct ForecastOfAll {
       note("\(stale.count) of \(count) forecasts are only the last known ones")
     }
     if !failed.isEmpty { note("\(failed.count) of \(count) spots have no forecast:\(failed.joined())") }
+    // A missing forecast outranks a stale one: the exit code names the worst result.
     if !failed.isEmpty { throw ExitCode(Outcome.noForecast.rawValue) }
     if !stale.isEmpty { throw ExitCode(Outcome.stale.rawValue) }
   }
 }
 
 extension [WeatherProblem] {
-  /// The first that a request gave; where there was no request, the first reason for that.
+  /// The first problem that came with an answer, or else the first reason for sending no request.
   fileprivate var mostTelling: WeatherProblem? { first(where: \.isOfAnswer) ?? first }
 }

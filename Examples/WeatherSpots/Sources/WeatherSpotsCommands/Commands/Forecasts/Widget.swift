@@ -25,10 +25,12 @@ struct Widget: ReportingCommand {
     guard SpotStore.isShared(file) else {
       throw Failure(.usage, "`widget` needs a .sqlite store: a JSON store has one user at a time")
     }
+    // A widget shares the file with its app and must never write to it, so `withStore` is not used.
     let storage = try await SpotStore(readingBeside: file)
     do {
       try await show(storage)
     } catch {
+      // Closed after a failure too, as `withStore` does.
       try await storage.store.close()
       throw error
     }
@@ -38,6 +40,7 @@ struct Widget: ReportingCommand {
   private func show(_ storage: SpotStore) async throws {
     let spot = try await storage.spot(named: name)
     let stored = try await StoredWeather(storage, clock: time.clock)
+    // The widget shows any provider's forecast, since another process chose the provider.
     guard let weather = try await stored.forecast(for: spot, of: StoredProvider.all), let report = ForecastReport(weather) else {
       throw Failure(.noForecast, "no forecast of this spot is stored for today; `weather-spots forecast` fetches one")
     }

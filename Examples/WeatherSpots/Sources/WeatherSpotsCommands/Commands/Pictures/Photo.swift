@@ -32,12 +32,13 @@ struct Photo: ReportingCommand {
   }
 
   func execute() async throws {
+    // A bad output path is reported before the download.
     let file = try output.map { try OutputFile($0, beside: try globals.place) }
     let (spot, image) = try await globals.withStore { storage in
       let spot = try await storage.spot(named: name)
       let image = try await globals.withImages(timeout: .milliseconds(Int(timeout * 1000))) { images in try await images.image(from: url)
       }
-      // What cannot be kept is not listed.
+      // A photo without room on the disk is shown but not listed, since the list promises that it was kept.
       if image.storageError == nil { try await storage.add(image, to: spot, at: Date()) }
       return (spot, image)
     }
@@ -54,11 +55,13 @@ struct Photo: ReportingCommand {
     if let error = image.storageError {
       let failure = Failure(error)
       note("the photo is not kept: \(failure.message)")
+      // The photo was written where the user wanted it. Only the exit code says that it is not cached.
       throw ExitCode(failure.outcome.rawValue)
     }
   }
 
   private static func url(_ text: String) throws -> URL {
+    // The key of the cache exists only for http and https, so other schemes are refused here.
     guard let url = URL(string: text), ImageFetcher.key(of: url) != nil else { throw ValidationError("\(ImageError.invalidURL)") }
     return url
   }
@@ -75,25 +78,28 @@ extension LoadedImage.Origin {
 }
 
 extension GlobalOptions {
-  /// Returns the directory of the images: beside the store.
+  /// Returns the directory of the image cache, which lies beside the store.
   public func imageDirectory() throws -> URL {
     let file = try place
     return file.deletingLastPathComponent().appending(path: file.lastPathComponent + "-images", directoryHint: .isDirectory)
   }
 
-  /// Opens the images, asks for something and closes them.
+  /// Opens the image cache, runs `body` on it and closes it.
   func withImages<Result: Sendable>(
     timeout: Duration = .seconds(30), _ body: (ImageDatabase) async throws -> Result
   ) async throws -> Result {
+    // Shared, because one process may open the directory only once.
     let images = ImageDatabase.shared
     let directory = try imageDirectory()
     do throws(RepositoryError) {
       try await images.setUp(directory: directory, limits: .init(diskBytes: 200_000_000), fetching: .init(timeout: timeout))
     } catch {
+      // The general message names the store, which is not the one that is locked.
       throw error.code == .locked ? Failure(.storeLocked, "the photos are in use by another command") : Failure(error)
     }
     let result: Result
     do { result = try await body(images) } catch {
+      // The error of the command is the one to throw.
       do { try await images.close() } catch { note("closing the photos failed too: \(error)") }
       throw error
     }

@@ -31,18 +31,23 @@ struct Photos: ReportingCommand {
 
   private func clear(_ storage: SpotStore) async throws -> Int {
     let albums = try await storage.albums()
+    // Counted first, since nothing is left to count afterwards.
     let count = try await albums.loadAll().reduce(0) { $0 + $1.photos.count }
+    // Images before the list: after an interruption the list still shows that photos were there, as "not kept".
     try await globals.withImages { images in try await images.clear() }
+    // An undecodable album must go too, or `clear` would leave a list that nothing can show.
     try await albums.replaceAll(with: [], discardingUndecodable: true)
     return count
   }
 
   private func rows(_ storage: SpotStore) async throws -> [Row] {
     let albums = try await storage.albums().loadAll()
+    // Without photos the image cache is not opened, which would create its directory.
     guard !albums.isEmpty else { return [] }
     let kept = Set(try await globals.withImages { images in try await images.contents() }.map(\.key))
     var rows: [Row] = []
     for album in albums {
+      // An album may outlive its spot if sync removed the spot. Its id then stands for the name.
       let name = try await storage.spots.find(by: album.id)?.name ?? album.id
       rows += album.photos.map { photo in
         Row(spot: album.id, name: name, photo: photo, isKept: ImageFetcher.key(of: photo.url).map(kept.contains) ?? false)
@@ -61,7 +66,7 @@ struct Photos: ReportingCommand {
     }.joined()
   }
 
-  /// One photo.
+  /// One listed photo with its spot.
   private struct Row {
     let spot: String
     let name: String

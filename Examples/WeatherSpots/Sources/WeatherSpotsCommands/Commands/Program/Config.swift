@@ -25,6 +25,7 @@ struct ConfigShow: ReportingCommand {
   func execute() async throws {
     let settings = try Settings.load()
     let rows = Settings.Key.allCases.map { key in
+      // Among the settings, only the store can also be given as an option of this command.
       if key == .store, let store = globals.store { return Row(key, .init(value: store, source: "--store")) }
       return Row(key, settings[key])
     }
@@ -44,6 +45,7 @@ struct ConfigShow: ReportingCommand {
 
     init(_ key: Settings.Key, _ setting: Settings.Setting?) {
       self.key = key.rawValue
+      // Keys and tokens must not end up in a terminal's history or a bug report.
       let shown = setting.map { key.isSecret ? "(not shown)" : $0.value } ?? Self.standard(key)
       value = shown
       source = setting?.source ?? (shown == nil ? "not set" : "default")
@@ -78,7 +80,9 @@ struct ConfigSet: ReportingCommand {
   func execute() async throws {
     let value = value.trimmingCharacters(in: .whitespaces)
     if let problem = key.problem(value) { throw Failure(.usage, problem) }
+    // A line break would begin another line of the file, and so another setting.
     guard !value.contains(where: \.isNewline) else { throw Failure(.usage, "expected a value of one line") }
+    // A relative path would mean another file in each working directory.
     let isPath = key == .store || key == .keyFile
     try ConfigFile.read().writing(key, isPath ? URL(filePath: value).absoluteURL.path : value)
   }

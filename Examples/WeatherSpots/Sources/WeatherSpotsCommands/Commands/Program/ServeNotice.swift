@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The command `serve` of `weather-spots`, which only says that `weather-spots-page` has it.
+/// Placeholder for the command `serve`, which points to the separate program `weather-spots-page`.
 struct ServeNotice: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve",
@@ -10,7 +10,7 @@ struct ServeNotice: ReportingCommand {
       all commands of this program, too.
       """)
 
-  // Takes the options of the page, so that none of them is reported as a mistake in place of the notice.
+  // Accepts the page's options, so that the notice appears and not an error about an unknown option.
   @Argument(parsing: .allUnrecognized, help: "Options of the page; they are ignored.")
   var options: [String] = []
 

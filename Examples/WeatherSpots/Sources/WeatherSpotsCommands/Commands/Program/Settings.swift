@@ -2,9 +2,11 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-/// The settings of all commands: from an option, else the environment, else the configuration file, else built in.
+/// Settings of all commands, read from the environment and the configuration file.
+///
+/// An option overrides both, and a built-in default applies where none is set.
 struct Settings {
-  /// The name of a setting.
+  /// Name of a setting, as in the configuration file.
   enum Key: String, CaseIterable {
     case provider
     case units
@@ -18,13 +20,13 @@ struct Settings {
     case teamID = "team-id"
     case serviceID = "service-id"
 
-    /// The variable of the environment: such as `WEATHER_SPOTS_SYNC_TOKEN`, and for WeatherKit's own keys such as `WEATHERKIT_KEY_FILE`.
+    /// Environment variable of the key, such as `WEATHER_SPOTS_SYNC_TOKEN`, or `WEATHERKIT_KEY_FILE` for WeatherKit's own keys.
     var variable: String {
       let isOfWeatherKit = [Key.keyFile, .keyID, .teamID, .serviceID].contains(self)
       return (isOfWeatherKit ? "WEATHERKIT_" : "WEATHER_SPOTS_") + rawValue.uppercased().replacing("-", with: "_")
     }
 
-    /// Returns a message about an invalid value; `nil` for a valid one.
+    /// Returns an error message for an invalid value, or `nil` for a valid one.
     func problem(_ value: String) -> String? {
       switch self {
       case .provider:
@@ -43,14 +45,14 @@ struct Settings {
       }
     }
 
-    /// Whether the value is never shown.
+    /// True for API keys and tokens, which are never shown.
     var isSecret: Bool { self == .openMeteoKey || self == .syncToken }
 
-    /// All keys in words.
+    /// All key names as an English list.
     static let list = allCases.dropLast().map(\.rawValue).joined(separator: ", ") + " or " + (allCases.last?.rawValue ?? "")
   }
 
-  /// A value and where it comes from.
+  /// A setting's value and its source, for example a file and line.
   struct Setting {
     let value: String
     let source: String
@@ -59,46 +61,52 @@ struct Settings {
   private let file: ConfigFile
   private let environment: [String: String]
 
-  /// Reads the configuration and checks it and the environment.
+  /// Reads the configuration file, and checks it and the environment.
+  ///
+  /// - Throws: `Failure` with `configuration` for the first invalid value.
   static func load() throws -> Settings {
     let settings = Settings(file: try ConfigFile.read(), environment: ProcessInfo.processInfo.environment)
     for key in Key.allCases {
+      // An empty variable counts as unset, which is how a shell script clears one.
       guard let value = settings.environment[key.variable], !value.isEmpty, let problem = key.problem(value) else { continue }
       throw Failure(.configuration, "\(key.variable) in the environment: \(problem)")
     }
     return settings
   }
 
-  /// The value of a key; `nil` when nothing says it.
+  /// Value of a key, or `nil` if neither the environment nor the file sets it.
   subscript(key: Key) -> Setting? {
     if let value = environment[key.variable], !value.isEmpty { return Setting(value: value, source: key.variable) }
     return file.lines[key].map { Setting(value: $0.value, source: "\(file.url.path):\($0.line)") }
   }
 
-  /// The provider of commands that are not told another; a bad configuration is reported when a command begins.
+  /// Default of `--provider`, from the setting or else Open-Meteo.
+  ///
+  /// An invalid configuration is reported when the command runs.
   static var provider: ProviderOptions.ProviderName { value(.provider).flatMap(ProviderOptions.ProviderName.init) ?? .openMeteo }
 
-  /// The units of commands that are not told others.
+  /// Default of `--units`, from the setting or else metric.
   static var units: UnitSystem { value(.units).flatMap(UnitSystem.init) ?? .metric }
 
-  /// The server that is asked instead of the provider's own.
+  /// URL of a server that replaces the provider's own, if it is set.
   static var api: String? { value(.api) }
 
-  /// The time limit of a request, in seconds.
+  /// Time limit of a request in seconds, 10 by default.
   static var timeout: Double { value(.timeout).flatMap(Double.init) ?? 10 }
 
-  /// Reads the URL of a server.
+  /// Parses the URL of a server, which needs `http` or `https` and a host.
   static func server(_ text: String) -> URL? {
     guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host() != nil else { return nil }
     return url
   }
 
   private static func value(_ key: Key) -> String? {
+    // Defaults of options cannot throw, and `--help` must work with a bad file. The command itself calls `load` and reports it.
     do { return try load()[key]?.value } catch { return nil }
   }
 }
 
-/// The configuration file: lines of `key = value`, `#` begins a comment.
+/// Configuration file with lines of `key = value`, and comment lines that begin with `#`.
 struct ConfigFile {
   struct Line {
     let value: String
@@ -109,9 +117,9 @@ struct ConfigFile {
   private let text: [String]
   let lines: [Settings.Key: Line]
 
-  /// Reads the file; none is an empty one.
+  /// Reads the file, and returns an empty configuration if there is none.
   ///
-  /// - Throws: `Failure` with file and line for anything that is not understood.
+  /// - Throws: `Failure` with file and line for a line that cannot be parsed.
   static func read() throws -> ConfigFile {
     let url = location
     guard FileManager.default.fileExists(atPath: url.path) else { return ConfigFile(url: url, text: [], lines: [:]) }
@@ -120,18 +128,21 @@ struct ConfigFile {
       throw Failure(.configuration, "\(url.path) cannot be read: \(error.reason)")
     }
     var text = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    // The part behind the last line break is no line. Kept, it would add a blank line at each writing.
     if text.last?.isEmpty == true { text.removeLast() }
     var lines: [Settings.Key: Line] = [:]
     for (index, line) in text.enumerated() {
       func failure(_ reason: String) -> Failure { Failure(.configuration, "\(url.path):\(index + 1): \(reason)") }
       let trimmed = line.trimmingCharacters(in: .whitespaces)
       if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
+      // A value may hold an equals sign itself, as the URL of a server may.
       let parts = trimmed.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         .map { $0.trimmingCharacters(in: .whitespaces) }
       guard parts.count == 2 else { throw failure("expected `key = value`") }
       guard let key = Settings.Key(rawValue: parts[0]) else {
         throw failure("unknown key; the keys are \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", "))")
       }
+      // Two lines for a key are an error: either choice would surprise the user who edits the other one.
       if let earlier = lines[key] { throw failure("\(key.rawValue) is set in line \(earlier.line) already") }
       if let problem = key.problem(parts[1]) { throw failure(problem) }
       lines[key] = Line(value: parts[1], line: index + 1)
@@ -139,9 +150,9 @@ struct ConfigFile {
     return ConfigFile(url: url, text: text, lines: lines)
   }
 
-  /// Writes the file anew with another value of a key, or without it; comments and the other lines stay.
+  /// Rewrites the file with a new value for the key, or without the key, and keeps comments and other lines.
   ///
-  /// The file is replaced as a whole, durably: an interruption leaves the old one.
+  /// The file is replaced atomically and durably, so that an interruption leaves the old one.
   func writing(_ key: Settings.Key, _ value: String?) throws {
     var text = text
     if let line = lines[key]?.line {
@@ -153,8 +164,9 @@ struct ConfigFile {
     let (files, directory) = (POSIXFileSystem(), url.deletingLastPathComponent().path)
     do {
       try files.createDirectory(directory)
-      // It may have a key.
+      // Keys and tokens may be in the file, so only its owner may read it.
       try OutputFile(url.path).write(bytes, permissions: 0o600)
+      // The rename is durable only once the directory is on the disk.
       try files.syncDirectory(directory)
     } catch let failure as Failure { throw failure } catch {
       throw Failure(.noOutput, "\(url.path) cannot be written: \(error.reason)")

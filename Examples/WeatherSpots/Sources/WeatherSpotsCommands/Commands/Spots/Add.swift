@@ -44,15 +44,18 @@ struct Add: ReportingCommand {
 
   @OptionGroup var globals: GlobalOptions
 
+  // An invalid spot ends as a usage error before a store is created.
   func validate() throws { _ = try spot() }
 
   func execute() async throws {
     let spot = try spot()
     let stored = try await globals.withStore(creating: true, clock: time.clock) { storage in try await storage.add([spot]) }
+    // The stored spot is shown and not the given one, since it keeps the visits and tags of a spot that it replaces.
     if globals.json { try writeJSON(stored.first ?? spot) } else { try writeText("Added \(spot.id).\n") }
   }
 
   private static func number(_ text: String) throws -> Double {
+    // The parser's own `Double` refuses the blank that `WeatherSpots.run` puts before a negative number, and accepts nan and inf.
     guard let number = Double(text.trimmingCharacters(in: .whitespaces)), number.isFinite else {
       throw ValidationError("Expected a number of degrees, such as -33.93.")
     }

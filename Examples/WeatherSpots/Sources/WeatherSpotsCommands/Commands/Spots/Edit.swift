@@ -40,9 +40,11 @@ struct Edit: ReportingCommand {
   }
 
   func execute() async throws {
+    // The closure is `@Sendable` and takes the values, not the command.
     let changes = changes
     let spot = try await globals.withStore(clock: time.clock) { storage in
       let spot = try await storage.spot(named: name)
+      // The change is applied to the spot as it is at the commit, so another process's edit of another field is not lost.
       return try await storage.change([spot.id]) { try $0.edited(changes) }.first ?? spot
     }
     if globals.json { try writeJSON(spot) } else { try writeText("Changed \(spot.id).\n") }

@@ -23,11 +23,12 @@ struct Export: ReportingCommand {
   @OptionGroup var globals: GlobalOptions
 
   func execute() async throws {
+    // Checked before the store is read: the output must not be a file of the store.
     let file = try output.map { try OutputFile($0, beside: try globals.place) }
     let spots = try await globals.withStore { storage in try await storage.allSpots() }
     let data = format == .csv ? Data(Spot.csv(spots).utf8) : try Spot.geoJSON(spots)
     guard let file, let output else {
-      // A file has the very characters; a terminal those that do it no harm.
+      // Files and pipes get the exact bytes. A terminal gets text without control characters, which could steer it.
       return try isatty(STDOUT_FILENO) == 1 ? writeText(String(decoding: data, as: UTF8.self)) : writeBytes(data)
     }
     try file.write(data)

@@ -33,6 +33,7 @@ struct Geocode: ReportingCommand {
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
+    // The service answers nothing for a single character.
     guard name.trimmingCharacters(in: .whitespaces).count >= 2 else { throw ValidationError("Expected a name of at least two characters.") }
     guard (1...100).contains(count) else { throw ValidationError("--count takes 1 to 100.") }
     guard language.wholeMatch(of: /[a-zA-Z]{2,3}/) != nil else { throw ValidationError("--language takes a code such as de.") }
@@ -45,9 +46,11 @@ struct Geocode: ReportingCommand {
       do {
         found = try await options.geocoding(storage).places(question, policy: options.fetchPolicy)
       } catch {
+        // A failure of the store has an exit code of its own and must not look like one of the service.
         if error is RepositoryError { throw error }
         throw Failure(lacking: "places", WeatherProblem(error), nothing: "none are stored")
       }
+      // Added while the store is open. A second opening could find it in use by another process.
       guard add, let place = found.value.first else { return (found, Spot?.none) }
       let spot = try Self.spot(place)
       return (found, try await storage.add([spot]).first ?? spot)
@@ -63,6 +66,7 @@ struct Geocode: ReportingCommand {
     } else {
       try writeTable(Self.text(found.value))
     }
+    // The answer is written first, so that a script gets its empty list together with exit code 2.
     guard !found.value.isEmpty else { throw ExitCode(Outcome.notFound.rawValue) }
     if found.refreshError != nil { throw ExitCode(Outcome.stale.rawValue) }
   }
@@ -70,6 +74,7 @@ struct Geocode: ReportingCommand {
   private static func spot(_ place: FoundPlace) throws -> Spot {
     do throws(SpotProblem) {
       return try Spot(
+        // The name comes from the network and may hold control characters, which would be stored for good.
         name: place.name.withoutControls, latitude: place.latitude, longitude: place.longitude, timezone: place.timezone,
         country: place.countryCode ?? "", source: "GeoNames:\(place.geonameID)")
     } catch { throw Failure(.other, "the place found is not a valid spot: \(error)") }

@@ -35,7 +35,7 @@ struct Import: ReportingCommand {
   func execute() async throws {
     let csv = try read()
     if let problem = csv.headerProblem {
-      // Without its columns no row can be read, so that there is nothing to skip.
+      // Without the names of its columns no row can be read, so --skip-invalid has nothing to skip.
       report([problem])
       if globals.json { try writeJSON(Summary(imported: 0, new: 0, skipped: 0, problems: [problem])) }
       throw Failure(.badRows, "nothing was imported: the first row must name the columns, such as name,latitude,longitude,timezone")
@@ -47,6 +47,7 @@ struct Import: ReportingCommand {
         .badRows, "nothing was imported: \(csv.problems.count) of \(csv.rowCount) rows are bad (--skip-invalid imports the rest)")
     }
     let new = try await globals.withStore(creating: true, clock: time.clock) { storage in
+      // The number of new spots is the growth of the store: imported spots may replace stored ones.
       let before = try await storage.spots.count()
       try await save(csv.spots, in: storage)
       return try await storage.spots.count() - before
@@ -56,15 +57,19 @@ struct Import: ReportingCommand {
 
   private func save(_ spots: [Spot], in storage: SpotStore) async throws {
     var bar = ProgressBar("Storing \(spots.count) spots")
+    // The bar is removed, or the next line would be written behind it.
     defer { bar.finish() }
     guard let batch else {
+      // A small import is stored at once, and a bar would only flicker.
       if spots.count > 4096 { bar.show(0) }
+      // One batch is one commit, which is the promise of all or nothing.
       return _ = try await storage.add(spots)
     }
     for start in stride(from: 0, to: spots.count, by: batch) {
       let end = min(start + batch, spots.count)
       try await storage.add(Array(spots[start..<end]))
       bar.finish()
+      // Written after the commit is durable: a script may take this line as the acknowledgement.
       if globals.json { try writeJSON(["acknowledged": end]) } else { try writeText("Stored \(end) of \(spots.count) spots.\n") }
       bar.show(Double(end) / Double(spots.count))
     }
@@ -73,6 +78,7 @@ struct Import: ReportingCommand {
   private func read() throws -> SpotsCSV {
     let data: Data?
     do {
+      // Read before the store is opened, so that slow input does not keep a JSON store locked.
       data = file == "-" ? try FileHandle.standardInput.readToEnd() : try Data(contentsOf: URL(filePath: file))
     } catch {
       throw Failure(
@@ -87,6 +93,7 @@ struct Import: ReportingCommand {
   }
 
   private func report(_ problems: [RowProblem]) {
+    // A file in a wrong format may have a problem in each of a million rows.
     for problem in problems.prefix(100) { writeToStandardError("\(file):\(problem)\n") }
     if problems.count > 100 { writeToStandardError("\(file): and \(problems.count - 100) more bad rows\n") }
   }

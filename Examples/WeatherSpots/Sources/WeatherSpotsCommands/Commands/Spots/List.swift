@@ -36,6 +36,7 @@ struct List: ReportingCommand {
   }
 
   func execute() async throws {
+    // A damaged token is a usage error, reported before the store is opened.
     let cursor = try page.map(Self.cursor)
     try await globals.withStore { storage in
       let filter = filters.filter
@@ -55,9 +56,10 @@ struct List: ReportingCommand {
     if globals.json { try writeJSON(rows) } else { try writeTable(SpotTable(rows: rows).description) }
   }
 
-  /// Returns this command with another page, as a shell reads it.
+  /// Returns this command line with another page token, quoted for a shell.
   private static func command(forPage token: String) -> String {
     var words = CommandLine.arguments
+    // The old token goes in both spellings: a second --page would contradict the new one.
     while let old = words.firstIndex(of: "--page"), old + 1 < words.count { words.removeSubrange(old...old + 1) }
     words.removeAll { $0.hasPrefix("--page=") }
     return (words + ["--page", token]).map(\.shellQuoted).joined(separator: " ")
@@ -69,6 +71,7 @@ struct List: ReportingCommand {
     do {
       return try await storage.spots.page(query, after: cursor, limit: limit)
     } catch RepositoryError.Code.unsupported where cursor != nil {
+      // A cursor holds the sort values of its order and cannot continue a list in another order.
       throw Failure(.usage, "the page token belongs to a list in another order; start again without --page")
     } catch { throw error }
   }

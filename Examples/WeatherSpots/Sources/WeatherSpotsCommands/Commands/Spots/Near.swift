@@ -22,6 +22,7 @@ struct Near: ReportingCommand {
 
   func validate() throws {
     guard limit > 0 else { throw ValidationError("--limit takes a number from 1.") }
+    // The parser accepts inf and nan as numbers, which are no distances.
     guard within.map({ $0 >= 0 && $0.isFinite }) ?? true else { throw ValidationError("--within takes a number of kilometres from 0.") }
   }
 

@@ -15,6 +15,7 @@ struct Remove: ReportingCommand {
 
   func execute() async throws {
     let spot = try await globals.withStore(clock: time.clock) { storage in
+      // Looked up first, since an ambiguous name must remove nothing.
       let spot = try await storage.spot(named: name)
       try await storage.remove(spot)
       return spot

@@ -27,6 +27,7 @@ struct Search: ReportingCommand {
   func execute() async throws {
     try await globals.withStore { storage in
       let filter = filters.filter
+      // The shell splits the words, while the index takes one text and treats only its last word as a prefix.
       let query = Query.spots(matching: words.joined(separator: " "), filter).limit(limit)
       if explaining.explain { return try globals.write(storage.spots.explain(query)) }
       let rows = try await storage.spots.matches(query).map { SpotRow($0.item, extract: $0.extract) }

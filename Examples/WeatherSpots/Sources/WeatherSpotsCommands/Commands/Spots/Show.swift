@@ -25,6 +25,7 @@ struct Show: ReportingCommand {
       ("rating", spot.rating == 0 ? "" : "\(spot.rating) of 5"), ("notes", spot.notes),
       ("tags", spot.tags.joined(separator: " ")), ("visits", spot.visits == 0 ? "" : String(spot.visits)),
     ]
+    // Fields without a value are left out. JSON has all of them.
     let text = lines.filter { !$0.1.isEmpty }.map { "  \($0.0.padding(toLength: 10, withPad: " ", startingAt: 0))\($0.1)\n" }.joined()
     try writeText("\(spot.name)\n\(text)")
   }

@@ -18,12 +18,13 @@ struct Tag: ReportingCommand {
   @OptionGroup var time: TimeOption
   @OptionGroup var globals: GlobalOptions
 
-  /// One tag that comes or goes.
+  /// One tag to add or to remove.
   struct Change {
     let tag: String
     let isRemoval: Bool
 
     init(_ text: String) throws {
+      // `WeatherSpots.run` puts a blank before a removal, so that the parser does not read an option.
       let text = text.trimmingPrefix(while: \.isWhitespace)
       isRemoval = text.hasPrefix("-")
       tag = try tagArgument(String(isRemoval || text.hasPrefix("+") ? text.dropFirst() : text))
@@ -34,6 +35,7 @@ struct Tag: ReportingCommand {
     let (added, removed) = (changes.filter { !$0.isRemoval }.map(\.tag), changes.filter(\.isRemoval).map(\.tag))
     let spot = try await globals.withStore(clock: time.clock) { storage in
       let spot = try await storage.spot(named: name)
+      // Both lists are one commit, and sync merges tags one by one, so no whole list is written over another device's.
       return try await storage.change([spot.id]) { try $0.tagged(added, removing: removed) }.first ?? spot
     }
     if globals.json { return try writeJSON(spot) }

@@ -26,6 +26,7 @@ struct Visit: ReportingCommand {
     let count = count
     let spots = try await globals.withStore(clock: time.clock) { storage in
       var ids: [String] = []
+      // All names are looked up before the first visit is counted: an unknown name must change nothing.
       for name in names { ids.append(try await storage.spot(named: name).id) }
       return try await storage.change(ids) { try $0.visited(count) }
     }

@@ -25,6 +25,7 @@ struct CacheStatus: ReportingCommand {
   @OptionGroup var globals: GlobalOptions
 
   func execute() async throws {
+    // One instant for all kinds, so that fresh, stale and expired entries add up.
     let now = time.clock.now
     let overview = try await globals.withStore { storage in try await CacheOverview(storage, at: now) }
     if globals.json { try writeJSON(overview.kinds) } else { try writeTable(Self.text(overview)) }
@@ -38,6 +39,7 @@ struct CacheStatus: ReportingCommand {
         kind.kind, "\(kind.entries)", "\(kind.fresh)", "\(kind.stale)", "\(kind.expired)", "\(kind.bytes)", age(kind.newestAgeSeconds),
         age(kind.oldestAgeSeconds),
       ])
+      // Unreadable entries have no age and are in none of the columns above.
       if kind.unreadable > 0 { text += "  \(kind.unreadable) entries of \(kind.kind) cannot be read; they are fetched again\n" }
     }
     return text
@@ -55,6 +57,7 @@ struct CacheClear: ReportingCommand {
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
+    // A mistyped kind would match nothing and look like a cleared cache.
     for kind in kind where !CacheOverview.names.contains(kind) {
       throw ValidationError("The kinds are \(CacheOverview.names.joined(separator: ", ")).")
     }
@@ -67,7 +70,7 @@ struct CacheClear: ReportingCommand {
   }
 }
 
-/// Returns a line of a table: a name, and columns to the right.
+/// Returns a table line with its first column on the left and the others on the right.
 private func table(_ columns: [String]) -> String {
   columns.enumerated().map { index, text in
     let room = String(repeating: " ", count: max(0, (index == 0 ? 12 : 9) - text.count))

@@ -23,17 +23,21 @@ struct Migrate: ReportingCommand {
   }
 
   private func tryOut() async throws {
+    // The dry run opens the file by itself: `withStore` would open it for writing.
     let report = try await SpotStore.dryRun(file: try globals.file(creating: false))
     if globals.json { try writeJSON(Self.row(report)) } else { try writeText(Self.text(report)) }
     try end(report.failures, report.failureCount)
   }
 
   private func migrate() async throws {
+    // The progress handler is `@Sendable` and cannot capture a mutable variable.
     let bar = Mutex(ProgressBar("Migrating"))
     let policy = StoreOptions.Migration(mode: .eager) { progress in
+      // An empty store has a total of zero.
       bar.withLock { $0.show(Double(progress.done) / Double(max(progress.total, 1))) }
     }
     let progress = try await globals.withStore(migration: policy) { storage in storage.spots.migrationProgress }
+    // The bar is removed before any other line is written to the terminal.
     bar.withLock { $0.finish() }
     if let error = progress.error { throw error }
     let summary = Summary(progress)
@@ -43,6 +47,7 @@ struct Migrate: ReportingCommand {
 
   private func end(_ failures: [UndecodableRecord], _ count: Int) throws {
     for failure in failures.prefix(20) { note("a spot of version \(failure.schemaVersion) cannot be rewritten: \(failure.error)") }
+    // The notes above already are the message. A `Failure` would add another line.
     if count > 0 { throw ExitCode(Outcome.storeRefused.rawValue) }
   }
 
@@ -74,6 +79,7 @@ struct Migrate: ReportingCommand {
     }
 
     var text: String {
+      // A store without old records has no copy made beside it, so there is no copy to name.
       guard rewritten + failures > 0 else { return "Nothing to do: all spots are of version \(version).\n" }
       let copied = copy.map { "The store as it was is in \($0).\n" } ?? ""
       return "Rewrote \(rewritten) spots as version \(version)\(failures == 0 ? "" : ", \(failures) could not be").\n\(copied)"

@@ -21,6 +21,7 @@ struct Verify: ReportingCommand {
     } else {
       try writeText("\(report.isSound ? "Sound" : "Damaged"): \(report.recordCount) records read back, newest commit \(report.commit).\n")
     }
+    // A damaged store may have a problem for each record. JSON output lists all of them.
     for problem in report.problems.prefix(20) { note(Failure(problem).message) }
     if !report.isSound { throw ExitCode(Outcome.storeRefused.rawValue) }
   }

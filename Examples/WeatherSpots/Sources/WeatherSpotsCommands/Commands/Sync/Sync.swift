@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The group of the commands about sync.
+/// Group of the commands about sync.
 struct Sync: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Keeps the spots of several devices the same, by a larder-server.",

@@ -20,6 +20,7 @@ struct SyncConflicts: ReportingCommand {
       let conflicts = try await storage.sync(token: nil).conflicts
       let found = try await conflicts.fetch(Query().sorted(by: \.date))
       if globals.json { try writeJSON(found.map(Row.init)) } else { try writeText(text(found)) }
+      // Only the listed conflicts are deleted, after they were written: one that arrives meanwhile is listed next time.
       if clear { for conflict in found { try await conflicts.delete(conflict.id) } }
     }
   }

@@ -36,6 +36,7 @@ struct SyncExchange: ReportingCommand {
       throw ValidationError("Expected the address of a server, such as http://127.0.0.1:8080, without a name, a password or a query in it.")
     }
     if let scope {
+      // A store keeps the scope of its first sync for good, so a malformed one is refused before the store is opened.
       let isValid = (1...256).contains(scope.utf8.count) && scope.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
       guard isValid else {
         throw ValidationError("--scope takes 1 to 256 printable ASCII characters without blanks, quotation marks and backslashes.")
@@ -47,28 +48,31 @@ struct SyncExchange: ReportingCommand {
   func execute() async throws {
     let token = try Settings.load()[.syncToken]?.value
     let limit = Duration.milliseconds(Int(timeout * 1000))
-    // A signal is how watching ends; an exchange that it cuts short has not succeeded, and goes on with the next one.
+    // Ctrl-C is the normal end of --watch and gives exit code 0. A single exchange that it interrupts has failed, and the next one resumes.
     if !watch { return try await sync(token, within: limit) }
     try await TerminationSignals().run { try await sync(token, within: limit) }
   }
 
   private func sync(_ token: String?, within limit: Duration) async throws {
-    // An address with a mistake in it must not leave an empty store behind.
+    // The server is checked before the store is created: a mistyped address must not leave an empty store behind.
     if try !globals.hasStore {
       guard let server = server.flatMap(Self.address) else { throw SyncTargetProblem.none }
       try await SyncTarget(server: server, scope: scope ?? SyncTarget.standardScope).check(token: token, timeout: limit)
     }
-    // With another target, the store is to be opened anew: whatever it does with spots then has to know of it.
+    // Opened twice: a store attaches its outbox of unsent changes when it opens, and the target must be known then.
     _ = try await globals.withStore(creating: true) { storage in
       try await storage.setSyncTarget(server: server.flatMap(Self.address), scope: scope, token: token, timeout: limit)
     }
+    // Watching polls for other commands' commits every 20 ms instead of 100, since each of them is to be sent at once.
     try await globals.withStore(clock: time.clock, following: watch ? .milliseconds(20) : nil) { storage in
       let sync = try await storage.sync(token: token, timeout: limit, clock: time.clock)
       try await watch ? SyncWatch(sync, storage, isJSON: globals.json).run() : exchange(sync, storage)
     }
   }
 
-  /// Reads the address of a server; one with a password in it would be shown, and one with a query cannot be added to.
+  /// Parses the address of a server, and rejects passwords, queries and fragments.
+  ///
+  /// The address is stored and shown, and paths are appended to it.
   private static func address(_ text: String) -> URL? {
     guard let url = Settings.server(text), url.user() == nil, url.password() == nil, url.query() == nil, url.fragment() == nil else {
       return nil

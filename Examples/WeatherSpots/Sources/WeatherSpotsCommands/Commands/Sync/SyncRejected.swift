@@ -27,6 +27,7 @@ struct SyncRejected: ReportingCommand {
 
   func execute() async throws {
     try await globals.withStore { storage in
+      // No request is sent, so no token is needed.
       let sync = try await storage.sync(token: nil)
       let found = try await sync.rejected.fetch(Query().sorted(by: \.date))
       if globals.json {
@@ -34,6 +35,7 @@ struct SyncRejected: ReportingCommand {
       } else {
         try writeText(found.isEmpty ? "Nothing was rejected.\n" : found.map { "\($0.recordID): \($0.code) \($0.detail)\n" }.joined())
       }
+      // The list is written first: a reverted change is gone from the store.
       for rejection in found {
         if retry { try await sync.retry(rejection) } else if revert { try await sync.revert(rejection) }
       }

@@ -13,6 +13,7 @@ struct SyncState: ReportingCommand {
 
   func execute() async throws {
     let state = try await globals.withStore { storage in
+      // Without a target the counts would all be zero and look like a completed sync.
       guard storage.syncTarget != nil else { throw SyncTargetProblem.none }
       let sync = try await storage.sync(token: nil)
       return await sync.report(on: storage)
@@ -21,7 +22,7 @@ struct SyncState: ReportingCommand {
   }
 }
 
-/// The state of a store's sync, for a person or a script.
+/// Counts of a store's sync, as written for a person or as JSON.
 struct SyncReport: Encodable {
   let server: String
   let scope: String
@@ -41,7 +42,7 @@ struct SyncReport: Encodable {
 }
 
 extension SyncEngine {
-  /// Returns the present state of a store's sync.
+  /// Returns the sync target and counts of a store.
   func report(on storage: SpotStore) -> SyncReport {
     let status = status.current
     return SyncReport(

@@ -2,13 +2,15 @@ import Larder
 import LarderSync
 import WeatherSpotsKit
 
-/// A sync that goes on by itself, and writes what it does.
+/// Continuous sync that writes a line for each exchange and each change.
 struct SyncWatch: Sendable {
   private let sync: SyncEngine
   private let storage: SpotStore
   private let isJSON: Bool
 
-  /// The most changes of one commit that are written one by one for people: a first sync brings thousands.
+  /// Maximum number of changes of one commit that are listed one by one in text output.
+  ///
+  /// A first sync brings thousands.
   private static let most = 20
 
   init(_ sync: SyncEngine, _ storage: SpotStore, isJSON: Bool) {
@@ -17,6 +19,7 @@ struct SyncWatch: Sendable {
 
   /// Syncs until the task is cancelled.
   func run() async throws {
+    // Subscribed before the sync starts, or the changes of the first exchange would be missing.
     let changes = storage.spots.changes()
     await sync.start()
     let result: Result<Void, any Error>
@@ -24,33 +27,35 @@ struct SyncWatch: Sendable {
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await writeStates() }
         group.addTask { for try await set in changes { try write(set.changes) } }
-        // Whichever ends first, by a failure or by a signal, ends the other one.
+        // The group waits for both children, and neither ends by itself after the other has failed.
         defer { group.cancelAll() }
         try await group.next()
       }
       result = .success(())
     } catch { result = .failure(error) }
+    // Also after a failure: the store is closed next, and a running exchange would still write to it.
     await sync.stop()
     try result.get()
   }
 
-  /// Writes each state that says something new.
+  /// Writes each sync status that differs from the last one written.
   private func writeStates() async throws {
     var last: StateLine?
     var isFirst = true
     for await status in sync.status {
+      // An exchange in progress and a status from before the first exchange have no result to show.
       if status.phase == .exchanging || status.phase == .stopped || status.lastExchange == nil && status.lastError == nil { continue }
       let line = StateLine(status)
       guard line != last else { continue }
       last = line
-      // What is unsent is about to be sent, and then the line says so.
+      // Unsent changes are sent by the next exchange, whose line then includes them. Only the first line shows them.
       if line.problem == nil, line.unsent > 0, !isFirst { continue }
       isFirst = false
       if isJSON { try writeJSON(line) } else { try writeText(line.text) }
     }
   }
 
-  /// Writes what came from the server, or was changed by another command.
+  /// Writes the changes of one commit, which came from the server or from another command.
   private func write(_ changes: [ChangeSet<Spot>.Change]) throws {
     for change in changes {
       if let error = change.error { note("a stored spot cannot be decoded and is kept unchanged: \(error)") }
@@ -68,14 +73,14 @@ struct SyncWatch: Sendable {
   }
 }
 
-/// A change of a spot for a machine.
+/// JSON line for one change of a spot.
 private struct ChangeLine: Encodable {
   let change: String
   let remote: Bool
   let spot: Spot
 }
 
-/// A status as one line.
+/// One line of output for a sync status.
 private struct StateLine: Encodable, Equatable {
   let unsent: Int
   let rejected: Int

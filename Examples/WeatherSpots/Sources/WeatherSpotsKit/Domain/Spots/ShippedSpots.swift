@@ -1,5 +1,5 @@
-/// The hundred places that ship with the program, for demonstrations: the file `spots.csv`, as it is.
+/// The hundred places of the file `spots.csv`, which ship with the program for demonstrations.
 public enum ShippedSpots {
-  /// The places, in the order of the file.
+  /// Places in the order of the file.
   public static var spots: [Spot] { SpotsCSV(PackageResources.spots_csv).spots }
 }

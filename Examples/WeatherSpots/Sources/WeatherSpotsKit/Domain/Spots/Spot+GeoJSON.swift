@@ -1,10 +1,11 @@
 public import Foundation
 
 extension Spot {
-  /// Returns the spots as a GeoJSON FeatureCollection (RFC 7946), one feature a line.
+  /// Returns spots as a GeoJSON FeatureCollection (RFC 7946) with one feature per line.
   public static func geoJSON(_ spots: [Spot]) throws -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // Written around the features by hand, because an encoder of the whole collection would put all features in one line.
     var data = Data("{\"type\":\"FeatureCollection\",\"features\":[".utf8)
     for (index, spot) in spots.sorted(by: listedBefore).enumerated() {
       data.append(contentsOf: (index == 0 ? "\n" : ",\n").utf8)
@@ -22,6 +23,7 @@ extension Spot {
 
     init(_ spot: Spot) {
       id = spot.id
+      // GeoJSON puts the longitude first (RFC 7946, section 3.1.1).
       geometry = Point(coordinates: [spot.longitude, spot.latitude])
       properties = Properties(spot)
     }

@@ -2,9 +2,9 @@ public import Larder
 import LarderSync
 
 extension Spot {
-  /// The schema of spots: each query that a command runs has an index here, see ``SpotFilter`` and the queries.
+  /// The repository schema of spots, with an index for each query that a command runs.
   ///
-  /// None of them is unique. The id, which is the key, holds the name and the place already, and names are shared by many places.
+  /// For the queries see ``SpotFilter``. No index is unique: the id contains the name and the place already, and many places share a name.
   public static let schema = RepositorySchema<Spot>(
     "spots", version: 2,
     indexes: [
@@ -17,7 +17,9 @@ extension Spot {
     ],
     migrations: [fromVersion1])
 
-  /// Version 1 had no rating, notes, tags and visits, and kept countries and kinds as they were typed, so that "fr" and "FR" were two.
+  /// Migration from version 1, which had no rating, notes, tags and visits.
+  ///
+  /// Version 1 stored countries and kinds as typed, so that "fr" and "FR" were two countries.
   private static let fromVersion1 = Migration(from: 1) { object in
     object["country"] = .string(normalizedCountry(object["country"]?.stringValue ?? ""))
     object["kind"] = .string(normalizedKind(object["kind"]?.stringValue ?? ""))
@@ -27,8 +29,9 @@ extension Spot {
     object["visits"] = 0
   }
 
-  /// Returns the schema of spots that are synced: visits on several devices add up, tags come and go one by one, and of anything else that
-  /// two devices have changed the later change holds.
+  /// Returns the schema of synced spots, with the merge rules for conflicting changes of two devices.
+  ///
+  /// Visits add up, tags merge one by one, and for any other field the later change wins.
   static func synced(in scope: String, clock: any WallClock) -> RepositorySchema<Spot> {
     schema.synced(in: scope, merge: .fields(counters: [\.visits], sets: [\.tags]), clock: clock)
   }

@@ -1,20 +1,23 @@
 import Foundation
 
 extension Spot {
-  /// The most tags of a spot, unless several devices have added them.
+  /// Maximum number of tags of a spot, which a sync merge of several devices can exceed.
   static let tagLimit = 50
-  /// The most visits that are counted.
+  /// Maximum count of visits.
   static let visitLimit = 1_000_000_000
 
-  /// Returns the stored form of a tag: small letters, without blanks at its ends and without a number sign before it.
+  /// Returns the stored form of a tag: in lower case, without surrounding blanks and without a leading number sign.
   ///
-  /// - Throws: `SpotProblem` for what is no tag: it has 1 to 50 bytes, and neither blanks nor commas, semicolons or quotation marks in it.
+  /// A tag has 1 to 50 bytes, contains no blanks, control characters, commas, semicolons, quotation marks or number signs, and does not
+  /// begin with + or -.
+  /// - Throws: `SpotProblem` for any other text.
   public static func normalizedTag(_ text: String) throws(SpotProblem) -> String {
+    // Composed and decomposed accents look alike, but would be two tags.
     var tag = text.precomposedStringWithCanonicalMapping.trimmingCharacters(in: .whitespaces).lowercased()
     if tag.hasPrefix("#") { tag.removeFirst() }
     guard !tag.isEmpty else { throw SpotProblem(.tags, "a tag is empty") }
     guard tag.utf8.count <= 50 else { throw SpotProblem(.tags, "a tag is longer than 50 bytes") }
-    // Blanks part tags in a file; a sign before one says whether it comes or goes.
+    // Blanks separate the tags in a CSV file. On the command line + or - before a tag adds or removes it.
     let isWord = tag.unicodeScalars.allSatisfy { scalar in
       !scalar.properties.isWhitespace && scalar.properties.generalCategory != .control && !",;\"#".unicodeScalars.contains(scalar)
     }
@@ -24,13 +27,14 @@ extension Spot {
     return tag
   }
 
-  /// Returns tags in their stored form and order.
+  /// Returns tags in their stored form, sorted and without duplicates.
   ///
-  /// - Parameter known: The number of tags that there were: devices that each add some may have more together than one may add.
-  /// - Throws: `SpotProblem` for what is no tag, and for too many.
+  /// - Parameter known: The number of tags that the spot already has. It raises the limit, which a merge of several devices can exceed.
+  /// - Throws: `SpotProblem` for an invalid tag, and for too many tags.
   static func normalizedTags(_ texts: [String], known: Int = 0) throws(SpotProblem) -> [String] {
     var tags: Set<String> = []
     for text in texts { tags.insert(try normalizedTag(text)) }
+    // Counted after normalization, so that "Surf" and "#surf" count once.
     guard tags.count <= max(tagLimit, known) else { throw SpotProblem(.tags, "there are more than \(tagLimit) tags") }
     return tags.sorted()
   }

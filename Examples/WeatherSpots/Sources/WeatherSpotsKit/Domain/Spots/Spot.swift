@@ -1,36 +1,36 @@
-// Spots/ holds the places a person cares about: what a spot is, how it is found by name or by distance, and how it is written out.
-// Invariant: a Spot that exists is valid. Called by the CSV reader, the commands and the forecasts.
+// Spots/ holds the places of a user: the validated value, its schema and queries, and its export formats.
+// Invariant: every Spot made by its initializers from user input is valid. The CSV reader, the commands and the forecasts use it.
 
 public import Foundation
 
 /// A place with a name, coordinates and a time zone.
 public struct Spot: Codable, Hashable, Identifiable, Sendable {
-  /// The name and the coordinates: the same place imported twice is one spot, and two places of one name are two.
+  /// The id, composed of name and coordinates, so that a place imported twice is one spot and two places of one name are two.
   public let id: String
-  /// The name, in Unicode's composed form.
+  /// Name, in Unicode's composed form.
   public let name: String
-  /// Degrees north, -90 to 90.
+  /// Latitude in degrees, -90 to 90, positive to the north.
   public let latitude: Double
-  /// Degrees east, -180 to 180.
+  /// Longitude in degrees, -180 to 180, positive to the east.
   public let longitude: Double
-  /// The IANA name of the zone in which the spot's days begin and end.
+  /// IANA name of the time zone in which the spot's days begin and end.
   public let timezone: String
-  /// The ISO 3166 code of the country in capital letters, or nothing.
+  /// ISO 3166 code of the country in upper case, or an empty text.
   public let country: String
-  /// A word such as "coast" or "lake" in small letters, or nothing.
+  /// Kind of place in lower case, such as "coast" or "lake", or an empty text.
   public let kind: String
-  /// The source of the entry, with its licence; shown wherever the spot is.
+  /// Source of the entry with its licence, which is shown wherever the spot is shown.
   public let source: String
-  /// The rating, from 1 to 5; 0 for none.
+  /// Rating from 1 to 5, or 0 for none.
   public let rating: Int
-  /// The notes; empty for none.
+  /// Notes of the user, or an empty text.
   public let notes: String
-  /// The words that the spot is marked with, in small letters and in order, each once.
+  /// Tags of the spot in lower case, sorted and without duplicates.
   public internal(set) var tags: [String]
-  /// The number of visits.
+  /// Number of visits.
   public internal(set) var visits: Int
 
-  /// Makes a spot, or says which value cannot be.
+  /// Creates a spot, or throws a `SpotProblem` with the invalid field.
   public init(
     name: String, latitude: Double, longitude: Double, timezone: String, country: String = "", kind: String = "", source: String = "",
     rating: Int = 0, notes: String = "", tags: [String] = [], visits: Int = 0
@@ -41,11 +41,12 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
       rating: rating, notes: notes, tags: tags, visits: visits, zones: &zones)
   }
 
-  /// Makes one of many spots, remembering the zones that were looked up.
+  /// Creates one of many spots with a shared cache of time zone names.
   init(
     name: String, latitude: Double, longitude: Double, timezone: String, country: String, kind: String, source: String,
     rating: Int, notes: String, tags: [String], visits: Int, zones: inout ZoneNames
   ) throws(SpotProblem) {
+    // The name is part of the id: composed and decomposed accents would make two spots of one place.
     let name = name.precomposedStringWithCanonicalMapping.trimmingCharacters(in: .whitespaces)
     guard !name.isEmpty else { throw SpotProblem(.name, "name is empty") }
     guard name.utf8.count <= 200 else { throw SpotProblem(.name, "name is longer than 200 bytes") }
@@ -55,13 +56,14 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     let (country, kind) = (Self.normalizedCountry(country), Self.normalizedKind(kind))
     guard (0...5).contains(rating) else { throw SpotProblem(.rating, "rating is outside 0 to 5") }
     for (field, text) in [(SpotField.name, name), (.country, country), (.kind, kind), (.source, source), (.notes, notes)] {
-      // Nothing that could move a terminal's cursor is ever stored, so nothing has to be escaped when it is shown.
+      // Control characters could move a terminal's cursor. None is stored, so no output has to escape them.
       guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
         throw SpotProblem(field, "\(field.rawValue) contains a control character")
       }
       guard text.utf8.count <= 1000 else { throw SpotProblem(field, "\(field.rawValue) is longer than 1000 bytes") }
     }
     self.name = name
+    // -0 and 0 are one place, but would be two texts in the id.
     self.latitude = latitude.withoutNegativeZero
     self.longitude = longitude.withoutNegativeZero
     self.timezone = timezone
@@ -70,15 +72,15 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     self.source = source
     self.rating = rating
     self.notes = notes
-    // As many as several devices may have together: a list that was exported is read again.
+    // An exported spot must be importable, and a sync merge can have given it more tags than the limit for one device.
     self.tags = try Self.normalizedTags(tags, known: 20 * Self.tagLimit)
     self.visits = try Self.checkedVisits(visits)
     id = "\(name) @\(self.latitude),\(self.longitude)"
   }
 
-  /// Reads a spot; one without tags or visits has none.
+  /// Decodes a stored spot, with no tags and no visits if these keys are missing.
   ///
-  /// An export of an older version, or a record that another program has written, may lack them.
+  /// They may be missing in an export of an older version, or in a record that another program has written.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     id = try container.decode(String.self, forKey: .id)
@@ -91,29 +93,31 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     source = try container.decode(String.self, forKey: .source)
     rating = try container.decode(Int.self, forKey: .rating)
     notes = try container.decode(String.self, forKey: .notes)
-    // A merge appends what another device has added.
+    // A sync merge appends the tags of another device. Equal spots must have equal arrays.
     tags = Set(try container.decodeIfPresent([String].self, forKey: .tags) ?? []).sorted()
     visits = try container.decodeIfPresent(Int.self, forKey: .visits) ?? 0
   }
 
-  /// Returns the stored form of a country, so that an index finds it in any case.
+  /// Returns the stored form of a country: its ISO code, or the trimmed text in upper case if it is unknown.
   static func normalizedCountry(_ text: String) -> String {
     CountryNames.code(for: text) ?? text.trimmingCharacters(in: .whitespaces).uppercased()
   }
 
-  /// Returns the stored form of a kind, so that an index finds it in any case.
+  /// Returns the stored form of a kind, in lower case, so that an index finds it in any case.
   static func normalizedKind(_ text: String) -> String { text.trimmingCharacters(in: .whitespaces).lowercased() }
 
-  /// The spot's time zone; GMT if this system does not know the name, which was checked when the spot was made.
+  /// Time zone of the spot, or GMT if this system has no zone of that name.
+  ///
+  /// The name was checked when the spot was created, perhaps on another system.
   public var zone: TimeZone { TimeZone(identifier: timezone) ?? .gmt }
 }
 
-/// The columns of a spot in a file, in the order in which they are written.
+/// The columns of a CSV file of spots, in the order in which they are written.
 public enum SpotField: String, CaseIterable, Sendable {
-  /// One column each.
+  /// A column of the same name.
   case name, latitude, longitude, timezone, country, kind, source, rating, notes, tags, visits
 
-  /// Whether a file without this column cannot be imported.
+  /// Whether an import fails for a file without this column.
   var isRequired: Bool {
     switch self {
     case .name, .latitude, .longitude, .timezone: true
@@ -122,11 +126,11 @@ public enum SpotField: String, CaseIterable, Sendable {
   }
 }
 
-/// The reason why values are not a valid spot.
+/// An error for values that do not make a valid spot.
 public struct SpotProblem: Error, Hashable, CustomStringConvertible {
-  /// The value at fault.
+  /// Field with the invalid value.
   public let field: SpotField
-  /// A description of the problem that does not repeat the value.
+  /// Description of the problem, without the value.
   public let description: String
 
   init(_ field: SpotField, _ description: String) {
@@ -135,13 +139,13 @@ public struct SpotProblem: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// The zone names seen so far, because looking one up costs more than everything else in a row.
+/// A cache of checked time zone names, because a lookup costs more than the rest of reading a row.
 struct ZoneNames {
   private var known: [String: Bool] = [:]
 
   mutating func contains(_ name: String) -> Bool {
     if let answer = known[name] { return answer }
-    // The system looks zones up as files: only names that cannot leave the zone directory are asked for.
+    // The system looks up zones as files. A name such as "../../etc/passwd" must not leave the directory of zones.
     let isName =
       !name.isEmpty && name.utf8.count <= 64 && !name.contains("..") && !name.hasPrefix("/") && name.utf8.allSatisfy(Self.isAllowed)
     let answer = isName && TimeZone(identifier: name) != nil

@@ -1,5 +1,5 @@
 extension Spot {
-  /// Returns the order in which spots are listed and exported: by name, then by id.
+  /// Returns whether one spot comes before another in lists and exports, which are sorted by name and then by id.
   public static func listedBefore(_ left: Spot, _ right: Spot) -> Bool {
     left.name == right.name ? left.id < right.id : left.name < right.name
   }

@@ -1,18 +1,19 @@
 public import Foundation
 public import Larder
 
-/// A clock whose wall time is given, while what runs goes on.
+/// A clock with an injected wall time, whose uptime and waits are real.
 public struct DateClock: WallClock {
   private let date: @Sendable () -> Date
+  // Timeouts measure uptime and wait in real time. A fixed date must not stop them.
   private let system = SystemClock()
 
-  /// Makes a clock that shows what a function returns.
+  /// Creates a clock that calls a function for its wall time.
   public init(_ date: @escaping @Sendable () -> Date) { self.date = date }
 
-  /// The given time.
+  /// Injected wall time.
   public var now: Date { date() }
 
-  /// The time since some moment, which always goes on.
+  /// Monotonic time of the system clock.
   public var uptime: Duration { system.uptime }
 
   /// Waits for a duration of real time.

@@ -1,26 +1,26 @@
 public import Astronomy
 public import Foundation
 
-/// Sun and Moon at a place, on one day of its zone.
+/// The events of Sun and Moon at a place, such as rise and set, for one day of its time zone.
 ///
-/// Every moment lies in the local civil day, from its first instant to before the next day's; what happens twice is there twice, and what
-/// does not happen is absent. The observer is at sea level with a flat horizon. Between 1900 and 2100, moments of the Sun are within a few
-/// seconds, moments of the Moon within half a minute, where the body does not graze the horizon. Costs a fifth of a millisecond.
+/// Every event lies in the local civil day, from its first instant to before the next day's. An event that happens twice is listed twice,
+/// and one that does not happen is absent. The observer is at sea level with a flat horizon. Between 1900 and 2100, events of the Sun are
+/// exact to a few seconds and those of the Moon to half a minute, unless the body grazes the horizon. Costs a fifth of a millisecond.
 public struct Astronomy: Hashable, Sendable {
-  /// The place.
+  /// Position of the observer.
   public let coordinate: Coordinate
-  /// The day.
+  /// Calendar day of the events.
   public let day: LocalDay
-  /// The zone whose day it is.
+  /// Time zone of the day.
   public let zone: TimeZone
-  /// From the day's first instant to the next day's.
+  /// Interval from the day's first instant to the first instant of the next day.
   public let interval: DateInterval
-  /// The Sun.
+  /// Events of the Sun.
   public let sun: SunDay
-  /// The Moon.
+  /// Events of the Moon.
   public let moon: MoonDay
 
-  /// Computes a day.
+  /// Computes the events of one day.
   public init(at coordinate: Coordinate, on day: LocalDay, in zone: TimeZone) {
     self.coordinate = coordinate
     self.day = day

@@ -1,54 +1,57 @@
 public import Foundation
 
-/// A place as a provider is asked about it: the key of data that do not belong to a day.
+/// The cache key of weather data of a place that do not belong to a day.
 ///
-/// A cell about a kilometre wide, the zone that its days belong to, and the provider, whose data are never taken for those of another.
+/// It consists of a grid cell about a kilometre wide, the time zone of its days, and the provider, so that the data of two providers are
+/// never mixed.
 public struct ForecastPlace: Hashable, Codable, Sendable {
-  /// The provider of the data: ``ForecastProvider/storageName``.
+  /// Provider of the data: ``ForecastProvider/storageName``.
   public let provider: String
-  /// The square.
+  /// Grid cell that contains the place.
   public let cell: GridCell
-  /// The IANA name of the zone of its days.
+  /// IANA name of the time zone of its days.
   public let timezone: String
-  /// The ISO 3166 code of the country where the provider needs it, else nothing.
+  /// ISO 3166 code of the country if the provider needs it, else an empty text.
   public let country: String
 
-  /// Makes the key of a point.
+  /// Creates the key of a point.
   public init(provider: String, _ coordinate: Coordinate, timezone: String, country: String = "") {
     self.provider = provider
+    // The cell and not the point, so that spots on one beach share an entry and a request.
     cell = GridCell(coordinate)
     self.timezone = timezone
     self.country = country
   }
 
-  /// The zone of its days; GMT if this system does not know the name.
+  /// Time zone of its days, or GMT if this system has no zone of that name.
   public var zone: TimeZone { TimeZone(identifier: timezone) ?? .gmt }
 }
 
-/// A place and some days from one on, in the place's own zone: the key of a forecast.
+/// The cache key of a forecast: a place, a first day in the place's time zone, and a number of days.
 public struct ForecastPeriod: Hashable, Codable, Sendable {
-  /// The place.
+  /// Key of the place.
   public let place: ForecastPlace
-  /// The first day.
+  /// First day of the forecast.
   public let day: LocalDay
-  /// The number of days: a week, or all that a service offers.
+  /// Number of days, either a week or the maximum of a service.
   public let days: Int
 
-  /// The numbers of days that are asked for.
+  /// The two numbers of days that are requested from a service.
   ///
-  /// There are two, so that looking at three days and then at five asks once.
+  /// With only two, showing three days and then five needs one request.
   public static let spans = (week: 7, all: 16)
 
-  /// Makes the key of some days from one on.
+  /// Creates the key of a forecast, with a length of a week if that covers the number of days, else of 16 days.
   public init(_ place: ForecastPlace, from day: LocalDay, days: Int = 1) {
     self.place = place
     self.day = day
     self.days = days <= Self.spans.week ? Self.spans.week : Self.spans.all
   }
 
-  /// Returns the keys under which an answer that has rows of a day may be stored: of that day and the two before it, for a week or for all.
+  /// Returns the cache keys of all forecasts that may contain rows of a day.
   ///
-  /// Not further back: a forecast may be shown for two days.
+  /// These are the keys of both lengths that begin on that day or on the two days before it. An older forecast is not shown, because a
+  /// forecast is shown for at most two days.
   static func mayHold(_ day: LocalDay, at place: ForecastPlace) -> [ForecastPeriod] {
     (0...2).flatMap { back in
       [spans.week, spans.all].map { ForecastPeriod(place, from: day.advanced(by: -back), days: $0) }

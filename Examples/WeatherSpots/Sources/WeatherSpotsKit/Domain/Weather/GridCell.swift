@@ -1,16 +1,16 @@
 import Foundation
 
-/// A square of about 1.1 km, the same for everyone inside it.
+/// A cell of a global grid, about 1.1 km wide and high, for which weather is requested and cached.
 ///
-/// Rows of 0.01 degrees of latitude counted from the south pole, each cut into as many cells as make them about as wide as they are high;
-/// the two rows at the poles have one. Both -180 and 180 are one meridian.
+/// A row has 0.01 degrees of latitude, and so many cells that each is about as wide as it is high. The two rows at the poles have one
+/// cell. The meridians -180 and 180 are the same.
 public struct GridCell: Hashable, Codable, Sendable {
-  /// The row from the south pole, 0 to 17,999.
+  /// Row of the cell, counted from the south pole, 0 to 17,999.
   public let row: Int
-  /// The cell in the row, eastwards from 180 degrees.
+  /// Index of the cell in its row, counted eastwards from 180 degrees.
   public let column: Int
 
-  /// The point that the weather is requested for, the same for every point of the cell.
+  /// Center of the cell, for which the weather of all its points is requested.
   public var center: (latitude: Double, longitude: Double) {
     (Self.latitude(ofRow: row), (Double(column) + 0.5) / Double(Self.columns(inRow: row)) * 360 - 180)
   }
@@ -23,11 +23,12 @@ public struct GridCell: Hashable, Codable, Sendable {
 }
 
 extension GridCell {
-  /// Makes the cell around a point.
+  /// Creates the cell that contains a point.
   public init(_ coordinate: Coordinate) {
-    // Rounded down, never toward zero, which would double the cells at the equator and at Greenwich. The small term keeps 48.39, which
-    // is not exact in binary, in the cell that begins with it.
+    // Counted from the south pole and rounded down, because rounding signed degrees toward zero would double the cells at the equator and
+    // at Greenwich. The small term keeps 48.39, which is not exact in binary, in the cell that begins with it.
     row = min(17_999, Int(((coordinate.latitude + 90) * 100 + 1e-7).rounded(.down)))
+    // One meridian must not have two cells, which would be cached separately.
     let longitude = coordinate.longitude == 180 ? -180 : coordinate.longitude
     let count = Self.columns(inRow: row)
     column = min(count - 1, Int(((longitude + 180) / 360 * Double(count) + 1e-7).rounded(.down)))

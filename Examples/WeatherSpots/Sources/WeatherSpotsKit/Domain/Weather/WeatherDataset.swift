@@ -1,6 +1,6 @@
-/// The kinds of data that can be asked for, each fetched and kept by itself.
+/// The kinds of weather data, each of which is fetched and cached separately.
 public enum WeatherDataset: String, Codable, CaseIterable, Sendable {
-  /// The conditions of the moment.
+  /// Current conditions.
   case current
   /// A row for each hour.
   case hourly
@@ -8,22 +8,22 @@ public enum WeatherDataset: String, Codable, CaseIterable, Sendable {
   case daily
   /// Warnings of the authorities.
   case alerts
-  /// The sea, hour by hour.
+  /// Sea, hour by hour.
   case marine
-  /// Sun and moon, which are computed here.
+  /// Sun and Moon, which are computed on the device.
   case astronomy
 }
 
-/// The origin of data.
+/// The origin of weather data.
 public struct Provenance: Codable, Hashable, Sendable {
-  /// The name of the provider.
+  /// Name of the provider.
   public var provider: String
-  /// The host that answered.
+  /// Host that answered the request.
   public var server: String
-  /// Whether the data were recorded earlier and dated anew: then they are not the weather.
+  /// Whether the data are an old recording with new dates, and thus not the real weather.
   public var isRecorded: Bool
 
-  /// Makes a provenance.
+  /// Creates a provenance.
   public init(provider: String, server: String, isRecorded: Bool) {
     self.provider = provider
     self.server = server
@@ -31,24 +31,25 @@ public struct Provenance: Codable, Hashable, Sendable {
   }
 }
 
-/// The conditions of the moment.
+/// The current weather of a place, with its origin.
 public struct CurrentWeather: Codable, Sendable {
-  /// The conditions, at their instant.
+  /// Conditions, with the instant at which they hold.
   public var conditions: WeatherHour
-  /// The origin of the data.
+  /// Origin of the data.
   public var provenance: Provenance
 }
 
-/// The weather hour by hour.
+/// An hourly weather forecast, with its origin.
 public struct HourlyForecast: Codable, Sendable {
-  /// The hours, in order; some more than the days asked for, so that none of their ends is missing.
+  /// Hours in order, with some before and after the requested days, so that every day is complete.
   public var hours: [WeatherHour]
-  /// The origin of the data.
+  /// Origin of the data.
   public var provenance: Provenance
 
-  /// Returns the hours with the sea beside them, instant by instant: the two services do not reach equally far.
+  /// Returns the hours with the sea conditions of the same instants, where the marine forecast has them.
   public func merged(with sea: MarineForecast?) -> [WeatherHour] {
     guard let sea else { return hours }
+    // Joined by instant and not by position: the two services do not cover the same hours.
     let byInstant = Dictionary(sea.hours.map { ($0.instant, $0) }, uniquingKeysWith: { first, _ in first })
     return hours.map { hour in
       var hour = hour
@@ -58,26 +59,26 @@ public struct HourlyForecast: Codable, Sendable {
   }
 }
 
-/// The weather day by day.
+/// A daily weather forecast, with its origin.
 public struct DailyForecast: Codable, Sendable {
-  /// The days, in order.
+  /// Days in order.
   public var days: [WeatherDay]
-  /// The origin of the data.
+  /// Origin of the data.
   public var provenance: Provenance
 }
 
-/// The sea hour by hour.
+/// An hourly marine forecast, with its origin.
 public struct MarineForecast: Codable, Sendable {
-  /// The hours that have values, in order.
+  /// Hours that have values, in order.
   public var hours: [SeaHour]
-  /// The origin of the data.
+  /// Origin of the data.
   public var provenance: Provenance
 }
 
-/// The warnings in force.
+/// The weather warnings in force at a place, with their origin.
 public struct WeatherAlerts: Codable, Sendable {
-  /// The warnings; none is an answer too.
+  /// Warnings in force, or an empty array if the provider answered that there are none.
   public var alerts: [WeatherAlert]
-  /// The origin of the data.
+  /// Origin of the data.
   public var provenance: Provenance
 }

@@ -1,77 +1,80 @@
 public import Foundation
 
-/// The weather of a day of the place's own zone; a value that the service did not give is `nil`, never 0.
+/// The weather of one day in the place's own time zone.
+///
+/// A value that the service did not give is `nil`, never 0.
 public struct WeatherDay: Codable, Hashable, Sendable {
-  /// The day.
+  /// Calendar day in the place's time zone.
   public var day: LocalDay
-  /// The kind of weather, the most severe of the day.
+  /// Most severe kind of weather of the day.
   public var code: WeatherCode?
-  /// The kind of weather in the words of a provider that has no WMO codes.
+  /// Kind of weather in the words of a provider that has no WMO codes.
   public var condition: String?
-  /// The lowest temperature, in degrees Celsius.
+  /// Lowest temperature, in degrees Celsius.
   public var lowestCelsius: Double?
-  /// The highest temperature, in degrees Celsius.
+  /// Highest temperature, in degrees Celsius.
   public var highestCelsius: Double?
   /// Rain, showers and snow, in millimetres of water.
   public var precipitationMillimeters: Double?
-  /// The probability of precipitation, 0 to 100.
+  /// Probability of precipitation, 0 to 100.
   public var precipitationPercent: Double?
-  /// The strongest wind ten metres above the ground, in kilometres per hour.
+  /// Strongest wind ten metres above the ground, in kilometres per hour.
   public var windKilometersPerHour: Double?
-  /// The strongest gust, in kilometres per hour.
+  /// Strongest gust, in kilometres per hour.
   public var gustKilometersPerHour: Double?
-  /// The dominant direction that the wind comes from, in degrees clockwise from north.
+  /// Dominant direction that the wind comes from, in degrees clockwise from north.
   public var windDegrees: Double?
-  /// The highest UV index.
+  /// Highest UV index.
   public var uvIndex: Double?
 
   init(_ day: LocalDay) { self.day = day }
 
-  /// The kind of weather in words.
+  /// Kind of weather in words.
   public var words: String? { code?.description ?? condition }
 
-  /// Whether there is anything to show.
+  /// Whether the day has any value to show.
   var hasValues: Bool {
     code != nil || condition != nil || lowestCelsius != nil || highestCelsius != nil || precipitationMillimeters != nil
       || windKilometersPerHour != nil
   }
 
-  /// Returns the day of a zone that 24 hours from an instant on belong to, or `nil` where they are too much of another day.
+  /// Returns the day in a time zone that matches the 24 hours from an instant, or `nil` if they begin over three hours off the day's start.
   ///
-  /// A service may cut days an hour beside the zone's midnight, after the clocks were switched or when it counts in winter time. More than
-  /// three hours beside is another day.
+  /// A service may cut days an hour beside the zone's midnight, after a change of the clocks or when it counts in winter time.
   static func day(from start: Date, in zone: TimeZone) -> LocalDay? {
+    // A malformed answer can contain any instant. The text of a year beyond 9999 could not be decoded again.
     guard LocalDay.holds(start) else { return nil }
+    // The middle of the 24 hours: the start may lie an hour before midnight, in the day before.
     let day = LocalDay(containing: start + 43200, in: zone)
     return abs(day.interval(in: zone).start.timeIntervalSince(start)) <= 3 * 3600 ? day : nil
   }
 }
 
-/// A warning of an authority.
+/// A weather warning issued by an authority.
 public struct WeatherAlert: Codable, Hashable, Sendable, Identifiable {
-  /// The id that the provider gave it.
+  /// Id of the warning at the provider.
   public var id: String
-  /// The danger that the warning is about.
+  /// Danger that the warning is about.
   public var summary: String
-  /// The area's name, where there is one.
+  /// Name of the area, if it has one.
   public var areaName: String?
-  /// The authority that issued the warning.
+  /// Authority that issued the warning.
   public var source: String
-  /// The severity: minor, moderate, severe, extreme or unknown.
+  /// Severity: minor, moderate, severe, extreme or unknown.
   public var severity: String
-  /// The urgency, in the provider's words.
+  /// Urgency, in the provider's words.
   public var urgency: String?
-  /// The certainty, in the provider's words.
+  /// Certainty, in the provider's words.
   public var certainty: String?
-  /// The time at which the warning was issued, by which its revisions are ordered.
+  /// Time at which the warning was issued, by which its revisions are ordered.
   public var issued: Date
-  /// From when it holds.
+  /// Time from which the warning is valid.
   public var effective: Date
-  /// Until when it holds.
+  /// Time until which the warning is valid.
   public var expires: Date
-  /// The time at which the danger begins, where that is known.
+  /// Time at which the danger begins, if that is known.
   public var onset: Date?
-  /// The time at which the danger ends, where that is known.
+  /// Time at which the danger ends, if that is known.
   public var end: Date?
   /// A page with details.
   public var details: URL?

@@ -1,44 +1,46 @@
-// Forecasts/ holds what a forecast is, what a provider of forecasts is asked and answers, and the summary of a day for reading.
+// Weather/ holds the values of a forecast, the keys under which forecasts are cached, and the summary of a day.
 // Invariant: every value carries its unit in its name, every row its instant, and no row of one day is ever shown for another.
 
 public import Foundation
 
-/// The weather at one instant; a value that the service did not give is `nil`, never 0.
+/// The weather at one instant.
+///
+/// A value that the service did not give is `nil`, never 0.
 public struct WeatherHour: Codable, Hashable, Sendable {
-  /// The instant.
+  /// Instant to which the values apply.
   public var instant: Date
-  /// The air temperature two metres above the ground, in degrees Celsius.
+  /// Air temperature two metres above the ground, in degrees Celsius.
   public var temperatureCelsius: Double?
-  /// The apparent temperature, in degrees Celsius.
+  /// Apparent temperature, in degrees Celsius.
   public var apparentCelsius: Double?
   /// Rain, showers and snow of the hour before, in millimetres of water.
   public var precipitationMillimeters: Double?
-  /// The probability of precipitation, 0 to 100.
+  /// Probability of precipitation, 0 to 100.
   public var precipitationPercent: Double?
-  /// The wind ten metres above the ground, in kilometres per hour.
+  /// Wind ten metres above the ground, in kilometres per hour.
   public var windKilometersPerHour: Double?
-  /// The strongest gust of the hour before, in kilometres per hour.
+  /// Strongest gust of the hour before, in kilometres per hour.
   public var gustKilometersPerHour: Double?
-  /// The direction that the wind comes from, in degrees clockwise from north.
+  /// Direction that the wind comes from, in degrees clockwise from north.
   public var windDegrees: Double?
-  /// The relative humidity, 0 to 100.
+  /// Relative humidity, 0 to 100.
   public var humidityPercent: Double?
-  /// The cloud cover, 0 to 100.
+  /// Cloud cover, 0 to 100.
   public var cloudPercent: Double?
-  /// The air pressure at sea level, in hectopascals.
+  /// Air pressure at sea level, in hectopascals.
   public var pressureHectopascals: Double?
-  /// The UV index.
+  /// UV index.
   public var uvIndex: Double?
-  /// The kind of weather.
+  /// Kind of weather.
   public var code: WeatherCode?
-  /// The kind of weather in the words of a provider that has no WMO codes.
+  /// Kind of weather in the words of a provider that has no WMO codes.
   public var condition: String?
-  /// The sea at the same instant, where there is one.
+  /// Sea conditions at the same instant, if the place is at the sea.
   public var sea: SeaHour?
 
   init(instant: Date) { self.instant = instant }
 
-  /// Whether there is anything to show.
+  /// Whether the hour has any value to show.
   var hasValues: Bool {
     let numbers = [
       temperatureCelsius, apparentCelsius, precipitationMillimeters, windKilometersPerHour, cloudPercent, pressureHectopascals,
@@ -46,32 +48,32 @@ public struct WeatherHour: Codable, Hashable, Sendable {
     return code != nil || condition != nil || numbers.contains { $0 != nil }
   }
 
-  /// The kind of weather in words.
+  /// Kind of weather in words.
   public var words: String? { code?.description ?? condition }
 }
 
-/// The sea at one instant.
+/// The sea conditions at one instant.
 public struct SeaHour: Codable, Hashable, Sendable {
-  /// The instant.
+  /// Instant to which the values apply.
   public var instant: Date
-  /// The significant height of the waves, in metres.
+  /// Significant height of the waves, in metres.
   public var waveMeters: Double?
-  /// The direction that the waves come from, in degrees clockwise from north.
+  /// Direction that the waves come from, in degrees clockwise from north.
   public var waveDegrees: Double?
-  /// The time from wave to wave, in seconds.
+  /// Time from wave to wave, in seconds.
   public var wavePeriodSeconds: Double?
-  /// The temperature of the water's surface, in degrees Celsius.
+  /// Temperature of the water's surface, in degrees Celsius.
   public var surfaceCelsius: Double?
 
-  /// The significant height of the swell, in metres.
+  /// Significant height of the swell, in metres.
   public var swellMeters: Double?
-  /// The direction that the swell comes from, in degrees clockwise from north.
+  /// Direction that the swell comes from, in degrees clockwise from north.
   public var swellDegrees: Double?
-  /// The time from swell to swell, in seconds.
+  /// Time from swell to swell, in seconds.
   public var swellPeriodSeconds: Double?
 
   init(instant: Date) { self.instant = instant }
 
-  /// Whether there is anything to show.
+  /// Whether the hour has any value to show.
   var hasValues: Bool { waveMeters != nil || surfaceCelsius != nil || swellMeters != nil }
 }

@@ -2,10 +2,10 @@ import Astronomy
 import Foundation
 
 extension Astronomy {
-  /// Returns when the Sun rises and sets, in the order of the day.
+  /// Returns the sunrises and sunsets of the day as text, in order of time.
   public func sunParts(_ style: CardStyle) -> [String] { events(sun.state, sun.rises, sun.sets, style) }
 
-  /// Returns when the Moon rises and sets, in the order of the day, and its phase.
+  /// Returns the moonrises and moonsets of the day as text, in order of time, then the Moon's phase and lit part.
   public func moonParts(_ style: CardStyle) -> [String] {
     let symbol = style.isPlain ? "" : moon.phase.symbol(isSouthern: coordinate.latitude < 0) + " "
     let lit = "\((moon.illuminatedFraction * 100).text(decimals: 0)) % lit"
@@ -18,6 +18,7 @@ extension Astronomy {
     case .alwaysDown: return ["down all day"]
     case .risesAndSets, .risesOnly, .setsOnly:
       let events = rises.map { ($0, style.isPlain ? "rises " : "↑ ") } + sets.map { ($0, style.isPlain ? "sets " : "↓ ") }
+      // The Moon often sets before it rises within a day.
       return events.sorted { $0.0 < $1.0 }.map { $0.1 + clock($0.0) }
     }
   }

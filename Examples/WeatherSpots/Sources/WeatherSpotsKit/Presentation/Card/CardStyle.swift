@@ -1,28 +1,30 @@
-// Card/ draws the weather of a place for people: sparklines, the sun and moon line, how old the data are, who has to be named.
-// Pure functions over plain values; nothing here reads the clock, the terminal or the store.
-// Invariant: no line is wider than the style's width where that is a limit, unless a single word (a link) is. Without a limit every
-// line is whole. Without color there is no escape sequence, and a plain card is ASCII but for names. Called by the forecast and astronomy
-// commands.
+// Card/ draws the weather of a place as text: sparklines, the line of Sun and Moon, the age of the data, the credits.
+// All functions are pure. No code in this folder reads the clock, the terminal or the store.
+// Invariant: where the style's width is a limit, only a single long word (a link) is wider. Without a limit every line is whole.
+// Without color there is no escape sequence, and a plain card is ASCII except for names. The forecast and astronomy commands call it.
 
 import Foundation
 
-/// The style of drawn text: the terminal and the units.
+/// Options for drawn text: width, color, character set and units of measurement.
 public struct CardStyle: Hashable, Sendable {
-  /// The number of columns of a chart, at least 20, and of a line if ``isLimited``.
+  /// Number of columns of a chart, at least 20, and of a line if ``isLimited``.
   public let width: Int
-  /// Whether longer lines are wrapped or cut, as on a terminal and not in a pipe.
+  /// Whether lines longer than ``width`` are wrapped or cut, as on a terminal but not in a pipe.
   public let isLimited: Bool
-  /// Whether text may have colors; only on a terminal whose user has not asked for none.
+  /// Whether text may contain color sequences.
+  ///
+  /// Set it only for a terminal whose user has not turned colors off.
   public let usesColor: Bool
-  /// Whether to write ASCII only.
+  /// Whether text is ASCII only, with ASCII bars and units.
   public let isPlain: Bool
-  /// The units of what is shown.
+  /// Units in which values are shown.
   public let units: UnitSystem
 
-  /// Makes a style.
+  /// Creates a style.
   ///
-  /// The default is that of a pipe: whole lines, charts of 80 columns, no color, Unicode, metric.
+  /// The defaults suit a pipe: whole lines, charts of 80 columns, no color, Unicode, metric units.
   public init(width: Int? = nil, usesColor: Bool = false, isPlain: Bool = false, units: UnitSystem = .metric) {
+    // Labels and margins take 11 columns. A narrower width would leave no room for words.
     self.width = max(20, width ?? 80)
     isLimited = width != nil
     self.usesColor = usesColor
@@ -30,7 +32,7 @@ public struct CardStyle: Hashable, Sendable {
     self.units = units
   }
 
-  /// An emphasis of text.
+  /// An emphasis of text, with the parameters of its ANSI escape sequence as the raw value.
   enum Ink: String {
     case bold = "1"
     case faint = "2"
@@ -38,13 +40,14 @@ public struct CardStyle: Hashable, Sendable {
     case chart = "36"
   }
 
-  /// Returns the text in a color, or as it is where there are none.
+  /// Returns the text between color sequences, or unchanged if the style has no colors.
   func paint(_ text: String, _ ink: Ink?) -> String {
+    // Sequences around nothing would be bytes without effect.
     guard usesColor, let ink, !text.isEmpty else { return text }
     return "\u{1B}[\(ink.rawValue)m\(text)\u{1B}[0m"
   }
 
-  /// Degrees of an angle.
+  /// Returns an angle with its unit, such as 21.5°, or 21.5 deg in plain text.
   func angle(_ degrees: Double, decimals: Int) -> String { degrees.text(decimals: decimals) + (isPlain ? " deg" : "°") }
 
   /// Returns a value with its unit, such as 21.5 °C, or 21.5 C in plain text.
@@ -60,20 +63,21 @@ public struct CardStyle: Hashable, Sendable {
     return text(numbers.joined(separator: " to "), units.symbol(of: Quantity<UnitTemperature>.temperature))
   }
 
-  /// The columns of a card's labels.
+  /// Number of columns of a card's labels, such as Sun or Waves.
   static let labelColumns = 7
 
-  /// Returns a line, cut behind some columns of the width if the width is a limit.
+  /// Returns a line, cut to the width less `columns` if the width is a limit.
   func fitted(_ text: String, besides columns: Int = 0) -> String {
     isLimited ? text.fitted(toColumns: width - columns, mark: isPlain ? "..." : "…") : text
   }
 
-  /// Returns a text on as many lines as it needs beside some columns: on one if the width is no limit.
+  /// Returns a text wrapped to the width less `columns`, or on one line if the width is no limit.
   func wrapped(_ text: String, besides columns: Int = 0) -> [String] { text.wrapped(toColumns: isLimited ? width - columns : .max) }
 
-  /// Returns a label and parts with commas between them, on as many lines as they need.
+  /// Returns a label followed by comma-separated parts, wrapped to as many lines as they need.
   func lines(_ label: String, _ parts: [String], labelColumns: Int = Self.labelColumns, ink: Ink? = nil) -> [String] {
     wrapped(parts.joined(separator: ", "), besides: 2 + labelColumns).enumerated().map { index, text in
+      // Continuation lines have an empty label of the same width, so that the text stays aligned.
       "  " + (index == 0 ? label : "").padded(toColumns: labelColumns) + paint(text, ink)
     }
   }

@@ -1,17 +1,17 @@
-/// The age and origin of shown data, and the reason why they were not refreshed.
+/// Age and origin of the shown data, with the reason if a refresh failed.
 struct DataAge: Hashable, Sendable {
-  /// The age, in seconds; negative when the clock was set back.
+  /// Age in seconds, negative after the clock was set back.
   let seconds: Int
-  /// The origin: "network", "memory" or "disk".
+  /// Origin of the data: "network", "memory" or "disk".
   let origin: String
-  /// Whether they are only the last known ones.
+  /// Whether the data are stale, that is expired or left over from a failed refresh.
   var isStale = false
-  /// Whether they were recorded earlier and dated anew.
+  /// Whether the data are a recording with new dates.
   var isRecorded = false
-  /// The reason why the data were not refreshed, in a few words; `nil` when no refresh was tried, or it succeeded.
+  /// Reason for the failed refresh in a few words, or `nil` if no refresh was tried or the refresh succeeded.
   var problem: String?
 
-  /// The parts of the line, such as "2 h old", "from disk", "server unreachable".
+  /// Parts of the card's line about the data, such as "2 h old", "from disk", "server unreachable".
   var parts: [String] {
     let age = ForecastReport.words(forAge: seconds)
     return [isStale ? "STALE: \(age)" : age, "from \(origin)"] + (isRecorded ? ["recorded data"] : []) + (problem.map { [$0] } ?? [])

@@ -1,15 +1,15 @@
-/// Values as a row of bars, one column each.
+/// A chart of one text line that draws each value as a bar of one column.
 public enum Sparkline {
   private static let blocks = Array("▁▂▃▄▅▆▇█")
   private static let letters = Array(".:-=+*#@")
 
-  /// Returns the row: the lowest value as the lowest bar, the highest as the highest, and a space where there is none.
+  /// Returns the chart, scaled from the lowest value to the highest, with a space for each missing value.
   ///
-  /// Where all values are equal and there is no other bound, they are bars of half height.
+  /// If all values are equal and `includingZero` is false, the bars have half height.
   ///
   /// - Parameters:
-  ///   - values: The values; what is not finite is no value.
-  ///   - includingZero: Whether the lowest bar is at most 0, so that the height of a bar is the size of its value.
+  ///   - values: The values. Infinity and NaN count as missing.
+  ///   - includingZero: Whether the scale includes 0, so that the height of a bar shows the size of its value.
   ///   - isPlain: Whether the bars are ASCII: `.:-=+*#@`.
   public static func text(_ values: [Double?], includingZero: Bool = false, isPlain: Bool = false) -> String {
     let bars = isPlain ? letters : blocks
@@ -18,8 +18,9 @@ public enum Sparkline {
     return String(
       values.map { value -> Character in
         guard let value, value.isFinite else { return " " }
-        // Halves, so that no difference of what a service may send is infinite.
+        // Halves: the difference of two finite numbers from a service can overflow to infinity.
         guard high / 2 > low / 2 else { return includingZero ? bars[0] : bars[bars.count / 2 - 1] }
+        // The highest value has the quotient 1, which would index one past the last bar.
         return bars[min(bars.count - 1, Int((value / 2 - low / 2) / (high / 2 - low / 2) * Double(bars.count)))]
       })
   }

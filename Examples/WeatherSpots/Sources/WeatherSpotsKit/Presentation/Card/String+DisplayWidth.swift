@@ -1,9 +1,10 @@
 import Foundation
 
 extension Character {
-  /// The number of terminal columns of the character: none, one, or two for East Asian wide characters and emoji.
+  /// Number of terminal columns of the character: none, one, or two for East Asian wide characters and emoji.
   var columns: Int {
     guard let first = unicodeScalars.first else { return 0 }
+    // Variation selector 16 asks for the emoji form, also of characters that are one column wide without it.
     if unicodeScalars.contains("\u{FE0F}") { return 2 }
     if first.properties.isEmojiPresentation || first.isEastAsianWide { return 2 }
     switch first.properties.generalCategory {
@@ -14,7 +15,9 @@ extension Character {
 }
 
 extension Unicode.Scalar {
-  /// Whether UAX 11 calls the character wide or fullwidth; emoji are not in these blocks.
+  /// Whether UAX 11 (East Asian Width) classes the character as wide or fullwidth.
+  ///
+  /// Emoji are not in these blocks.
   fileprivate var isEastAsianWide: Bool { Self.wide.contains { $0.contains(value) } }
 
   private static let wide: [ClosedRange<UInt32>] = [
@@ -25,10 +28,12 @@ extension Unicode.Scalar {
 }
 
 extension Unicode.Scalar {
-  /// Whether it moves a terminal's cursor, begins a line, or turns the direction of what follows.
+  /// Whether the character moves a terminal's cursor, begins a line, or changes the direction of the following text.
   fileprivate var isHarmful: Bool {
     if value < 0x7F { return value < 0x20 }
     switch value {
+    // DEL, the C1 controls (0x9B begins a sequence like ESC [), line separators, and the marks, embeddings and isolates
+    // of bidirectional text.
     case 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: return true
     default: return false
     }
@@ -36,11 +41,13 @@ extension Unicode.Scalar {
 }
 
 extension String {
-  /// The text with its lines and the colors of this program, and without anything else that a terminal obeys.
+  /// The text without control characters, except for line ends and the color sequences of ``CardStyle``.
   package var withoutControls: String {
+    // Nearly all texts are clean and are returned without a copy.
     guard unicodeScalars.contains(where: { $0.isHarmful && $0 != "\n" }) else { return self }
     var (kept, rest) = (String.UnicodeScalarView(), unicodeScalars[...])
     while let scalar = rest.first {
+      // Only sequences that this program writes are let through: others can move the cursor or set the window's title.
       if let color = Self.color(rest) {
         kept.append(contentsOf: color)
         rest = rest.dropFirst(color.count)
@@ -52,7 +59,7 @@ extension String {
     return String(kept)
   }
 
-  /// Returns the sequence of a color of ``CardStyle`` that the text begins with.
+  /// Returns the color sequence of ``CardStyle`` at the start of the text, or `nil` if there is none.
   private static func color(_ text: Substring.UnicodeScalarView) -> Substring.UnicodeScalarView? {
     guard text.first == "\u{1B}" else { return nil }
     for code in ["0", "1", "2", "1;33", "36"] {
@@ -62,7 +69,9 @@ extension String {
     return nil
   }
 
-  /// Returns the line, cut so that it and a mark for what is missing take at most some columns; colors take none.
+  /// Returns the line, cut and ended with a mark if it is wider than `width` columns.
+  ///
+  /// The mark counts toward the width. Color sequences take no columns.
   package func fitted(toColumns width: Int, mark: String = "…") -> String {
     var (text, used, isCut, isColored) = ("", 0, false, false)
     var rest = self[...]
@@ -71,10 +80,12 @@ extension String {
     while let character = rest.first {
       if let color = Self.color(rest.unicodeScalars) {
         text += String(color)
+        // `ESC[0m` ends a color. After any other sequence the cut line must reset the color itself.
         isColored = color.count != 4 || !color.contains("0")
         rest = rest[color.endIndex...]
         continue
       }
+      // Room for the mark is kept at each step. A mark of three columns would otherwise pass the width.
       guard used + character.columns + mark.columns <= width else {
         isCut = true
         break
@@ -86,10 +97,11 @@ extension String {
     return text + (isColored ? "\u{1B}[0m" : "") + (isCut ? mark : "")
   }
 
-  /// The text in ASCII: letters without their accents, a question mark for what has no likeness.
+  /// The text in ASCII: letters without their accents, and a question mark for each character without an ASCII substitute.
   package var ascii: String {
     guard unicodeScalars.contains(where: { !$0.isASCII }) else { return self }
     var text = ""
+    // Splits é into e and a combining accent, so that dropping the accent leaves the letter.
     for scalar in decomposedStringWithCompatibilityMapping.unicodeScalars {
       if scalar.isASCII {
         text.unicodeScalars.append(scalar)
@@ -108,7 +120,9 @@ extension String {
     "‐": "-", "…": "...", "×": "x", "·": ".", "°": " deg", "⁄": "/",
   ]
 
-  /// JSON without characters that a terminal obeys: escaped, which only strings can have.
+  /// JSON text with control characters escaped as `\u` and four digits.
+  ///
+  /// Compact JSON has such characters only inside strings, where an escape is valid.
   package var escapedForJSON: String {
     guard unicodeScalars.contains(where: \.isHarmful) else { return self }
     var text = String.UnicodeScalarView()
@@ -117,6 +131,7 @@ extension String {
         text.append(scalar)
         continue
       }
+      // Every harmful character is below U+10000, so one escape of four digits is enough.
       let digits = String(scalar.value, radix: 16)
       text.append(contentsOf: "\\u\(String(repeating: "0", count: max(0, 4 - digits.count)))\(digits)".unicodeScalars)
     }
@@ -125,22 +140,24 @@ extension String {
 }
 
 extension StringProtocol {
-  /// The number of terminal columns of the text.
+  /// Number of terminal columns of the text.
   package var columns: Int {
-    // Most text is printable ASCII, which needs no look at the tables of Unicode.
+    // Most text is printable ASCII, where bytes are columns. The fast path saves the look-ups of Unicode properties.
     utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? utf8.count : reduce(0) { $0 + $1.columns }
   }
 
-  /// The text without what could move a terminal's cursor or turn the direction of what follows.
+  /// The text without characters that move a terminal's cursor or change the direction of the following text.
   var printable: String {
     let scalars = unicodeScalars.filter { !$0.isHarmful }
     return String(String.UnicodeScalarView(scalars))
   }
 
-  /// Returns the text, with spaces after it up to some columns.
+  /// Returns the text padded with spaces to at least `width` columns.
   package func padded(toColumns width: Int) -> String { self + String(repeating: " ", count: Swift.max(0, width - columns)) }
 
-  /// Returns the text on lines of at most some columns, broken at spaces; a word that is longer stands alone and whole.
+  /// Returns the text broken at spaces into lines of at most `width` columns.
+  ///
+  /// A longer word is not broken and has a line of its own.
   func wrapped(toColumns width: Int) -> [String] {
     var lines: [String] = []
     for word in split(separator: " ") {

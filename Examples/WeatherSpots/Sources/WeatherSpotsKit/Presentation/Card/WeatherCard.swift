@@ -1,27 +1,27 @@
 import Foundation
 
-/// The weather of a place on a few lines, made of plain values.
+/// The weather of a place as a few lines of text with a chart, drawn from plain values.
 struct WeatherCard: Sendable {
-  /// One row of the chart: what is measured, a value for each of the card's instants, and the words beside the bars.
+  /// One row of the chart: a label, one value for each of the card's instants, and a text beside the bars.
   struct Series: Sendable {
     let label: String
     let values: [Double?]
     let includesZero: Bool
     let summary: @Sendable (ClosedRange<Double>, CardStyle) -> String
 
-    /// Air temperatures, in degrees Celsius.
+    /// Returns a row of air temperatures, given in degrees Celsius.
     static func temperature(celsius values: [Double?]) -> Series {
       Series(label: "Temp", values: values, includesZero: false) { range, style in style.temperatures(range) }
     }
 
-    /// Wind speeds, in kilometres per hour.
+    /// Returns a row of wind speeds, given in kilometres per hour.
     static func wind(kilometersPerHour values: [Double?]) -> Series {
       Series(label: "Wind", values: values, includesZero: true) { range, style in
         "up to " + style.units.text(Measurement(value: range.upperBound, unit: UnitSpeed.kilometersPerHour), as: .windSpeed)
       }
     }
 
-    /// Significant heights of waves, in metres.
+    /// Returns a row of significant wave heights, given in metres.
     static func waves(meters values: [Double?]) -> Series {
       Series(label: "Waves", values: values, includesZero: true) { range, style in
         "up to " + style.units.text(Measurement(value: range.upperBound, unit: UnitLength.meters), as: .waveHeight)
@@ -29,48 +29,51 @@ struct WeatherCard: Sendable {
     }
   }
 
-  /// A line of words between the kind of weather and the chart.
+  /// A labelled line of text between the kind of weather and the chart.
   struct Detail: Sendable {
     let label: String
     let parts: [String]
     let stands: Bool
 
-    /// Makes a line; one that stands out is in the color of warnings.
+    /// Creates a line, drawn in the color of warnings if `standsOut` is true.
     init(_ label: String, _ parts: [String], standsOut: Bool = false) {
+      // A server's alert could otherwise move the cursor and overwrite other lines.
       self.label = label.printable
       self.parts = parts.map(\.printable)
       stands = standsOut
     }
   }
 
-  /// The first line.
+  /// First line of the card.
   let title: String
-  /// The kind of weather in words; `nil` for those of the code.
+  /// Kind of weather in words, or `nil` to show the description of ``code``.
   var weather: String?
-  /// The kind of weather.
+  /// WMO code of the kind of weather.
   var code: WeatherCode?
-  /// Whether a clear sky shows the Moon.
+  /// Whether the symbol of a clear sky is the Moon and not the Sun.
   var isNight = false
-  /// The span of the chart, whole days of the zone.
+  /// Interval of the chart, made of whole days of the zone.
   let interval: DateInterval
-  /// The zone of the clock hours.
+  /// Time zone of the clock hours.
   let zone: TimeZone
-  /// The instants of the values of the series; those outside the span are left out.
+  /// Instants of the values of each series.
+  ///
+  /// Values at instants outside ``interval`` are left out.
   let instants: [Date]
-  /// The rows of the chart.
+  /// Rows of the chart.
   let series: [Series]
-  /// Lines of words above the chart.
+  /// Labelled lines above the chart.
   var details: [Detail] = []
-  /// Sun and Moon of the first day.
+  /// Sunrise, sunset, moonrise, moonset and phase of the first day.
   var astronomy: Astronomy?
-  /// The age of the data.
+  /// Age and origin of the data.
   var age: DataAge?
-  /// The credits, a line each, with links.
+  /// Credits for the data with links, each on lines of its own.
   var attribution: [String] = []
 
-  /// Returns the card in a style, each line ended.
+  /// Returns the card in a style, each line with a line end.
   ///
-  /// Some of the words come from servers: of all of them only what is printable is drawn.
+  /// Some texts come from servers, so control characters are removed from all of them.
   func text(_ style: CardStyle) -> String {
     var lines = [style.paint(style.fitted(title.printable), .bold)]
     if let weather = weather ?? code?.description {
@@ -92,13 +95,15 @@ struct WeatherCard: Sendable {
 
   private func chart(_ style: CardStyle) -> [String] {
     let rows = series.map { row -> (row: Series, summary: String) in
+      // The text must state the range of the shown days, while the values may extend past them.
       let inside = zip(row.values, instants).filter { interval.start <= $1 && $1 < interval.end }.compactMap { $0.0 }.filter(\.isFinite)
       guard let low = inside.min(), let high = inside.max() else { return (row, "no data") }
       return (row, row.summary(low...high, style))
     }
+    // All rows get the room beside the longest text, so that their hours stand under each other.
     let room = style.width - 2 - CardStyle.labelColumns - 2 - (rows.map(\.summary.columns).max() ?? 0)
     let timeline = Timeline(interval, in: zone, columns: room)
-    // Bars of fewer columns say nothing; the words alone are left.
+    // A chart of fewer than 8 columns shows no course of a day. The text is then shown alone.
     let isDrawn = room >= 8 && !rows.isEmpty
     var lines = rows.flatMap { row, summary -> [String] in
       guard isDrawn else { return style.lines(row.label, [summary]) }

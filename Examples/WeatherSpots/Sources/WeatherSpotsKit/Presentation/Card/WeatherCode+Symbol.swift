@@ -1,9 +1,11 @@
 public import Astronomy
 
 extension WeatherCode {
-  /// Returns a symbol of the kind of weather, one or two columns wide; nothing in plain text and for codes without words.
+  /// Returns a symbol for the kind of weather, one or two columns wide.
   ///
-  /// - Parameter isNight: Whether a clear sky shows the Moon.
+  /// The symbol is empty in plain text and for codes without a description.
+  ///
+  /// - Parameter isNight: Whether the symbol of a clear sky is the Moon and not the Sun.
   public func symbol(isNight: Bool = false, isPlain: Bool = false) -> String {
     guard !isPlain else { return "" }
     return switch rawValue {
@@ -21,10 +23,11 @@ extension WeatherCode {
 }
 
 extension MoonPhase {
-  /// Returns the Moon as it looks from a hemisphere, two columns wide.
+  /// Returns the emoji of the phase as seen from the northern or southern hemisphere, two columns wide.
   public func symbol(isSouthern: Bool) -> String {
     let faces = ["🌑", "🌒", "🌓", "🌔", "🌕", "🌖", "🌗", "🌘"]
     let index = Self.allCases.firstIndex(of: self) ?? 0
+    // South of the equator the Moon appears turned over, so a waxing Moon has the face of a waning one.
     return faces[isSouthern ? (8 - index) % 8 : index]
   }
 }

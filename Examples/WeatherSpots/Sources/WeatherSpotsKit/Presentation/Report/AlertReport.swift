@@ -1,2 +1,2 @@
-/// A warning as it is shown, always with the same keys.
+/// A weather warning as JSON, with every key even where the value is missing.
 public typealias AlertReport = EveryKey<WeatherAlert>

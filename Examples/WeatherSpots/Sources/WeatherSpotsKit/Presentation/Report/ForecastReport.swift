@@ -1,19 +1,20 @@
 import Foundation
 import Larder
 
-/// A forecast as it is shown: for machines through `Codable`, for people see ``SpotWeather/card(_:with:)``.
+/// A forecast of a spot in the form that the commands write as JSON.
 ///
-/// All values are in the units that their names say. Days and clock times are the spot's own.
+/// Names of values end in their units. Days and clock times are those of the spot's time zone. For text, use
+/// ``SpotWeather/card(_:with:)``.
 public struct ForecastReport: Encodable, Sendable {
-  /// Whether the forecast is only the last known one.
+  /// Whether the forecast is expired, or a refresh was tried and failed.
   public let stale: Bool
-  /// The reason why the forecast was not refreshed, on one line.
+  /// Reason for a failed refresh of the forecast, on one line.
   public let problem: String?
-  /// The asked days, those without data included.
+  /// Requested days, including days without data.
   let days: [Day]
   private let row: JSONRow
 
-  /// One day.
+  /// Daily values of a forecast, in the units of their names.
   struct Day: Encodable {
     let day: String
     let skipped: Bool
@@ -32,15 +33,16 @@ public struct ForecastReport: Encodable, Sendable {
     @NullEncoded var weatherCode: Int?
   }
 
-  /// Makes the report of a forecast; `nil` when it has no values for the first day.
+  /// Creates the report of a forecast, or returns `nil` if the forecast has no values for the first day.
   ///
   /// - Parameters:
   ///   - weather: The forecast.
-  ///   - showsHours: Whether the report has every hour.
-  ///   - showsAstronomy: Whether the report has sun and moon.
+  ///   - showsHours: Whether the report lists every hour.
+  ///   - showsAstronomy: Whether the report lists Sun and Moon of each day.
   public init?(_ weather: SpotWeather, showsHours: Bool = false, showsAstronomy: Bool = false) {
     let (spot, zone) = (weather.spot, weather.spot.zone)
     let all = weather.hours
+    // Without hours there is no noon and no origin to report. The caller then writes a `NoForecastReport`.
     guard let hourly = weather.hourly.cached, let summary = DaySummary(all, of: weather.day, in: zone) else { return nil }
     stale = weather.isStale
     problem = weather.hourly.problem?.description
@@ -49,7 +51,7 @@ public struct ForecastReport: Encodable, Sendable {
     row = [
       "spot": spot.name, "country": spot.country, "latitude": spot.latitude, "longitude": spot.longitude,
       "day": weather.day.description, "timezone": spot.timezone,
-      // The conditions of the moment, when the day is today.
+      // Null unless the first day is today: current conditions say nothing about another day.
       "now": weather.current.map { Self.now($0, zone) },
       "noon": Self.hour(summary.noon, zone), "temperatureMinC": summary.temperatureCelsius?.lowerBound,
       "temperatureMaxC": summary.temperatureCelsius?.upperBound,
@@ -58,19 +60,20 @@ public struct ForecastReport: Encodable, Sendable {
       "days": days, "hours": showsHours ? Self.hours(of: weather, all).map { Self.hour($0, zone) } : nil,
       "astronomy": showsAstronomy ? weather.astronomy.map { AstronomyRow($0, place: spot.name, showsClock: true) } : nil,
       "provider": provenance.provider, "server": provenance.server, "recorded": provenance.isRecorded,
-      // "network", "memory" or "disk".
+      // One of "network", "memory" and "disk".
       "origin": hourly.originWord, "fetchedAt": hourly.fetchedAt.formatted(.iso8601), "ageSeconds": hourly.ageSeconds,
       "stale": stale, "problem": problem, "attribution": weather.attribution + weather.credit,
     ]
   }
 
-  /// Writes every key, also those without a value.
+  /// Writes every key, with `null` where it has no value.
   public func encode(to encoder: any Encoder) throws { try row.encode(to: encoder) }
 
-  /// Returns the rows whose instants are in the asked days of the zone.
+  /// Returns the hours that lie in the requested days of the spot's zone and have values.
   private static func hours(of weather: SpotWeather, _ hours: [WeatherHour]) -> [WeatherHour] {
     let start = weather.day.interval(in: weather.spot.zone).start
     let end = weather.day.advanced(by: weather.count - 1).interval(in: weather.spot.zone).end
+    // Rows of neighbouring days can be among them, since a provider's days need not be those of the zone.
     return hours.filter { start <= $0.instant && $0.instant < end && ($0.hasValues || $0.sea != nil) }
   }
 }

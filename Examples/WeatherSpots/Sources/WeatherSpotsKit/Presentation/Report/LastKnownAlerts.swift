@@ -1,24 +1,27 @@
 import Foundation
 import Larder
 
-/// The warnings of the last answer, when the present ones are not known.
+/// Weather warnings from the last successful answer, for use while the present ones are not available.
 ///
-/// They are shown as what was known then and never as what is in force.
+/// Show them with their age and as last known warnings, never as warnings in force.
 public struct LastKnownAlerts: Sendable {
-  /// The greatest age of warnings that are still shown, in seconds.
+  /// Greatest age at which the warnings are still shown, in seconds.
   static let horizon: TimeInterval = 48 * 3600
 
-  /// Those that have not ended since.
+  /// Warnings of that answer that have not expired since.
   public let alerts: [WeatherAlert]
-  /// The age of the answer, in seconds.
+  /// Age of the answer, in seconds.
   public let ageSeconds: Int
 
   init?(_ cache: CachedRepository<ForecastPlace, WeatherAlerts>, _ place: ForecastPlace, at now: Date) async {
     let entry: CachedEntry<ForecastPlace, WeatherAlerts>?
+    // Read from the storage, because the cache would send another request that has just failed.
     do { entry = try await cache.storage.find(by: place) } catch { return nil }
     guard let entry, let answer = entry.value else { return nil }
     let age = now.timeIntervalSince(entry.fetchedAt)
+    // A negative age means that the clock was set back, so the true age is unknown.
     guard (0...Self.horizon).contains(age) else { return nil }
+    // The cached answer may be older than the end of a warning.
     alerts = answer.alerts.filter { now < $0.expires }
     ageSeconds = Int(age.rounded())
   }

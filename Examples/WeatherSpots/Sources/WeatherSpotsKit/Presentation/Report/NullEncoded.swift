@@ -1,6 +1,6 @@
-/// A value that is written as `null` when there is none, so that the keys of what is written are always the same.
+/// A property wrapper that encodes `nil` as `null` and so keeps the property's key in the output.
 @propertyWrapper public struct NullEncoded<Value: Encodable & Sendable>: Encodable, Sendable {
-  /// The value.
+  /// The wrapped value, or `nil` to write `null`.
   public var wrappedValue: Value?
 
   /// Wraps a value.
@@ -9,6 +9,7 @@
   /// Writes the value, or `null`.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
+    // The wrapper itself is not optional, so synthesized code always calls this function and the key stays.
     if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
   }
 }

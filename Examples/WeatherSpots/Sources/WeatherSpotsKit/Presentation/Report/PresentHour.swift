@@ -2,16 +2,17 @@ import Astronomy
 import Foundation
 public import Larder
 
-/// The weather of a spot in the present hour, as a row of a list of spots.
+/// The weather of one spot in the present hour, as a row of a JSON list of spots.
 ///
-/// The name of a value says its unit. A value that is not known is written as `null`.
+/// Names of values end in their units. Unknown values are written as `null`.
 public struct PresentHour: Encodable, Sendable {
-  /// Whether a request to the provider would bring nothing newer: the hours and the sea are fresh, or the provider has none here.
+  /// Whether the hours and the sea are fresh, or not offered here, so that another request would bring nothing newer.
   public let isFresh: Bool
   private let row: JSONRow
 
   init(_ spot: Spot, _ hourly: WeatherReading<HourlyForecast>, _ marine: WeatherReading<MarineForecast>, at now: Date) {
     let hour = hourly.value.flatMap { Self.hour(at: now, in: $0.merged(with: marine.value)) }
+    // A forecast can lack the hour without an error, so the row needs a reason of its own.
     let nothing = hourly.value == nil ? "the weather service has no forecast for this place" : "the stored forecast does not have this hour"
     let isUp = hour.map {
       Astronomy(at: spot.coordinate, on: LocalDay(containing: now, in: spot.zone), in: spot.zone).sun.isUp(at: $0.instant)
@@ -29,12 +30,13 @@ public struct PresentHour: Encodable, Sendable {
     ]
   }
 
-  /// Writes every key, also those without a value.
+  /// Writes every key, with `null` where it has no value.
   public func encode(to encoder: any Encoder) throws { try row.encode(to: encoder) }
 
-  /// Returns the row of the hour that runs, with the precipitation and the gusts of that hour.
+  /// Returns the row of the current hour, with the precipitation and the gusts of that same hour.
   static func hour(at now: Date, in hours: [WeatherHour]) -> WeatherHour? {
     func isOf(_ hour: WeatherHour) -> Bool { hour.instant <= now && now < hour.instant.addingTimeInterval(3600) }
+    // A row without values must not stand for the hour.
     guard var hour = hours.last(where: { isOf($0) && $0.hasValues }) else { return nil }
     // A row's precipitation and gusts are those of the hour before it: those of this hour are in the next row.
     let next = hours.first { $0.instant == hour.instant.addingTimeInterval(3600) }
@@ -43,18 +45,17 @@ public struct PresentHour: Encodable, Sendable {
     return hour
   }
 
-  /// Returns the points of an hour, 0 to 100, which say how good it is to be outside.
-  ///
-  /// `nil` when its temperature is not known.
+  /// Returns a score from 0 to 100 for being outside in an hour, or `nil` if the temperature is unknown.
   ///
   /// An hour begins with 100 points. It loses 2 for each °C that the air feels warmer or colder than 22 °C, 1 for each km/h of gusts over
-  /// 20, 20 for each mm of rain, and 10 for each metre of waves over 1; no hour has fewer than 0. The wind counts where the gusts are not
-  /// known, and the air temperature where the felt one is not. Rain and waves that are not known cost nothing. The page says the same.
+  /// 20, 20 for each mm of rain, and 10 for each metre of waves over 1, but never falls below 0. The wind counts where the gusts are not
+  /// known, and the air temperature where the felt one is not. Unknown rain and waves cost nothing. The page states the same.
   static func points(_ hour: WeatherHour) -> Int? {
     guard let felt = hour.apparentCelsius ?? hour.temperatureCelsius else { return nil }
     let gusts = max(0, (hour.gustKilometersPerHour ?? hour.windKilometersPerHour ?? 0) - 20)
     let waves = max(0, (hour.sea?.waveMeters ?? 0) - 1)
     let left = 100 - 2 * abs(felt - 22) - gusts - 20 * (hour.precipitationMillimeters ?? 0) - 10 * waves
+    // A gale and a storm of rain give far less than 0, which the page's scale does not have.
     return Int(min(max(left, 0), 100).rounded())
   }
 }
@@ -62,7 +63,8 @@ public struct PresentHour: Encodable, Sendable {
 extension WeatherService {
   /// Returns the weather of a spot in the present hour.
   ///
-  /// A row without the present hour says why in `problem`.
+  /// A row without the present hour has the reason in `problem`.
+  ///
   /// - Throws: `CancellationError`, and no other error.
   public func presentHour(of spot: Spot, policy: FetchPolicy) async throws -> PresentHour {
     let (hourly, marine) = try await weather(for: spot, policy: policy, including: .hourly, .marine)

@@ -1,15 +1,17 @@
 public import Foundation
 
-/// The form in which reports are written for machines.
+/// The JSON format of all reports.
 public enum ReportJSON {
-  /// Returns a value as one line of JSON: keys in snake case and in order, nothing in it that a terminal obeys.
+  /// Returns a value as one line of JSON with sorted keys in snake case and control characters escaped.
   public static func text(_ value: some Encodable) throws -> String {
     let encoder = JSONEncoder()
+    // Sorted keys make the output of two runs comparable. Escaped slashes would break links for people who copy them.
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.keyEncodingStrategy = .convertToSnakeCase
+    // Names and warnings come from servers, and the encoder leaves C1 and bidirectional controls as they are.
     return String(decoding: try encoder.encode(value), as: UTF8.self).escapedForJSON
   }
 
-  /// Returns the same as bytes, with the end of a line.
+  /// Returns a value as one line of JSON in UTF-8, with a line end.
   public static func data(_ value: some Encodable) throws -> Data { Data((try text(value) + "\n").utf8) }
 }

@@ -2,17 +2,17 @@ import Foundation
 import Larder
 
 extension SpotWeather {
-  /// A part that a card may have below its lines.
+  /// An optional part below the lines of a card.
   public enum Detail: Sendable {
-    /// Every hour's weather.
+    /// Weather of every hour.
     case hours
-    /// Every hour's sea.
+    /// Waves, swell and water temperature of every hour.
     case sea
-    /// Sun and moon of each day, with twilights and transits.
+    /// Sun and Moon of each day, with twilights and transits.
     case sky
   }
 
-  /// Returns the weather on a few lines of text: the moment, noon of the first day, a chart, sun and moon, age and credit.
+  /// Returns the weather as lines of text: current conditions, noon of the first day, chart, Sun and Moon, age and credits.
   public func card(_ style: CardStyle, with details: [Detail] = []) -> String {
     let zone = spot.zone
     let rows = hours
@@ -22,6 +22,7 @@ extension SpotWeather {
     var series: [WeatherCard.Series] = [
       .temperature(celsius: rows.map(\.temperatureCelsius)), .wind(kilometersPerHour: rows.map(\.windKilometersPerHour)),
     ]
+    // Inland spots have no sea, and an empty row would look like missing data.
     if waves.contains(where: { $0 != nil }) { series.append(.waves(meters: waves)) }
     let card = WeatherCard(
       title: "\(spot.name)\(spot.country.isEmpty ? "" : ", \(spot.country)") | \(day) (\(spot.timezone))", weather: summary?.noon.words,
@@ -30,9 +31,9 @@ extension SpotWeather {
     return ([card.text(style)] + details.map { text($0, interval, style) }).joined()
   }
 
-  /// Returns the weather of the first day on one line, for a list of spots.
+  /// Returns the weather of the first day as one line, for a list of spots.
   ///
-  /// A name that takes more columns is cut only where the style's width is a limit.
+  /// A name of more than `nameColumns` columns is cut only if the style's width is a limit.
   public func line(nameColumns: Int, _ style: CardStyle) -> String {
     let words = WeatherText(style: style, zone: spot.zone)
     let summary = DaySummary(hours, of: day, in: spot.zone)
@@ -51,13 +52,16 @@ extension SpotWeather {
         .init("ALERT", [alert.severity, alert.summary, "by \(alert.source)"] + [alert.areaName].compactMap { $0 }, standsOut: true))
     }
     if let known = lastKnownAlerts {
+      // An old warning may have been withdrawn since, so the line states its age and that it is not current.
       let mark = "last known \(ForecastReport.words(forAge: known.ageSeconds).replacing(" old", with: " ago")), not current"
       for alert in known.alerts {
         let parts = [mark, alert.severity, alert.summary, "by \(alert.source)"] + [alert.areaName].compactMap { $0 }
         lines.append(.init("ALERT?", parts, standsOut: true))
       }
+      // An empty list is shown too: "none" then is the last known state.
       if known.alerts.isEmpty { lines.append(.init("Alerts", [mark, "none"])) }
     }
+    // Without this line, a failed request would look like a day without warnings.
     if case .unavailable(let problem)? = alerts { lines.append(.init("Alerts", ["not known: \(problem)"], standsOut: true)) }
     if let current { lines.append(.init("Now", words.parts(current) { words.brief($0.conditions) })) }
     if let noon = summary?.noon { lines.append(.init(TimeLabel.clock(noon.instant, in: spot.zone), words.numbers(noon))) }
@@ -78,7 +82,7 @@ extension SpotWeather {
     }
   }
 
-  /// The age of the hours, which are most of what is shown.
+  /// Age and origin of the hourly forecast, from which most lines of the card come.
   private var age: DataAge? {
     guard let hourly = hourly.cached else { return nil }
     return DataAge(
@@ -100,9 +104,10 @@ extension SpotWeather {
     }
   }
 
-  /// The credits to show besides the provider's.
+  /// Credits to show besides the provider's.
   var credit: [String] {
     var lines: [String] = []
+    // The licences of the wave data and of GeoNames require a credit wherever the data are shown.
     if marine.value != nil { lines.append("Waves include data of DWD (https://www.dwd.de/)") }
     if spot.source.hasPrefix("GeoNames") {
       lines.append("Spot from GeoNames (https://www.geonames.org/), CC BY 4.0")

@@ -1,51 +1,52 @@
-// Report/ turns what WeatherService answers into what is shown: one Codable report for machines, a card of text for people.
-// Invariant: every value shown is of the asked day, and what is old, recorded or missing says so.
+// Report/ turns the answers of WeatherService into output: a report in JSON for programs, a card of text for people.
+// Invariant: every shown value belongs to the requested day, and old, recorded or missing data are marked as such.
 
 import Foundation
 public import Larder
 
-/// The weather of a spot for some days, as a forecast shows it.
+/// Everything that a forecast of a spot shows for one or more days.
 public struct SpotWeather: Sendable {
-  /// The spot.
+  /// Spot of the forecast.
   public let spot: Spot
-  /// The first day.
+  /// First day of the forecast.
   public let day: LocalDay
-  /// The number of days.
+  /// Number of days.
   public let count: Int
-  /// The conditions of the moment; `nil` when the first day is not today.
+  /// Current conditions, or `nil` if the first day is not today.
   public let current: WeatherReading<CurrentWeather>?
-  /// The hours.
+  /// Hourly forecast.
   public let hourly: WeatherReading<HourlyForecast>
-  /// The days.
+  /// Daily forecast of the provider.
   public let daily: WeatherReading<DailyForecast>
-  /// The warnings in force; `nil` when the first day is not today.
+  /// Warnings in force, or `nil` if the first day is not today.
   public let alerts: WeatherReading<WeatherAlerts>?
-  /// The sea.
+  /// Marine forecast.
   public let marine: WeatherReading<MarineForecast>
-  /// Sun and moon of each day.
+  /// Sun and Moon of each day.
   public let astronomy: [Astronomy]
-  /// The credits to show.
+  /// Credits that the provider requires.
   public let attribution: [String]
-  /// The warnings of the last answer, when ``alerts`` are not known now.
+  /// Warnings of the last successful answer, if ``alerts`` are unavailable now.
   public internal(set) var lastKnownAlerts: LastKnownAlerts?
 
-  /// The hours with the sea beside them.
+  /// Hourly forecast merged with the sea of the same hours.
   public var hours: [WeatherHour] { hourly.value?.merged(with: marine.value) ?? [] }
 
-  /// Whether nothing that is shown is old or could not be had.
+  /// Whether all shown readings are fresh, with none expired or unavailable.
   public var isFresh: Bool { current?.isFresh ?? true && hourly.isFresh && daily.isFresh && marine.isFresh }
 
-  /// Whether the forecast is only the last known one: old, or newer data were asked for and not got.
+  /// Whether the hourly forecast is expired, or a refresh was tried and failed.
   public var isStale: Bool { hourly.cached?.isOld ?? false }
 }
 
 extension WeatherService {
-  /// Everything that a forecast of a spot shows, with one request to each service of the provider.
+  /// Returns everything that a forecast of a spot shows, with at most one request to each service of the provider.
   public func forecast(
     for spot: Spot, on day: LocalDay? = nil, days: Int = 1, policy: FetchPolicy = .cacheFirst
   ) async throws -> SpotWeather {
     let today = LocalDay(containing: clock.now, in: spot.zone)
     let day = day ?? today
+    // Current conditions and warnings in force describe today only, so no request is spent on them for another day.
     guard day == today else {
       let (hourly, daily, marine, astronomy) = try await weather(
         for: spot, on: day, days: days, policy: policy, including: .hourly, .daily, .marine, .astronomy)
@@ -58,6 +59,7 @@ extension WeatherService {
     var weather = SpotWeather(
       spot: spot, day: day, count: days, current: current, hourly: hourly, daily: daily, alerts: alerts, marine: marine,
       astronomy: astronomy.value ?? [], attribution: provider.attribution)
+    // `noCoverage` and `unsupported` are answers, and old warnings beside them would be misleading.
     if case .unavailable = alerts { weather.lastKnownAlerts = await lastKnownAlerts(at: place(spot)) }
     return weather
   }

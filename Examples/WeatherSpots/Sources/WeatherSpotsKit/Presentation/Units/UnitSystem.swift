@@ -1,40 +1,41 @@
 // Units/ turns stored numbers into measurements and measurements into text.
-// Invariant: the store has one unit for each quantity, named in the property; a value is converted once, when it is shown, and never back.
-// Foundation has no formatter of measurements on Linux, and its conversions are inexact in the sixth digit (10 m/s are 35.99997 km/h), so
-// that converted values are compared with a tolerance.
+// Invariant: the store has one unit for each quantity, named in the property. A value is converted once, when it is shown, and never back.
+// Foundation has no formatter of measurements on Linux. Its conversions are inexact in the sixth digit (10 m/s are 35.99997 km/h), so
+// converted values are compared with a tolerance.
 
 public import Foundation
 
-/// The units in which values are shown.
+/// A system of units in which values are shown.
 public enum UnitSystem: String, CaseIterable, Sendable, Codable {
   /// Degrees Celsius, kilometres per hour, millimetres, metres, hectopascals.
   case metric
   /// Degrees Fahrenheit, miles per hour, inches, feet, inches of mercury.
   case imperial
 
-  /// Returns a value in this system's unit; one that is in it already is not touched.
+  /// Returns a value converted to this system's unit, or unchanged if it already has that unit.
   public func value<Dimension>(_ measurement: Measurement<Dimension>, as quantity: Quantity<Dimension>) -> Double {
     let unit = quantity.scale(in: self).unit
+    // Without a conversion the stored digits stay exact. A converted -0.0 must not be shown as "-0".
     return (measurement.unit == unit ? measurement.value : measurement.converted(to: unit).value).withoutNegativeZero
   }
 
-  /// Returns a value as a number in this system's unit, with as many decimals as are worth reading; never "-0".
+  /// Returns a value as text in this system's unit, with the decimals of the quantity and never as "-0".
   public func number<Dimension>(_ measurement: Measurement<Dimension>, as quantity: Quantity<Dimension>) -> String {
     value(measurement, as: quantity).text(decimals: quantity.scale(in: self).decimals)
   }
 
-  /// Returns a value with its unit, such as 21.5 °C or 71 °F.
+  /// Returns a value as text with its unit, such as 21.5 °C or 71 °F.
   public func text<Dimension>(_ measurement: Measurement<Dimension>, as quantity: Quantity<Dimension>) -> String {
     "\(number(measurement, as: quantity)) \(symbol(of: quantity))"
   }
 
-  /// Returns the unit of a quantity, such as km/h.
+  /// Returns the symbol of a quantity's unit, such as km/h.
   public func symbol<Dimension>(of quantity: Quantity<Dimension>) -> String { quantity.scale(in: self).unit.symbol }
 }
 
-/// A measured quantity and its form in each system of units.
+/// A measured quantity with its unit and number of decimals in each system of units.
 public struct Quantity<Dimension: Foundation.Dimension> {
-  /// A unit, and the decimals worth reading in it.
+  /// A unit and the number of decimals shown in it.
   struct Scale {
     let unit: Dimension
     let decimals: Int
@@ -57,25 +58,25 @@ public struct Quantity<Dimension: Foundation.Dimension> {
 }
 
 extension Quantity where Dimension == UnitTemperature {
-  /// Air and water: °C with a decimal, °F without.
+  /// Temperature of air or water, shown in °C with one decimal or in °F without decimals.
   public static var temperature: Self { Self(.celsius, 1, .fahrenheit, 0) }
 }
 
 extension Quantity where Dimension == UnitSpeed {
-  /// Wind: km/h or mph, without decimals.
+  /// Wind speed, shown in km/h or mph without decimals.
   public static var windSpeed: Self { Self(.kilometersPerHour, 0, .milesPerHour, 0) }
 }
 
 extension Quantity where Dimension == UnitPressure {
-  /// Air pressure: hPa without decimals, inHg with two.
+  /// Air pressure, shown in hPa without decimals or in inHg with two.
   public static var pressure: Self { Self(.hectopascals, 0, .inchesOfMercury, 2) }
 }
 
 extension Quantity where Dimension == UnitLength {
-  /// Rain: mm with a decimal, in with two.
+  /// Precipitation, shown in millimetres with one decimal or in inches with two.
   public static var precipitation: Self { Self(.millimeters, 1, .inches, 2) }
-  /// Waves: m or ft, with a decimal.
+  /// Wave height, shown in metres or feet with one decimal.
   public static var waveHeight: Self { Self(.meters, 1, .feet, 1) }
-  /// The distance of two places: km or mi, with a decimal.
+  /// Distance between two places, shown in kilometres or miles with one decimal.
   public static var distance: Self { Self(.kilometers, 1, .miles, 1) }
 }

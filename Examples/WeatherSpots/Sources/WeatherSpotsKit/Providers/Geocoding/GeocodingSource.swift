@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-/// The geocoding service.
+/// Remote source of places, which searches Open-Meteo's geocoding service by name.
 struct GeocodingSource: RemoteSource {
   let client: OpenMeteoClient
 
@@ -9,18 +9,23 @@ struct GeocodingSource: RemoteSource {
     var items = [("name", question.name), ("count", "\(question.count)"), ("language", question.language), ("format", "json")]
     if !question.country.isEmpty { items.append(("countryCode", question.country)) }
     let places: [FoundPlace]
+    // `asCancellation`: a cancelled caller must not count as a failure of the host.
     do throws(ProviderError) {
       places = try await client.get(client.servers.url(client.servers.geocoding, "/v1/search", items), Self.places)
     } catch { throw error.asCancellation }
+    // An absence and not an empty list, so that it gets the shorter lifetime of absences: the name may be added soon.
     return places.isEmpty ? .absent(reason: "no such place") : .value(places)
   }
 
-  /// Reads an answer; the service leaves the list out when it is empty.
+  /// Reads the places of a geocoding response.
+  ///
+  /// The service omits the list of results when it is empty.
   static func places(_ response: TransportResponse) throws(ProviderError) -> [FoundPlace] {
     let body: Body
     do { body = try JSONDecoder().decode(Body.self, from: response.body) } catch {
       throw OpenMeteoResponse.errorOfInvalidJSON(response)
     }
+    // A JSON error has no list either, and without this check would be cached as "no such place".
     guard response.status == 200, body.error != true else {
       throw OpenMeteoResponse.error(response, reason: body.reason ?? "no reason given")
     }
@@ -50,9 +55,12 @@ struct GeocodingSource: RemoteSource {
       case id, name, latitude, longitude, elevation, timezone, country, admin1, population
     }
 
-    /// The hit as a place whose texts a terminal can show; one without a zone is of no use here.
+    /// Found place with texts that are safe to show in a terminal, or `nil` without a time zone or valid coordinates.
+    ///
+    /// A forecast needs the zone to cut hours into days.
     var place: FoundPlace? {
       guard let timezone, Coordinate(latitude: latitude, longitude: longitude) != nil else { return nil }
+      // Control characters in a name could move the cursor of the terminal.
       func shown(_ text: String) -> String { String(text.filter { !$0.isNewline && $0 >= " " && $0 != "\u{7F}" }) }
       return FoundPlace(
         name: shown(name), latitude: latitude, longitude: longitude, elevationMeters: elevation, timezone: shown(timezone),
@@ -61,7 +69,9 @@ struct GeocodingSource: RemoteSource {
   }
 }
 
-/// The zone of a point, which the weather service names when it is asked for its own choice.
+/// Remote source of time zones.
+///
+/// The forecast service returns the zone of a point when the request has `timezone=auto`.
 struct ZoneSource: RemoteSource {
   let client: OpenMeteoClient
 
@@ -75,6 +85,7 @@ struct ZoneSource: RemoteSource {
       answer = try await client.get(client.servers.url(client.servers.forecast, "/v1/forecast", items), OpenMeteoResponse.init)
     } catch { throw error.asCancellation }
     var names = ZoneNames()
+    // Without the check a name that this system cannot resolve would be cached for a year.
     guard let name = answer.timezone, names.contains(name) else { throw ProviderError.malformed("no zone that is known here") }
     return .value(name)
   }

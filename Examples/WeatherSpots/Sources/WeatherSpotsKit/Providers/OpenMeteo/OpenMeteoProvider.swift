@@ -1,33 +1,35 @@
-// OpenMeteo/ speaks to the weather service: what is asked for, the service's wire format, and its failures as one typed error.
+// OpenMeteo/ is the client of Open-Meteo: its queries, its wire format, and its failures as ProviderError.
 // Nothing here stores anything. Called by WeatherService through ForecastProvider.
 
 public import Foundation
 
-/// Open-Meteo: the weather and the sea from two hosts, asked side by side.
+/// Provider for Open-Meteo, which requests the weather and the sea from two hosts at the same time.
 public struct OpenMeteoProvider: ForecastProvider {
-  /// Its name.
+  /// Name of the provider.
   public let name: String
-  /// The name that its data are kept under, with the server where that is not Open-Meteo's own.
+  /// Name under which the provider's data are stored, with the origin of any server that is not Open-Meteo's own.
   public let storageName: String
   let client: OpenMeteoClient
-  // With its type: without it, Swift 6.3.1 takes the protocol's default for the requirement, and every place is asked alone.
-  /// The number of places of one request.
+  // Keep the explicit type. Without it, Swift 6.3.1 uses the protocol's default as the witness, and every place gets its own request.
+  /// Number of places that one request may have.
   public var placesPerRequest: Int = Self.placesPerRequest
-  /// Whether requests count against a quota.
+  /// Whether requests count against Open-Meteo's quota.
   var isCounted = true
 
-  /// The credit that Open-Meteo asks for.
+  /// Credit that Open-Meteo requires.
   public var attribution: [String] { ["Weather data by Open-Meteo.com (https://open-meteo.com/), CC BY 4.0"] }
 
-  /// Whether a place must come with its country: `false`, a point is enough.
+  /// Always `false`, because Open-Meteo needs only the coordinates of a place.
   public var needsCountry: Bool { false }
 
-  /// Everything but warnings, and the sea everywhere: whether a place has one, only asking tells.
+  /// Returns all kinds of data but warnings, for every place.
+  ///
+  /// The sea is included inland too. Only a marine request shows whether a place has data of the sea.
   public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
     [.current, .hourly, .daily, .marine, .astronomy]
   }
 
-  /// Returns the service of the weather or that of the sea.
+  /// Returns "forecast" for the weather, "marine" for the sea, and `nil` for warnings and astronomy.
   public func service(of dataset: WeatherDataset) -> String? {
     switch dataset {
     case .current, .hourly, .daily: "forecast"
@@ -36,36 +38,45 @@ public struct OpenMeteoProvider: ForecastProvider {
     }
   }
 
-  /// Open-Meteo counts a call for each place, ten variables and two weeks.
+  /// Returns the number of calls that Open-Meteo counts for a request.
+  ///
+  /// The service counts one call for each place, each ten variables and each two weeks.
   public func weight(of request: ProviderRequest) -> Double {
+    // Recorded weather costs nothing at the service, so it must not use up the quota.
     guard isCounted else { return 0 }
     let forecast = forecastQuery([request]).map(\.weight) ?? 0
     return forecast + (request.datasets.contains(.marine) ? marineQuery([request]).weight : 0)
   }
 
-  /// The number of places of one request: the service takes a thousand; with 25, the URL has some 2 kB and the answer some 700.
+  /// Number of places that one request has at most.
+  ///
+  /// The service accepts a thousand. With 25 places the URL has about 2 kB and the answer about 700 kB.
   public static let placesPerRequest = 25
 
-  /// Asks for the kinds of data of one place.
+  /// Fetches the requested kinds of data of one place.
   public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
     let answers = await fetch([request])
     return answers.first ?? ProviderAnswer(failure: .malformed("no place"), of: request.datasets)
   }
 
-  /// Asks for several places with one call for the weather and one for the sea; all must want the same kinds of data and the same days.
+  /// Fetches several places with one request for the weather and one for the sea.
   ///
-  /// It saves round trips, and nothing of the quota. A place that the service refuses spoils the others: Larder then divides the request.
-  /// - Returns: One answer for each request, in their order.
+  /// Requests that differ in their kinds of data or their days are sent one by one. Sharing a request saves round trips and no quota. One
+  /// place that the service refuses fails the whole request, which Larder then divides.
+  /// - Returns: One answer for each request, in the order of the requests.
   public func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
     guard let first = requests.first else { return [] }
+    // One URL has one range of days and one list of variables. Mixed requests would get the data of the first.
     guard requests.allSatisfy({ $0.datasets == first.datasets && $0.day == first.day && $0.days == first.days }) else {
       return await fetchEachAlone(requests)
     }
+    // Two hosts at the same time, so that a slow sea does not delay the weather's request.
     async let sea = marineAnswers(requests)
     let weather = await forecastAnswers(requests)
     return zip(weather, await sea).map { weather, sea in
       var answer = weather
       answer.marine = sea.marine
+      // A requested kind without a part would read as a malformed answer.
       if first.datasets.contains(.alerts) { answer.alerts = .failure(.unsupported) }
       return answer
     }
@@ -82,6 +93,7 @@ public struct OpenMeteoProvider: ForecastProvider {
     guard let query = forecastQuery(requests) else { return requests.map { _ in ProviderAnswer() } }
     do throws(ProviderError) {
       let (places, provenance) = try await get(query.url, count: requests.count)
+      // The service returns no ids. Answers belong to requests by their order alone.
       return zip(requests, places).map { $1.answer(to: asked, in: $0.place.zone, provenance) }
     } catch {
       return requests.map { _ in ProviderAnswer(failure: error, of: asked) }
@@ -101,6 +113,7 @@ public struct OpenMeteoProvider: ForecastProvider {
   private func get(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
     try await client.get(url) { (response: TransportResponse) throws(ProviderError) -> ([OpenMeteoResponse], Provenance) in
       let places = try OpenMeteoResponse.places(response)
+      // A missing place would shift all later answers to the wrong place.
       guard places.count == count else { throw .wrongCount(places.count, insteadOf: count) }
       guard places.contains(where: \.hasSections) else { throw .withoutSections }
       return (places, Provenance(provider: name, server: url.host() ?? "the server", isRecorded: response.isRecorded))
@@ -113,6 +126,7 @@ public struct OpenMeteoProvider: ForecastProvider {
       (WeatherDataset.current, WeatherHour.currentVariables.map(\.name)), (.hourly, WeatherHour.hourlyVariables.map(\.name)),
       (.daily, WeatherDay.variables.map(\.name)),
     ].filter { datasets.contains($0.0) }.map { ($0.0.rawValue, $0.1) }
+    // Without variables the request would cost a call of the quota for an empty answer.
     guard !sections.isEmpty else { return nil }
     return OpenMeteoQuery(
       client.servers, client.servers.forecast, "/v1/forecast", requests, sections: sections, today: today, metric: ["celsius", "kmh", "mm"])
@@ -128,14 +142,14 @@ public struct OpenMeteoProvider: ForecastProvider {
 }
 
 extension OpenMeteoProvider {
-  /// Makes a provider; each request gets the time limit.
+  /// Creates a provider.
   ///
   /// - Parameters:
-  ///   - servers: Who is asked.
-  ///   - transport: How.
-  ///   - timeout: How long each answer may take.
-  ///   - holds: The hosts that are not asked now; without it every request is made.
-  ///   - now: The time.
+  ///   - servers: Servers that get the requests.
+  ///   - transport: HTTP transport.
+  ///   - timeout: Time limit of each request.
+  ///   - holds: Hosts to which no request is sent for now. Without it every request is sent.
+  ///   - now: Returns the current time.
   public init(
     servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(), timeout: Duration = .seconds(10),
     holds: Holds? = nil, now: @escaping @Sendable () -> Date = { Date() }
@@ -147,12 +161,13 @@ extension OpenMeteoProvider {
 }
 
 extension ProviderError {
+  // Not `.malformed`: a mismatched answer is no fault of one place, so the request is not divided.
   fileprivate static func wrongCount(_ count: Int, insteadOf wanted: Int) -> ProviderError {
     .mismatched("\(count) places instead of \(wanted)")
   }
 
-  /// The failure of an answer that has none of the sections that were asked for, in any place.
+  /// Error for an answer in which no place has any of the requested sections.
   ///
-  /// Where there are no data the service sends sections of nulls, so this is no answer.
+  /// For a place without data the service sends sections of nulls, so an answer without sections cannot mean "no data".
   fileprivate static let withoutSections = ProviderError.mismatched("none of the data that was asked for")
 }

@@ -1,16 +1,16 @@
 public import Foundation
 
-/// The URLs of Open-Meteo's services.
+/// Base URLs of Open-Meteo's services, or of another server with the same API.
 public struct OpenMeteoServers: Sendable {
   let forecast: URL
   let marine: URL
   let geocoding: URL
-  /// The origin of the server, unless it is one of Open-Meteo's.
+  /// Origin of another server, or `nil` for Open-Meteo's own servers.
   let origin: String?
-  /// The key of a customer, which is in every request to a server that may have it, and nowhere else.
+  /// API key of a paying customer, which is sent only to servers that ``mayHaveKey(_:)`` accepts.
   let apiKey: String?
 
-  /// Another server that answers `/v1/forecast`, `/v1/marine` and `/v1/search`.
+  /// Creates the URLs of another server that answers `/v1/forecast`, `/v1/marine` and `/v1/search`.
   public init(_ base: URL) {
     self.init(base, apiKey: nil)
   }
@@ -23,7 +23,9 @@ public struct OpenMeteoServers: Sendable {
     self.apiKey = apiKey
   }
 
-  /// Open-Meteo's own; the names of those for customers begin with a word of their own.
+  /// Creates the URLs of Open-Meteo's own servers.
+  ///
+  /// The host names of the servers for customers begin with a prefix.
   private init(prefix: String, apiKey: String? = nil) {
     func url(_ name: String) -> URL { URL(string: "https://\(prefix)\(name).open-meteo.com") ?? URL(filePath: "/") }
     (forecast, marine, geocoding) = (url("api"), url("marine-api"), url("geocoding-api"))
@@ -31,9 +33,9 @@ public struct OpenMeteoServers: Sendable {
     self.apiKey = apiKey
   }
 
-  /// Open-Meteo's servers for customers, who have a key, or another server.
+  /// Creates the URLs of Open-Meteo's servers for customers with an API key, or of another server.
   ///
-  /// The key is sent only to open-meteo.com and the hosts below it over https, and to this machine; another server is asked without it.
+  /// The key is sent only to this machine and, over https, to open-meteo.com and its subdomains. Requests to other servers leave it out.
   public init(apiKey: String, at base: URL? = nil) {
     if let base {
       self.init(base, apiKey: apiKey)
@@ -42,27 +44,31 @@ public struct OpenMeteoServers: Sendable {
     }
   }
 
-  /// Scheme, host, port and path: what tells one server from another.
+  /// Returns scheme, host, port and path of a URL, which identify a server.
   static func origin(_ url: URL) -> String {
+    // A trailing slash must not make a second server with a cache of its own.
     var path = url.path
     while path.hasSuffix("/") { path.removeLast() }
     return "\(url.scheme?.lowercased() ?? "http")://\(url.hostAndPort.lowercased())\(path)"
   }
 
-  /// Returns whether a server may have the key: Open-Meteo's own, unread by others on the way, and one on this machine, for tests.
+  /// Returns whether the API key may be sent to a server.
+  ///
+  /// True for Open-Meteo's own servers over https, and for this machine, which tests need.
   static func mayHaveKey(_ server: URL) -> Bool {
     guard let host = server.host()?.lowercased().trimmingCharacters(in: ["[", "]"]) else { return false }
     if host == "localhost" || host == "::1" || host.wholeMatch(of: /127(\.[0-9]{1,3}){3}/) != nil { return true }
+    // A whole match: "open-meteo.com.example.org" must not get the key.
     return server.scheme?.lowercased() == "https" && host.wholeMatch(of: /([a-z0-9-]+\.)*open-meteo\.com/) != nil
   }
 
-  /// Returns a URL of a service, with the key where there is one and the server may have it.
+  /// Returns the URL of a request, with the API key if there is one and the server may have it.
   func url(_ server: URL, _ path: String, _ items: [(String, String)]) -> URL {
     let key = Self.mayHaveKey(server) ? apiKey : nil
     let all = items + (key.map { [("apikey", $0)] } ?? [])
     return server.appending(path: path).appending(queryItems: all.map { URLQueryItem(name: $0.0, value: $0.1) })
   }
 
-  /// The free servers of Open-Meteo, for non-commercial use.
+  /// Open-Meteo's free servers, for non-commercial use.
   public static let openMeteo = OpenMeteoServers(prefix: "")
 }

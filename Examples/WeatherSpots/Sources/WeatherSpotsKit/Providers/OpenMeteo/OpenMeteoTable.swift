@@ -1,18 +1,21 @@
 public import Foundation
 
-/// A section of an answer: columns of equal length over instants.
+/// A section of Open-Meteo's answer, as columns of equal length over a list of instants.
 public struct OpenMeteoTable: Sendable {
-  /// The instant of each row.
+  /// Instant of each row.
   public let instants: [Date]
   private let columns: [String: [Double?]]
   private let units: [String: String]
 
-  /// Reads a section; one that is missing has no rows.
+  /// Decodes a section.
+  ///
+  /// A missing section becomes a table without rows.
   init(_ section: [String: Column]?, _ units: [String: String]?, offset: Int, isDaily: Bool) throws(ProviderError) {
     var columns: [String: [Double?]] = [:]
     for (name, column) in section ?? [:] where name != "time" { columns[name] = column.numbers }
     instants = try Self.instants(section?["time"], unit: units?["time"], offset: offset, isDaily: isDaily)
     let count = instants.count
+    // `rows` indexes by column: a column longer than the list of instants would trap there.
     guard columns.values.allSatisfy({ $0.count == count }) else { throw .malformed("columns of different lengths") }
     self.columns = columns
     self.units = units ?? [:]
@@ -22,7 +25,7 @@ public struct OpenMeteoTable: Sendable {
     guard let time else { return [] }
     var instants: [Date] = []
     if unit == "unixtime", let numbers = time.numbers {
-      // These are instants: a day's number is that of its local midnight.
+      // Unix times need no offset. The number of a day is the instant of its local midnight.
       for number in numbers {
         guard let number else { throw .malformed("a time is missing") }
         instants.append(try Self.checked(Date(timeIntervalSince1970: number)))
@@ -40,27 +43,33 @@ public struct OpenMeteoTable: Sendable {
   }
 
   private static func checked(_ instant: Date) throws(ProviderError) -> Date {
+    // Later code converts instants to `LocalDay`, which holds no other years.
     guard LocalDay.holds(instant) else { throw .malformed("a time is outside the years 1 to 9999") }
     return instant
   }
 
-  /// Returns the values of a variable, `nil` where there are none.
+  /// Returns the values of a variable, with `nil` for rows without a value.
   ///
-  /// - Throws: ``ProviderError/unexpectedUnit(column:unit:)`` rather than showing knots as kilometres per hour.
+  /// - Throws: ``ProviderError/unexpectedUnit(column:unit:)`` if the unit is another one, so that knots are never shown as kilometres per
+  ///   hour.
   public func column(_ name: String, unit: String) throws(ProviderError) -> [Double?] {
     let none = [Double?](repeating: nil, count: instants.count)
+    // Before the check of the unit: a column of nulls is no wrong value, whichever unit it has.
     guard let values = columns[name], values.contains(where: { $0 != nil }) else { return none }
     let found = units[name] ?? "no unit"
     guard found != "undefined" else { return none }
     guard found == unit else { throw .unexpectedUnit(column: name, unit: found) }
+    // Some services send -0, which would be shown with its sign.
     return values.map { $0?.withoutNegativeZero }
   }
 
-  /// A column as it is written: numbers or texts, or a single one of them in the section of the moment.
+  /// A column in the JSON, as an array of numbers or of texts.
+  ///
+  /// The section "current" has a single number or text instead of an array.
   enum Column: Decodable {
     case numbers([Double?])
     case texts([String?])
-    /// Something else, which was not asked for.
+    /// Column of another JSON type, which no request asks for.
     case other
 
     init(from decoder: any Decoder) throws {
@@ -76,6 +85,7 @@ public struct OpenMeteoTable: Sendable {
       } else if let text = Self.read(String.self, container) {
         self = .texts([text])
       } else {
+        // No error: an unknown column must not fail the columns that are read.
         self = .other
       }
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A column of the service, the unit it must be in, and where its values go.
+/// A variable of Open-Meteo, with the required unit and the property that its values are stored in.
 struct OpenMeteoVariable<Row>: Sendable {
   let name: String
   let unit: String
@@ -15,12 +15,13 @@ struct OpenMeteoVariable<Row>: Sendable {
   init(code name: String, _ property: any WritableKeyPath<Row, WeatherCode?> & Sendable) {
     self.name = name
     unit = "wmo code"
+    // `Int(exactly:)`: `Int(_:)` traps on a number out of range, and the number is the server's.
     put = { value, row in row[keyPath: property] = value.flatMap { Int(exactly: $0) }.map(WeatherCode.init(rawValue:)) }
   }
 }
 
 extension WeatherHour {
-  /// The requested variables of the moment.
+  /// Requested variables of the current conditions, each with its required unit.
   static let currentVariables: [OpenMeteoVariable<WeatherHour>] = [
     OpenMeteoVariable("temperature_2m", "°C", \.temperatureCelsius), OpenMeteoVariable("apparent_temperature", "°C", \.apparentCelsius),
     OpenMeteoVariable("relative_humidity_2m", "%", \.humidityPercent), OpenMeteoVariable("precipitation", "mm", \.precipitationMillimeters),
@@ -29,7 +30,7 @@ extension WeatherHour {
     OpenMeteoVariable("wind_gusts_10m", "km/h", \.gustKilometersPerHour), OpenMeteoVariable("wind_direction_10m", "°", \.windDegrees),
   ]
 
-  /// The requested variables of each hour, with the unit in which they must come.
+  /// Requested variables of the hourly forecast, each with its required unit.
   static let hourlyVariables =
     currentVariables + [
       OpenMeteoVariable("precipitation_probability", "%", \.precipitationPercent), OpenMeteoVariable("uv_index", "", \.uvIndex),
@@ -37,7 +38,7 @@ extension WeatherHour {
 }
 
 extension WeatherDay {
-  /// The requested variables of each day.
+  /// Requested variables of the daily forecast, each with its required unit.
   static let variables: [OpenMeteoVariable<WeatherDay>] = [
     OpenMeteoVariable(code: "weather_code", \.code), OpenMeteoVariable("temperature_2m_max", "°C", \.highestCelsius),
     OpenMeteoVariable("temperature_2m_min", "°C", \.lowestCelsius),
@@ -50,7 +51,7 @@ extension WeatherDay {
 }
 
 extension SeaHour {
-  /// The requested variables of each hour of the sea.
+  /// Requested variables of the marine forecast, each with its required unit.
   static let variables: [OpenMeteoVariable<SeaHour>] = [
     OpenMeteoVariable("wave_height", "m", \.waveMeters), OpenMeteoVariable("wave_direction", "°", \.waveDegrees),
     OpenMeteoVariable("wave_period", "s", \.wavePeriodSeconds), OpenMeteoVariable("swell_wave_height", "m", \.swellMeters),
@@ -60,10 +61,13 @@ extension SeaHour {
 }
 
 extension OpenMeteoTable {
-  /// Turns columns into rows.
+  /// Converts the columns of a table into rows.
+  ///
+  /// - Throws: ``ProviderError/unexpectedUnit(column:unit:)`` if a column has another unit than its variable requires.
   func rows<Row>(_ make: (Date) -> Row, _ variables: [OpenMeteoVariable<Row>]) throws(ProviderError) -> [Row] {
     var rows = instants.map(make)
     for variable in variables {
+      // The table checked at its creation that all columns have as many values as there are rows.
       for (index, value) in try column(variable.name, unit: variable.unit).enumerated() { variable.put(value, &rows[index]) }
     }
     return rows

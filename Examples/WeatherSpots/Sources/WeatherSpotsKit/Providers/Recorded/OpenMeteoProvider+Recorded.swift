@@ -1,15 +1,16 @@
-// Recorded/ has the provider that needs no network: weather that others recorded, dated anew, and marked as such wherever it is shown.
+// Recorded/ has the provider without a network: recorded weather with new dates, which is marked as recorded wherever it is shown.
 
 public import Foundation
 
 extension OpenMeteoProvider {
-  /// Makes the provider of recorded weather, for any place and day: for the demo and for trying things out.
+  /// Creates a provider that answers any place and day from recordings.
   ///
-  /// It is not the weather: ``Provenance/isRecorded`` is set on everything that it answers. It goes the way of Open-Meteo's answers from
-  /// the bytes on, one place at a time, and counts nothing.
+  /// Use it for demos and to try things out, since the data are not the weather: ``Provenance/isRecorded`` is set on all of them. The bytes
+  /// of a recording are decoded like Open-Meteo's answers. Each request has one place, and none counts against a quota.
   public static func recorded(now: @escaping @Sendable () -> Date = { Date() }) -> OpenMeteoProvider {
     let servers = OpenMeteoServers(URL(string: "recorded://recordings") ?? URL(filePath: "/"))
     let client = OpenMeteoClient(servers: servers, transport: RecordedTransport(now: now), timeout: .seconds(10), holds: nil, now: now)
+    // One place per request, because a recording answers a single place.
     return OpenMeteoProvider(name: "recorded", storageName: "recorded", client: client, placesPerRequest: 1, isCounted: false)
   }
 }

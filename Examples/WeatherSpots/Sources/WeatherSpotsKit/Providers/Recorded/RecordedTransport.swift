@@ -1,16 +1,19 @@
 public import Foundation
 import RecordedWeather
 
-/// Answers requests to Open-Meteo from the recordings.
+/// Transport that answers requests to Open-Meteo from recordings.
 public struct RecordedTransport: Transport {
   private let now: @Sendable () -> Date
 
-  /// Makes a transport that answers for days counted from an instant.
+  /// Creates a transport whose answers are dated relative to the current time.
   public init(now: @escaping @Sendable () -> Date = { Date() }) { self.now = now }
 
-  /// Answers; the time limit is of no importance.
+  /// Returns the recorded answer to a request.
+  ///
+  /// The request's time limit is ignored.
   public nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
     let items = URLComponents(url: request.url, resolvingAgainstBaseURL: false)?.queryItems ?? []
+    // `uniquingKeysWith:`, since `Dictionary(uniqueKeysWithValues:)` traps on a repeated query item.
     let query = Dictionary(items.map { ($0.name, $0.value ?? "") }, uniquingKeysWith: { first, _ in first })
     do {
       let answer =

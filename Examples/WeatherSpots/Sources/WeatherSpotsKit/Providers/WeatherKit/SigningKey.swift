@@ -7,9 +7,9 @@ import Foundation
 #endif
 
 extension WeatherKitKey {
-  /// Throws where this build cannot sign, and the mend is another build.
+  /// Throws ``ProviderError/misconfigured(_:)`` if this build cannot sign requests, with the command for a build that can.
   ///
-  /// Call it before the settings of the key are read: a reader who lacks the trait needs no key file first.
+  /// Call it before you read the settings of the key, so that nobody sets up a key file first for a build that cannot use it.
   public static func checkSigning() throws(ProviderError) {
     #if !(canImport(CryptoKit) || WeatherKit)
       throw .misconfigured(SigningKey.refusal)
@@ -17,29 +17,30 @@ extension WeatherKitKey {
   }
 }
 
-/// The private half of a key pair of the curve P-256.
+/// Private key of the curve P-256.
 ///
-/// CryptoKit signs where the system has it, and swift-crypto with the package's trait `WeatherKit`. Without both, no key can be made: see
-/// Docs/Design/0020-the-page-is-a-package.md.
+/// CryptoKit signs on systems that have it, and swift-crypto does with the package's trait `WeatherKit`. Without either, creating a key
+/// throws. Docs/Design/0020-the-page-is-a-package.md has the reasons.
 struct SigningKey: Sendable {
   #if canImport(CryptoKit) || WeatherKit
     private let key: P256.Signing.PrivateKey
 
-    /// Reads a key in PEM form.
+    /// Decodes a key in PEM form.
     init(pem: String) throws(ProviderError) {
-      // The error of the parser is not passed on: nothing of the text may be shown.
+      // The parser's error is dropped, since it may quote the private key.
       do { key = try P256.Signing.PrivateKey(pemRepresentation: pem) } catch {
         throw .misconfigured("the WeatherKit key file holds no private key of the curve P-256 in PEM form")
       }
     }
 
-    /// A hash of the public half, as 16 digits.
+    /// First 16 hexadecimal digits of the SHA-256 hash of the public key.
     var fingerprint: String {
       SHA256.hash(data: key.publicKey.rawRepresentation).prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// Signs a text by ES256.
+    /// Returns the ES256 signature of a text.
     func signature(of text: String) throws(ProviderError) -> Data {
+      // The raw form: a JSON Web Signature has r and s side by side (RFC 7518, 3.4), not in DER.
       do { return try key.signature(for: Data(text.utf8)).rawRepresentation } catch {
         throw .misconfigured("the WeatherKit key cannot sign")
       }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Apple's WeatherKit through its REST API.
+/// Provider for Apple's WeatherKit, through its REST API.
 public struct WeatherKitProvider: ForecastProvider {
   private let server: URL
   private let transport: any Transport
@@ -10,21 +10,21 @@ public struct WeatherKitProvider: ForecastProvider {
   private let now: @Sendable () -> Date
   private let holds: Holds?
 
-  /// Apple's server.
+  /// URL of Apple's server.
   public static let server = URL(string: "https://weatherkit.apple.com") ?? URL(filePath: "/")
 
-  /// Makes a provider.
+  /// Creates a provider.
   ///
-  /// A key that is refused, by two tokens one after the other, is not tried again for fifteen minutes; with the `holds` of a store by later
-  /// runs neither.
+  /// A key is on hold for fifteen minutes after the service refused two of its tokens in a row. Pass the `holds` of a store so that later
+  /// runs respect that too.
   /// - Parameters:
-  ///   - key: Who asks.
-  ///   - server: Who is asked.
-  ///   - language: The language of texts.
-  ///   - transport: How.
-  ///   - timeout: How long each answer may take.
-  ///   - holds: The hosts and keys that are not asked now; without it every request is made.
-  ///   - now: The time.
+  ///   - key: Key that signs the requests.
+  ///   - server: Server that gets the requests.
+  ///   - language: Language of texts.
+  ///   - transport: HTTP transport.
+  ///   - timeout: Time limit of each request.
+  ///   - holds: Hosts and keys for which no request is sent for now. Without it no host is held, and a refused key only in this run.
+  ///   - now: Returns the current time.
   public init(
     key: WeatherKitKey, server: URL = Self.server, language: String = "en", transport: any Transport = URLSessionTransport(),
     timeout: Duration = .seconds(10), holds: Holds? = nil, now: @escaping @Sendable () -> Date = { Date() }
@@ -38,20 +38,20 @@ public struct WeatherKitProvider: ForecastProvider {
     tokens = WeatherKitTokens(key, at: server, holds: holds, now: now)
   }
 
-  /// Its name.
+  /// Name of the provider.
   public var name: String { "weatherkit" }
 
-  /// The name that its data are kept under, with the server where that is not Apple's.
+  /// Name under which the provider's data are stored, with the origin of any server that is not Apple's.
   public var storageName: String { server == Self.server ? name : "\(name) at \(OpenMeteoServers.origin(server))" }
 
-  /// The mark and the link that Apple requires.
+  /// Credit and link that Apple requires.
   public var attribution: [String] { Self.credit }
   static let credit = ["Weather data by Apple Weather (https://weatherkit.apple.com/legal-attribution.html)"]
 
-  /// Whether a place must come with its country: `true`, warnings are a country's.
+  /// Always `true`, because warnings depend on the country.
   public var needsCountry: Bool { true }
 
-  /// Returns the one service, or `nil` for the sea, which it does not have.
+  /// Returns "weather", or `nil` for the sea and for astronomy, which WeatherKit does not offer.
   public func service(of dataset: WeatherDataset) -> String? {
     switch dataset {
     case .current, .hourly, .daily, .alerts: "weather"
@@ -59,34 +59,38 @@ public struct WeatherKitProvider: ForecastProvider {
     }
   }
 
-  /// Returns 1: each request counts as one of the month's 500,000.
+  /// Returns 1, since each request counts as one call of the 500,000 a month.
   public func weight(of request: ProviderRequest) -> Double { 1 }
 
-  /// Asks which data sets there are for a place.
+  /// Fetches the kinds of data that WeatherKit has for a place.
   public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
     let items = place.country.isEmpty ? [] : [URLQueryItem(name: "country", value: place.country)]
     let response = try await get("/api/v1/availability/\(Self.path(place))", items)
     do {
       let names = try JSONDecoder().decode([String].self, from: response.body)
+      // Names without a kind of data are new data sets of Apple's. Astronomy is computed here, for every place.
       return Set(names.compactMap(Self.dataset)).union([.astronomy])
     } catch { throw .malformed("the availability is not a list of names") }
   }
 
-  /// Returns the credit as the service words it: the name of the service, and its marks as URLs.
+  /// Fetches the name of the service and the URLs of its marks, as Apple requires them for the credit.
   public func attributionMarks() async throws(ProviderError) -> WeatherKitAttribution {
+    // No token: the attribution is public.
     let response = try await send("/attribution/\(language)", [], headers: [:])
     guard response.status == 200 else { throw WeatherKitResponse.error(response, at: now()) }
     return try WeatherKitAttribution(response.body, server: server)
   }
 
-  /// Asks for the data sets of one place with one request.
+  /// Fetches the requested kinds of data of one place with one request.
   public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
     let names = WeatherDataset.allCases.filter(request.datasets.contains).compactMap(Self.name)
     do throws(ProviderError) {
+      // Without names the request would still cost a call of the month's quota.
       guard !names.isEmpty else { throw .unsupported }
       let response = try await get("/api/v1/weather/\(language)/\(Self.path(request.place))", query(request, names))
       let provenance = Provenance(provider: name, server: server.host() ?? "the server", isRecorded: response.isRecorded)
       var answer = try WeatherKitResponse(response.body).answer(to: request.datasets, in: request.place.zone, provenance)
+      // A requested kind without a part would read as a malformed answer.
       if request.datasets.contains(.marine) { answer.marine = .failure(.unsupported) }
       return answer
     } catch {
@@ -99,6 +103,7 @@ public struct WeatherKitProvider: ForecastProvider {
       URLQueryItem(name: "dataSets", value: names.joined(separator: ",")), URLQueryItem(name: "timezone", value: request.place.timezone),
     ]
     if !request.place.country.isEmpty { items.append(URLQueryItem(name: "countryCode", value: request.place.country)) }
+    // Both ends by the calendar of the zone: a day of a clock change has 23 or 25 hours.
     let start = request.day.interval(in: request.place.zone).start
     let end = request.day.advanced(by: request.days - 1).interval(in: request.place.zone).end
     for (dataset, prefix) in [(WeatherDataset.hourly, "hourly"), (.daily, "daily")] where request.datasets.contains(dataset) {
@@ -108,22 +113,26 @@ public struct WeatherKitProvider: ForecastProvider {
     return items
   }
 
-  /// Returns a signed request.
+  /// Sends a signed request and returns its response.
   ///
-  /// A token that is refused is renewed once for all who have used it; when that is refused too, no request is made any more.
+  /// A refused token is renewed once for all requests that used it. If the service refuses the new token too, the key is on hold and later
+  /// requests throw.
   private func get(_ path: String, _ items: [URLQueryItem]) async throws(ProviderError) -> TransportResponse {
     let token = try await tokens.current()
     var response = try await send(path, items, token)
+    // A loop: the token of another request's trial may be refused as well. A hold of the key ends it with an error.
     while response.status == 401 {
       let renewal = try await tokens.renewal(after: response.token)
       guard renewal.isTrial else {
         response = try await send(path, items, renewal.token)
         continue
       }
+      // Every path must end the trial. Otherwise all waiting requests hang for ever.
       do throws(ProviderError) { response = try await send(path, items, renewal.token) } catch {
         await tokens.endTrial(refusal: nil)
         throw error
       }
+      // Only a 401 speaks against the key. Any other status is the outcome of this request.
       let refusal = response.status == 401 ? WeatherKitResponse.error(response.response, at: now()) : nil
       await tokens.endTrial(refusal: refusal)
       if let refusal { throw refusal }
@@ -132,7 +141,7 @@ public struct WeatherKitProvider: ForecastProvider {
     return response.response
   }
 
-  /// An answer, and the token that it was asked for with.
+  /// A response with the token that its request was signed with.
   private struct Answer {
     let response: TransportResponse
     let token: WeatherKitToken
@@ -146,6 +155,7 @@ public struct WeatherKitProvider: ForecastProvider {
   private func send(_ path: String, _ items: [URLQueryItem], headers: [String: String]) async throws(ProviderError) -> TransportResponse {
     var url = server.appending(path: path)
     if !items.isEmpty { url.append(queryItems: items) }
+    // Before the request: a host that asked for time must not get one more, from this run or the next.
     try holds?.check(url.hostAndPort)
     let response: TransportResponse
     do throws(TransportError) {
@@ -168,11 +178,11 @@ public struct WeatherKitProvider: ForecastProvider {
   private static func dataset(_ name: String) -> WeatherDataset? { names.first { $0.1 == name }?.0 }
 }
 
-/// The marks that must be shown with WeatherKit's data.
+/// Name and marks that you must show with WeatherKit's data.
 public struct WeatherKitAttribution: Hashable, Sendable {
-  /// The name of the service.
+  /// Name of the service.
   public let serviceName: String
-  /// The marks by their names, such as `logoDark@2x`.
+  /// URLs of the marks by name, such as `logoDark@2x`.
   public let marks: [String: URL]
 
   init(_ body: Data, server: URL) throws(ProviderError) {
@@ -181,7 +191,7 @@ public struct WeatherKitAttribution: Hashable, Sendable {
     guard let serviceName = texts["serviceName"] else { throw .malformed("no attribution") }
     self.serviceName = serviceName
     var marks: [String: URL] = [:]
-    // The paths are parts of the server's.
+    // The service sends paths without a host.
     for (name, path) in texts where name.hasPrefix("logo") { marks[name] = server.appending(path: path) }
     self.marks = marks
   }

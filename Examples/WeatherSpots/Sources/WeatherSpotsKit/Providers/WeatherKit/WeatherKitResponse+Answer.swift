@@ -1,7 +1,9 @@
 import Foundation
 
 extension WeatherKitResponse {
-  /// Returns the asked data sets; one that is asked for and not there is not offered at this place.
+  /// Returns the requested data sets.
+  ///
+  /// A requested data set that is missing from the answer counts as not offered at this place.
   func answer(to asked: Set<WeatherDataset>, in zone: TimeZone, _ provenance: Provenance) -> ProviderAnswer {
     var answer = ProviderAnswer()
     if asked.contains(.current) {
@@ -37,14 +39,16 @@ extension WeatherKitResponse {
     case .unreadable(let what): return .failure(.malformed(what))
     }
     let metadata = metadata(wire)
-    // "m" is for metric, and the only one documented.
+    // "m" for metric is the only documented value. Other units must not be shown as metric ones.
     guard metadata.units ?? "m" == "m" else { return .failure(.unexpectedUnit(column: "units", unit: metadata.units ?? "")) }
     return .data(make(wire), until: metadata.expireTime)
   }
 
-  /// Returns the rows, each with the precipitation of the hour before it; WeatherKit gives that of the hour that follows, so it moves
-  /// on by one row.
+  /// Returns the hourly rows, each with the precipitation of the hour before it.
+  ///
+  /// WeatherKit sends the amount of the hour that follows, so each amount moves to the next row.
   private static func hours(_ wire: [Hour]) -> [WeatherHour] {
+    // `uniquingKeysWith:`, since a repeated hour in the answer would trap otherwise.
     let amounts = Dictionary(wire.map { ($0.forecastStart + 3600, $0.precipitationAmount) }, uniquingKeysWith: { first, _ in first })
     return wire.map { hour in
       var row = hour.conditions.row(at: hour.forecastStart)
@@ -81,7 +85,7 @@ extension WeatherKitResponse.Day {
     row.highestCelsius = temperatureMax
     row.precipitationMillimeters = precipitationAmount
     row.precipitationPercent = precipitationChance.flatMap(percent)
-    // Not the wind of its daytime, which is a mean: without a maximum that of the hours is shown.
+    // Not the daytime's wind, which is a mean. Without a maximum, the largest wind of the hours is shown.
     row.windKilometersPerHour = windSpeedMax
     row.gustKilometersPerHour = windGustSpeedMax
     row.windDegrees = daytimeForecast?.windDirection
@@ -100,16 +104,20 @@ extension WeatherKitResponse.Alert {
   }
 }
 
-/// Returns a part of one as a percentage, without the digits that the multiplication adds; `nil` for one too large.
+/// Returns a fraction as a percentage, or `nil` if the result is not finite.
+///
+/// Rounding removes the digits that the multiplication adds.
 private func percent(_ part: Double) -> Double? {
   let percent = (part * 100).rounded(decimals: 6)
   return percent.isFinite ? percent : nil
 }
 
-/// Text of a service without what could move a terminal's cursor.
+/// Returns a text of the service without control characters, which could move a terminal's cursor.
 private func shown(_ text: String) -> String { String(text.map { $0.isNewline ? " " : $0 }.filter { $0 >= " " && $0 != "\u{7F}" }) }
 
-/// Returns the words of a code such as MostlyClear; new ones are readable too.
+/// Returns the words of a condition code, such as "Mostly clear" for MostlyClear.
+///
+/// Codes that Apple adds later become readable words too.
 private func conditionWords(_ code: String) -> String {
   var words = ""
   for character in shown(code) {

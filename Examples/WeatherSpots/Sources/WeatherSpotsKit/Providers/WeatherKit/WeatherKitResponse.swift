@@ -1,20 +1,20 @@
 import Foundation
 
-/// The answer of WeatherKit: the data sets that were requested and that it has.
+/// WeatherKit's answer, with the data sets that were requested and are available.
 ///
-/// Each data set is read for itself: one with a gap does not sink the others, and says what it lacks.
+/// Each data set is decoded on its own. One that lacks a field is unreadable, names that field, and leaves the others intact.
 struct WeatherKitResponse: Decodable {
   let currentWeather: DataSet<Current>
   let forecastHourly: DataSet<Hourly>
   let forecastDaily: DataSet<Daily>
   let weatherAlerts: DataSet<Alerts>
 
-  /// A data set of an answer.
+  /// A data set of the answer, with the outcome of its decoding.
   enum DataSet<Wire: Decodable> {
     case here(Wire)
-    /// It was not sent.
+    /// The answer does not have the data set.
     case missing
-    /// It cannot be read; what is wrong with it.
+    /// The data set cannot be decoded, for the given reason.
     case unreadable(String)
   }
 
@@ -23,6 +23,7 @@ struct WeatherKitResponse: Decodable {
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     func dataSet<Wire>(_ key: CodingKeys) -> DataSet<Wire> {
+      // The error stays in its data set: thrown, it would fail all others too.
       do { return try container.decodeIfPresent(Wire.self, forKey: key).map(DataSet.here) ?? .missing } catch {
         return .unreadable(Self.words(error))
       }
@@ -33,7 +34,9 @@ struct WeatherKitResponse: Decodable {
     weatherAlerts = dataSet(.weatherAlerts)
   }
 
-  /// Returns a description of a missing field, such as "forecastHourly.hours[3].forecastStart is missing", without any value.
+  /// Returns a description of a decoding error, such as "forecastHourly.hours[3].forecastStart is missing".
+  ///
+  /// It has no value of the answer.
   private static func words(_ error: any Error) -> String {
     func name(_ path: [any CodingKey]) -> String {
       path.reduce("") { $0 + ($1.intValue.map { "[\($0)]" } ?? ($0.isEmpty ? "" : ".") + $1.stringValue) }
@@ -64,6 +67,7 @@ struct WeatherKitResponse: Decodable {
       let container = try decoder.container(keyedBy: CodingKeys.self)
       metadata = try container.decode(Metadata.self, forKey: .metadata)
       asOf = try container.decode(Date.self, forKey: .asOf)
+      // From the same object: the API puts these fields beside the others, not into an object of their own.
       conditions = try Conditions(from: decoder)
     }
   }
@@ -90,7 +94,7 @@ struct WeatherKitResponse: Decodable {
     }
   }
 
-  /// The weather of the moment or of an hour, in whose objects these fields are.
+  /// Fields that the JSON objects of the current weather and of an hour have in common.
   struct Conditions: Decodable {
     let conditionCode: String?
     let temperature: Double?
@@ -147,14 +151,14 @@ struct WeatherKitResponse: Decodable {
     let detailsUrl: String?
   }
 
-  /// Reads the body of an answer with the status 200.
+  /// Decodes the body of a response with status 200.
   init(_ body: Data) throws(ProviderError) {
     let decoder = JSONDecoder()
     decoder.dateDecodingStrategy = .iso8601
     do {
       self = try decoder.decode(WeatherKitResponse.self, from: body)
     } catch DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty {
-      // Not JSON at all: a page of something in between, or the first part of an answer.
+      // No JSON: the page of a proxy, or an answer that was cut off.
       let start = body.first { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 }
       throw start == UInt8(ascii: "{") ? .interrupted : .notJSON(status: 200)
     } catch {
@@ -162,16 +166,18 @@ struct WeatherKitResponse: Decodable {
     }
   }
 
-  /// Returns the error that a status other than 200 means.
+  /// Returns the error for a response with another status than 200.
   static func error(_ response: TransportResponse, at now: Date) -> ProviderError {
     let body: ErrorBody?
     do { body = try JSONDecoder().decode(ErrorBody.self, from: response.body) } catch { body = nil }
     let text = (body?.message ?? body?.reason ?? body?.error ?? "status \(response.status)")
+    // The reason is shown on one line of a terminal: no control characters, and a limited length.
     let reason = String(text.prefix(200).filter { !$0.isNewline && $0 >= " " && $0 != "\u{7F}" })
     return switch response.status {
     case 401, 403: .unauthorized(reason: reason)
     case 429: .rateLimited(.minute, retryAfter: response.retryAfter, reason: reason).waitingUntilWindowEnds(at: now)
     case 500...: .serviceFailed(status: response.status, retryAfter: response.retryAfter)
+    // A 404 without the service's JSON is a wrong server, not a refused place.
     case 404 where body == nil: .notJSON(status: 404)
     default: .rejected(status: response.status, reason: reason)
     }

@@ -1,19 +1,21 @@
 import Foundation
 import Larder
 
-/// A signed statement of who asks, JSON Web Token of the kind ES256.
+/// JSON Web Token that authenticates requests to WeatherKit, signed with ES256.
 struct WeatherKitToken: Sendable, Hashable {
-  /// The token as it stands in the header Authorization.
+  /// Text of the token for the header Authorization.
   let text: String
-  /// The time from which the token is refused.
+  /// Time from which the service refuses the token.
   let expires: Date
 
-  /// The lifetime of a token: half an hour, of which requests use all but the last minute.
+  /// Lifetime of a token in seconds, half an hour.
+  ///
+  /// Requests do not use the last minute of it.
   static let lifetime: TimeInterval = 1800
-  /// A service whose clock is behind would refuse a token of its future.
+  /// Seconds by which the issue time is put back, since a server with a slow clock refuses tokens from its future.
   static let skew: TimeInterval = 60
 
-  /// Signs a token.
+  /// Creates a token, signed with a key.
   init(_ key: WeatherKitKey, at now: Date) throws(ProviderError) {
     let issued = Int(now.timeIntervalSince1970 - Self.skew)
     let end = Int(now.timeIntervalSince1970 + Self.lifetime)
@@ -30,16 +32,16 @@ struct WeatherKitToken: Sendable, Hashable {
 }
 
 extension WeatherKitToken: CustomStringConvertible {
-  /// Until when it holds, and nothing of the token.
+  /// Expiry time of the token, without any part of its text.
   var description: String { "WeatherKitToken(until \(expires.formatted(.iso8601)))" }
 }
 
-/// The token in use: signed once for all who need it, and again before it ends or after the service refused it.
+/// Token cache of a provider, which signs one token for all requests and a new one before the old expires or after the service refused it.
 ///
-/// A token that was refused is replaced by one more, which one request tries while all others wait for what comes of it. If that is refused
-/// too, the key is: no request uses it for fifteen minutes, later runs included.
+/// The trial of a new token after a refusal is one request, and all others wait for its outcome. If the service refuses the new token
+/// too, the key is on hold: no request uses it for fifteen minutes, in later runs neither.
 actor WeatherKitTokens {
-  /// The time for which a refused key is not tried again.
+  /// Duration of the hold on a refused key.
   static let refusalLifetime = Duration.seconds(900)
 
   private let key: WeatherKitKey
@@ -49,7 +51,7 @@ actor WeatherKitTokens {
   private var token: WeatherKitToken?
   private var isTrying = false
   private var waiters: [CheckedContinuation<Void, Never>] = []
-  /// The number of tokens that were signed.
+  /// Number of tokens signed so far.
   private(set) var signedCount = 0
 
   init(
@@ -58,38 +60,43 @@ actor WeatherKitTokens {
     self.key = key
     self.holds = holds ?? Holds(clock: DateClock(now))
     self.now = now
+    // With the fingerprint: a new key file under the same ids must not inherit the hold of the old one.
     id = "key \(key.keyID) \(key.teamID) \(key.serviceID) \(key.fingerprint) at \(server.hostAndPort)"
   }
 
-  /// Returns the token to use now.
+  /// Returns the token for a new request.
   ///
-  /// - Throws: ``ProviderError/notAsked(_:wait:)`` while the key is taken for refused.
+  /// - Throws: ``ProviderError/notAsked(_:wait:)`` while the key is on hold.
   func current() async throws(ProviderError) -> WeatherKitToken {
     await trialToEnd()
     try holds.check(id)
+    // More time left than a lifetime means that the clock was set back: the service may refuse the token as not yet valid.
     if let token, token.expires.timeIntervalSince(now()) > 60, token.expires.timeIntervalSince(now()) <= WeatherKitToken.lifetime + 1 {
       return token
     }
     return try sign()
   }
 
-  /// Returns a token other than one that was refused.
+  /// Returns a token other than a refused one.
   ///
-  /// - Returns: The token, and whether the caller is the one who tries it; then it must call ``endTrial(refusal:)``.
-  /// - Throws: ``ProviderError/notAsked(_:wait:)`` when the key was refused meanwhile.
+  /// - Returns: The token, and whether the caller's request is its trial. If so, the caller must call ``endTrial(refusal:)``.
+  /// - Throws: ``ProviderError/notAsked(_:wait:)`` if the key was put on hold meanwhile.
   func renewal(after refused: WeatherKitToken) async throws(ProviderError) -> (token: WeatherKitToken, isTrial: Bool) {
     await trialToEnd()
     try holds.check(id)
+    // Another request renewed it already. A second trial would count one refusal twice.
     if let token, token != refused { return (token, false) }
     let signed = try sign()
+    // After signing: if that throws, no trial runs and nobody may wait for one.
     isTrying = true
     return (signed, true)
   }
 
-  /// Ends a trial.
+  /// Ends the trial of a new token and resumes the waiting requests.
   ///
-  /// - Parameter refusal: What the service has said against the key; `nil` if it was accepted, or nothing was learnt.
+  /// - Parameter refusal: Error with which the service refused the token, or `nil` if it did not refuse it or sent no answer.
   func endTrial(refusal: ProviderError?) async {
+    // Before the others resume: they check the hold next, and without it would try the refused key again.
     if let refusal { await holds.hold(id, because: WeatherProblem(refusal), for: Self.refusalLifetime) }
     isTrying = false
     defer { waiters = [] }
@@ -97,6 +104,7 @@ actor WeatherKitTokens {
   }
 
   private func trialToEnd() async {
+    // A loop: another trial may begin before a resumed request runs.
     while isTrying { await withCheckedContinuation { waiters.append($0) } }
   }
 
