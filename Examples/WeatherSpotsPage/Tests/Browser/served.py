@@ -51,7 +51,7 @@ class ServedPage:
         arguments = ["serve", "--store", self.store, "--provider", "recorded", "--port", str(self.port)]
         with (self.directory / "errors.txt").open("a") as errors:
             self.server = subprocess.Popen([PROGRAM, *arguments], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=errors, text=True)
-        is_readable = select.select([self.server.stdout], [], [], 60)[0]
+        is_readable = select.select([self.server.stdout], [], [], 120)[0]
         line = self.server.stdout.readline() if is_readable else ""
         assert f"{self.base}/" in line, f"the server wrote {line!r}\n{(self.directory / 'errors.txt').read_text()}"
 
