@@ -48,6 +48,8 @@ struct StorePlace: Sendable {
     }
     var options = PostgreSQLOptions()
     (options.writers, options.readers, options.listening, options.usesPooler) = (3, 2, .off, kind == .pooled)
+    // Each new statement fails once: on a busy machine, the retries of one transaction take longer than ten seconds.
+    if kind == .disturbed { options.retrySeconds = 300 }
     return try await SQLSyncStore.open(postgreSQL: address, options: options, logger: LogLines().logger(), now: now) {
       [disturbances] connection in
       guard let disturbances else { return wrap(connection) }

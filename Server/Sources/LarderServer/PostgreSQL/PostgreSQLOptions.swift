@@ -43,6 +43,8 @@ public struct PostgreSQLOptions: Sendable, Hashable {
   public var idleSeconds = 10
   /// Time in seconds after which a connection is given up if the other side confirms no bytes.
   public var networkSeconds = 15
+  /// Seconds for which a transaction is run again after transient failures: serialization failures, deadlocks, lost connections.
+  package var retrySeconds = 10
 
   /// Creates the default options.
   public init() {}

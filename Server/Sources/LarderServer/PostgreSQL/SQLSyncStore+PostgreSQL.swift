@@ -23,9 +23,9 @@ extension SQLSyncStore {
     // A push is a transaction of its own: shared ones would lock several heads and could deadlock, and PostgreSQL groups syncs by itself.
     let writers = SQLWorkers(
       "larder-write", threads: options.writers, transaction: .write,
-      policy: .init(isKeyed: true, duration: .seconds(10)), open: opening)
+      policy: .init(isKeyed: true, duration: .seconds(options.retrySeconds)), open: opening)
     let readers = SQLWorkers(
-      "larder-read", threads: options.readers, transaction: .read, policy: .init(duration: .seconds(10)), open: opening)
+      "larder-read", threads: options.readers, transaction: .read, policy: .init(duration: .seconds(options.retrySeconds)), open: opening)
     let pokes = direct.map { PostgreSQLPokes($0, options, logger: logger) }
     let store = SQLSyncStore(writers: writers, readers: readers, pokes: pokes, logger: logger, now: now)
     do throws(StoreError) { try await store.prepareTables() } catch {
