@@ -75,7 +75,7 @@ class ServedPage:
         """Returns Brest as the store has it, in JSON."""
         return self.command("show", "Brest", "--json")
 
-    def wait_for_stored(self, part, limit=40):
+    def wait_for_stored(self, part, limit=180):
         self.browser.wait(f"{part} in the store", lambda: part in self.stored(), limit)
 
     # The requests of the page
@@ -127,7 +127,7 @@ class ServedPage:
         self.wait_for_weather()
 
     def wait_for_weather(self):
-        self.browser.wait("the weather", lambda: self.browser.elements("figure.chart-temperature svg"), 40)
+        self.browser.wait("the weather", lambda: self.browser.elements("figure.chart-temperature svg"), 180)
 
     def edit(self, **fields):
         """Opens the form of the spot, and fills fields in."""
@@ -157,7 +157,7 @@ class ServedPage:
 
     def wait_for_conflict(self):
         """Waits for the question about a conflict, and opens it where the page has only offered it."""
-        self.browser.wait_for_text("#pending", "decision", 40)
+        self.browser.wait_for_text("#pending", "decision", 180)
         if not self.browser.elements("#conflict"):
             self.browser.button("Decide…").click()
         return self.browser.wait_for_element("#conflict")
@@ -166,14 +166,14 @@ class ServedPage:
         """Waits until the page would be shown without the server."""
         self.browser.wait("a page that is kept", lambda: self.browser.script("""
             return (async () => Boolean(navigator.serviceWorker.controller && await caches.match('/')
-              && await caches.match('/api/spots?limit=1000')))();"""), 40)
+              && await caches.match('/api/spots?limit=1000')))();"""), 180)
 
     def rows(self):
         """Returns the weather of each row of the list."""
         return self.browser.script("return [...document.querySelectorAll('#list .weather')].map(({ textContent }) => textContent)")
 
     def wait_for_connection(self, word):
-        self.browser.wait_for_text("#connection", word, 40)
+        self.browser.wait_for_text("#connection", word, 180)
 
     # The end of a test
 
