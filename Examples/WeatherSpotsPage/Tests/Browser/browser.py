@@ -108,7 +108,7 @@ class Browser(webdriver.Chrome):
         """Runs the body of a function with `arguments`, and returns its result. The result of a promise is awaited."""
         return self.execute_script(body, *arguments)
 
-    def wait(self, what, condition, limit=20):
+    def wait(self, what, condition, limit=120):
         """Evaluates a condition until it holds, and returns its value."""
         waiting = WebDriverWait(self, limit, poll_frequency=0.05, ignored_exceptions=PASSING)
         return waiting.until(lambda _: condition(), f"{what}, for {limit} s, in vain")
@@ -122,7 +122,7 @@ class Browser(webdriver.Chrome):
     def text(self, css):
         return self.element(css).text
 
-    def wait_for_text(self, css, part, limit=20):
+    def wait_for_text(self, css, part, limit=120):
         self.wait(f"{part!r} in {css}", lambda: part in self.text(css), limit)
 
     def button(self, name):

@@ -117,7 +117,7 @@ class ServedPage:
         self.browser.get(f"{self.base}/")
         self.wait_for_spots()
 
-    def wait_for_spots(self, count=100, limit=30):
+    def wait_for_spots(self, count=100, limit=120):
         self.browser.wait(f"{count} spots", lambda: len(self.browser.elements("#list li")) == count, limit)
 
     def open_spot(self, name):
@@ -149,7 +149,7 @@ class ServedPage:
             const term = [...document.querySelectorAll('#spot dt')].find((each) => each.textContent === arguments[0]);
             return term?.nextElementSibling.textContent ?? null;""", name)
 
-    def wait_for_fact(self, name, value, limit=20):
+    def wait_for_fact(self, name, value, limit=120):
         self.browser.wait(f"{name} {value}", lambda: self.fact(name) == value, limit)
 
     def wait_until_nothing_waits(self):
