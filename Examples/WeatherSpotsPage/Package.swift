@@ -34,7 +34,7 @@ let package = Package(
       name: "WeatherSpotsWeb",
       dependencies: [
         .product(name: "WeatherSpotsKit", package: "weather-spots"), .product(name: "Larder", package: "larder"),
-        .product(name: "LarderBlobs", package: "larder"), .product(name: "LarderSync", package: "larder"),
+        .product(name: "LarderBlobs", package: "larder"),
         .product(name: "BoundedHTTP", package: "larder-server"),
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"), .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "HTTPTypes", package: "swift-http-types"), .product(name: "Hummingbird", package: "hummingbird"),

@@ -9,8 +9,8 @@ public import HTTPTypes
 /// throw HTTPProblem(.notFound, detail: "There is no such spot.")
 /// ```
 ///
-/// Without a type, the status alone says which problem it is. Give a problem a ``type`` when clients act on it, and put what they need for
-/// that into ``members``. Keep the texts of clients out of ``title`` and ``detail``, since answers may be logged and shown.
+/// Without a type, the status alone says which problem it is. Give a problem a ``type`` when clients act on it, and put the data that
+/// they need into ``members``. Keep text that a client sent out of ``title`` and ``detail``, since answers may be logged and shown.
 ///
 /// Problems that BoundedHTTP itself throws have types that begin with `urn:larder:problem:`.
 public struct HTTPProblem: Error, Sendable, Hashable {

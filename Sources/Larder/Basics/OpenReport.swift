@@ -62,8 +62,8 @@ public struct OpenReport: Sendable {
   public var removedTemporaryFiles: [String]
   /// Records that are over a limit, and all records of a collection of which none decodes.
   ///
-  /// They are kept in the store. Only ``LocalRepository/openReport`` has the latter, since only its schema says the type. Records decode
-  /// when they are first touched, so ``RepositorySnapshot/undecodable`` also lists those that fail then.
+  /// They are kept in the store. Only ``LocalRepository/openReport`` has records that do not decode, since its schema names their type.
+  /// A repository decodes a record at its first use. ``RepositorySnapshot/undecodable`` also lists records that failed to decode since.
   public var undecodable: [UndecodableRecord]
   /// Records that a unique index found equal when it was built.
   ///

@@ -106,7 +106,7 @@ extension CachedRepository {
   private nonisolated(nonsending) func fetchOrFallBack(
     _ key: Key, policy: FetchPolicy, after lookup: Lookup<Key, Value>
   ) async throws -> Cached<Value>? {
-    // The other policies fetch whatever is stored, so a newer version does not send them back to the lookup.
+    // Only these two policies answer with a value that was stored meanwhile. The others fetch in any case.
     let isAutomatic = policy == .cacheFirst || policy == .staleWhileRevalidate
     if isAutomatic, let error = flights.holdOffError(of: key) { return try fallBack(key, policy: policy, error: error) }
     var timeout: Duration?

@@ -151,7 +151,7 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
 
   /// Makes a cache of a source over a storage that was opened for it.
   ///
-  /// ``healing`` says what the opening has moved aside.
+  /// ``healing`` describes the damaged files that opening moved aside, if there were any.
   ///
   /// The parameters are those of ``init(storage:freshness:eviction:retry:clock:source:)``.
   public init(

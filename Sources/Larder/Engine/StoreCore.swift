@@ -237,7 +237,7 @@ extension StoreCore {
     }
   }
 
-  /// Sorts the changes of collections into a new base where so many records have changed that look-ups are slow.
+  /// Builds a new base for each collection whose look-ups are slow because many of its records have changed.
   ///
   /// A base is the sorted array of records under a tree of later changes. The records stay the same.
   ///

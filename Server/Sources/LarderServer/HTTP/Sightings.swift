@@ -37,8 +37,8 @@ final class Sightings: Sendable {
 
     /// Drops stored sightings until the total and each identity are within their limits.
     ///
-    /// Devices that have read everything go first, then those that have been silent for longest. A device that does not take its page asks
-    /// again soon and must stay, because only its repeats show that.
+    /// Sightings of devices that have read everything are dropped first, then sightings of the devices that have been silent longest. A
+    /// device that fails to process its page requests it again soon. Its sighting stays, because only the repetition shows the failure.
     mutating func makeRoom(most: Int, share: Int) {
       guard seen.count > most || counts.values.contains(where: { $0 > share }) else { return }
       let order = { (seen: Seen) in (seen.hasReadAll ? 0 : 1, seen.sighting.seenAt) }

@@ -169,7 +169,7 @@ extension SyncResponder {
     var names: [String] = []
     do throws(StoreError) {
       for grant in identity.grants {
-        // The scope that equals the pattern comes first among those that begin with it.
+        // The store returns names in order, and the name that equals the prefix sorts first. So one result is enough for an exact grant.
         let isOne = grant.prefix == nil
         let summaries = try await store.scopes(prefix: grant.prefix ?? grant.pattern, limit: isOne ? 1 : 1_000)
         names += summaries.map(\.scope).filter(grant.covers)

@@ -100,7 +100,7 @@ extension PostgreSQLConnection {
   /// Returns the name of the prepared statement with a text, after preparing it if necessary.
   private func prepare(_ sql: String, _ types: [Oid]) throws(StoreError) -> String {
     if let name = prepared[sql] { return name }
-    // Only IN lists of many lengths make so many statements. Those in frequent use are soon prepared again.
+    // Bounds the memory of prepared statements, of which IN lists of many lengths make many. A dropped one is prepared when used again.
     if prepared.count >= 100 {
       try simple("DEALLOCATE ALL")
       prepared = [:]

@@ -137,7 +137,7 @@ final class SQLiteDatabase: SQLConnection {
     var statement: OpaquePointer?
     let result = sqlite3_prepare_v3(database, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
     guard result == SQLITE_OK, let statement else { throw failure(result, while: "preparing a statement") }
-    // Only IN lists of many lengths make so many statements. Those in frequent use are soon prepared again.
+    // Bounds the memory of prepared statements, of which IN lists of many lengths make many. A dropped one is prepared when used again.
     if statements.count >= 100 {
       for old in statements.values { sqlite3_finalize(old) }
       statements = [:]

@@ -28,6 +28,8 @@ public struct EvictionPolicy: Hashable, Sendable {
 public enum MemoryPressure: Hashable, Sendable {
   /// Removes the entries whose expiry is proven by more than one reading of the wall clock.
   case warning
-  /// Does the same as `warning`, then removes half of the other entries, those that have expired or were used rarely and long ago.
+  /// Does the same as `warning`, then removes half of the other entries.
+  ///
+  /// The removed half has expired, or was used rarely and long ago.
   case critical
 }

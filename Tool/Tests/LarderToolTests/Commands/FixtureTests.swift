@@ -31,5 +31,5 @@ import Testing
     }
   }
 
-  @Test func `all fixtures are found`() { #expect(Fixtures.mainFiles.count >= 12) }
+  @Test func `all fixtures are found`() { #expect(Fixtures.mainFiles.count >= 13) }
 }

@@ -34,7 +34,7 @@ public struct GlobalOptions: ParsableArguments, Sendable {
   ///
   /// - Parameters:
   ///   - creating: Whether a missing store is created, as only the commands that add records do.
-  ///   - migration: When records of an older schema version are rewritten. By default only those that the command saves.
+  ///   - migration: Time at which records of an older schema version are rewritten. By default only records that are saved are.
   ///   - clock: The clock that dates changes.
   ///   - interval: The time between two polls for commits of other processes. `nil` polls every 100 ms.
   ///   - body: The work on the open store.

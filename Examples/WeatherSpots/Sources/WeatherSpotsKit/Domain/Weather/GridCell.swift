@@ -2,8 +2,8 @@ import Foundation
 
 /// A cell of a global grid, about 1.1 km wide and high, for which weather is requested and cached.
 ///
-/// A row has 0.01 degrees of latitude, and so many cells that each is about as wide as it is high. The two rows at the poles have one
-/// cell. The meridians -180 and 180 are the same.
+/// A row spans 0.01 degrees of latitude. It has the number of cells at which a cell is about as wide as high. The two rows at the poles
+/// have one cell. The meridians -180 and 180 are the same.
 public struct GridCell: Hashable, Codable, Sendable {
   /// Row of the cell, counted from the south pole, 0 to 17,999.
   public let row: Int
