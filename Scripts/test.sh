@@ -56,7 +56,10 @@ step() { # NAME COMMAND...
   times=$logs/$(file_name "$name").times
   echo "== $name"
   (timed "$times" "$@") >"$log" 2>&1 </dev/null 3>&- || status=$?
-  if [ "$status" != 0 ]; then
+  if [ "$status" = 124 ]; then
+    state="FAILED (hangs)"
+    print_unended "$log"
+  elif [ "$status" != 0 ]; then
     state=FAILED
   elif grep -E '^warning:|: warning:' "$log" | grep -vF "$foreign_warning" >/dev/null; then
     state="FAILED (warnings)"
@@ -94,6 +97,17 @@ fi
 has_events=no
 if grep -q event-stream-output-path <<<"$hidden"; then has_events=yes; fi
 
+# Seconds after which a run of tests is ended as hanging. The longest takes about 650 s here, and three times that on a busy machine. A test
+# that ignores its own time limit would otherwise hold up everything behind it.
+run_limit=2400
+# Prints the tests of a log that began and did not end.
+print_unended() { # LOG
+  grep -aE '^. (Test|Suite) ' "$1" | grep -avE "^. Test (case|run) " | awk '
+    / started\.$/ { begun[$3] = 1; next }
+    / (passed|failed) after / { delete begun[$3] }
+    END { for (name in begun) print "   began and did not end: " name }'
+}
+
 # `step` runs these as a condition, where `set -e` does nothing: each joins its commands with `&&`.
 build() { # PACKAGE [FLAGS...]
   swift build --package-path "$1" "${flags[@]}" --build-tests "${@:2}"
@@ -107,7 +121,7 @@ run_tests() { # FILTER PACKAGE [FLAGS...]
   program=$scratch/$configuration/${name}PackageTests.xctest
   if [ -f "$program" ]; then
     # Without SwiftPM, which holds the build folder until the tests have ended.
-    cd "$2" && "$program" --testing-library swift-testing "${arguments[@]}"
+    cd "$2" && timeout --foreground "$run_limit" "$program" --testing-library swift-testing "${arguments[@]}"
   else
     swift test --package-path "$2" --skip-build "${flags[@]}" "${@:3}" "${arguments[@]}"
   fi

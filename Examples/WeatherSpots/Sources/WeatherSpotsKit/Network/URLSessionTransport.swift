@@ -6,10 +6,12 @@ import Synchronization
 #endif
 
 /// A transport on URLSession, without cookies and without a cache, since the app itself decides how long an answer is fresh.
-public struct URLSessionTransport: Transport {
+public final class URLSessionTransport: Transport {
   private let session: URLSession
   private let exchanges = Exchanges()
   private let bodyLimit: Int
+  /// Queue of the cancellations, each of which on Linux waits for the session.
+  private static let cancellations = DispatchQueue(label: "weather-spots.cancellations")
 
   /// Makes a transport.
   ///
@@ -19,14 +21,25 @@ public struct URLSessionTransport: Transport {
     configuration.httpShouldSetCookies = false
     // A cached answer would look like a fresh one to the forecast cache, with the time of this request.
     configuration.urlCache = nil
-    session = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: nil)
+    session = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: Self.delegateQueue)
     self.bodyLimit = bodyLimit
   }
 
+  // A session keeps its delegate until it is invalidated. On Linux a session that goes without it leaves the connection of a cancelled
+  // task open.
+  deinit { Self.cancellations.async { [session] in session.invalidateAndCancel() } }
+
+  #if canImport(FoundationNetworking)
+    private static var delegateQueue: OperationQueue? { InlineQueue() }
+  #else
+    private static var delegateQueue: OperationQueue? { nil }
+  #endif
+
   /// Fetches a URL.
   ///
-  /// The complete answer must arrive within the time limit. The download of a body over the limit is stopped. At most five redirections are
-  /// followed, to https or to the scheme of the request, and none for a request with header fields.
+  /// The complete answer must arrive within the time limit. The download of a body over the limit is stopped. On Linux a download stops
+  /// only when everything that has arrived is read, so a server that sends faster than this process reads goes on. What it sends is not
+  /// kept. At most five redirections are followed, to https or to the scheme of the request, and none for a request with header fields.
   public nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
     var urlRequest = URLRequest(url: request.url)
     for (name, value) in request.headers { urlRequest.setValue(value, forHTTPHeaderField: name) }
@@ -57,7 +70,7 @@ public struct URLSessionTransport: Transport {
     DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) { [weak exchange, weak task] in
       // The answer is given before the task is cancelled, or the caller would get the error of the cancellation.
       exchange?.answer.give(.failure(.timedOut(host: exchange?.host ?? "", after: timeout)))
-      task?.cancel()
+      if let task { Self.cancel(task) }
     }
     task.resume()
     // Not `session.data(for:)`: on Linux its cancellation waits for the session's queue while it holds the lock of the Swift task. That
@@ -66,9 +79,12 @@ public struct URLSessionTransport: Transport {
       await exchange.answer.result()
     } onCancel: {
       exchange.answer.give(.failure(.cancelled))
-      DispatchQueue.global().async { task.cancel() }
+      Self.cancel(task)
     }.get()
   }
+
+  /// Cancels a task without waiting.
+  fileprivate static func cancel(_ task: URLSessionTask) { cancellations.async { task.cancel() } }
 }
 
 /// One HTTP request in flight, with the part of the body that has arrived.
@@ -144,10 +160,22 @@ private final class Exchanges: NSObject, URLSessionDataDelegate, Sendable {
   }
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-    if exchange(of: dataTask)?.append(data, of: dataTask.response) == false { dataTask.cancel() }
+    if exchange(of: dataTask)?.append(data, of: dataTask.response) == false { URLSessionTransport.cancel(dataTask) }
   }
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     exchange(of: task)?.end(task.response, error)
   }
 }
+
+#if canImport(FoundationNetworking)
+  /// An operation queue that runs its operations at once, on the calling thread.
+  ///
+  /// On Linux, URLSession reads on without waiting for its delegate. Received data would pile up in the queue, past any limit.
+  // The superclass is @unchecked Sendable, and a subclass must repeat it. This class adds no state.
+  private final class InlineQueue: OperationQueue, @unchecked Sendable {
+    override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
+
+    override func addOperation(_ operation: Operation) { operation.start() }
+  }
+#endif

@@ -83,7 +83,7 @@ import Testing
   }
 
   @Test(arguments: [nil, 1_000_000_000]) func anImageThatIsTooLargeIsNotFetchedToItsEnd(_ announced: Int?) async throws {
-    let piece = point + Data(repeating: 7, count: 50_000)
+    let piece = point + Data(repeating: 7, count: 2_000)
     let limits = ImageFetcher.Limits(imageBytes: 200_000, timeout: .seconds(300))
     try await serving(["/a": .endless(piece, announced: announced)], limits: limits) { (server, base, images) async throws in
       #expect(await reason(images, base.appending(path: "a")) == .tooLarge(limit: 200_000))
@@ -91,6 +91,23 @@ import Testing
       await server.events.wait { $0.bodiesEnded == 1 }
       #expect(server.events.value.piecesSent < 1_000_000_000 / piece.count)
       #expect(store.persistedKeys.isEmpty)
+    }
+  }
+
+  @Test func aCancelledRequestIsNoFailureOfTheNetworkAndEndsTheDownload() async throws {
+    try await serving(["/a": .endless(point, announced: nil)]) { (server, base, _) async throws in
+      let request = Task { () -> ImageError? in
+        do throws(ImageError) {
+          _ = try await URLSessionTransport().image(from: base.appending(path: "a"), limit: .max, timeout: .seconds(300))
+          return nil
+        } catch {
+          return error
+        }
+      }
+      await server.events.wait { $0.piecesSent > 10 }
+      request.cancel()
+      #expect(await request.value == .cancelled)
+      await server.events.wait { $0.bodiesEnded == 1 }
     }
   }
 

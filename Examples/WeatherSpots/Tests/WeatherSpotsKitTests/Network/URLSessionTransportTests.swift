@@ -31,12 +31,12 @@ import Testing
   }
 
   @Test(arguments: [nil, 1_000_000_000]) func anAnswerThatIsTooLargeIsNotFetchedToItsEnd(_ announced: Int?) async throws {
-    let server = try PictureServer(["/a": .endless(Data(repeating: 0x20, count: 50_000), announced: announced)])
+    let server = try PictureServer(["/a": .endless(Data(repeating: 0x20, count: 2_000), announced: announced)])
     let url = try await server.start().appending(path: "a")
     #expect(await failure(url, bodyLimit: 200_000) == .tooLarge(host: "127.0.0.1", limit: 200_000))
     // The server notices that nobody reads any more.
     await server.events.wait { $0.bodiesEnded == 1 }
-    #expect(server.events.value.piecesSent < 1_000_000_000 / 50_000)
+    #expect(server.events.value.piecesSent < 1_000_000_000 / 2_000)
     await server.stop()
   }
 
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test func aProviderSaysInOneLineThatAnAnswerIsTooLarge() async throws {
-    let server = try PictureServer(["/v1/forecast": .endless(Data(repeating: 0x20, count: 1 << 20), announced: nil)])
+    let server = try PictureServer(["/v1/forecast": .endless(Data(repeating: 0x20, count: 1 << 14), announced: nil)])
     let provider = OpenMeteoProvider(servers: OpenMeteoServers(try await server.start()), timeout: .seconds(300))
     let brest = ForecastPlace(provider: "open-meteo", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris")
     let answer = await provider.fetch(ProviderRequest(brest, from: try localDay("2026-07-01"), days: 1, [.hourly]))
