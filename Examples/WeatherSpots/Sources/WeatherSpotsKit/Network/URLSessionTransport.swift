@@ -10,7 +10,7 @@ public final class URLSessionTransport: Transport {
   private let session: URLSession
   private let exchanges = Exchanges()
   private let bodyLimit: Int
-  /// Queue of the cancellations, each of which on Linux waits for the session.
+  /// Queue of the cancellations, since `cancel()` waits for the session on Linux.
   private static let cancellations = DispatchQueue(label: "weather-spots.cancellations")
 
   /// Makes a transport.
@@ -25,8 +25,8 @@ public final class URLSessionTransport: Transport {
     self.bodyLimit = bodyLimit
   }
 
-  // A session keeps its delegate until it is invalidated. On Linux a session that goes without it leaves the connection of a cancelled
-  // task open.
+  // A session keeps its delegate until it is invalidated. On Linux, a session that was released without that could leave the connection of
+  // a cancelled task open.
   deinit { Self.cancellations.async { [session] in session.invalidateAndCancel() } }
 
   #if canImport(FoundationNetworking)
@@ -37,9 +37,12 @@ public final class URLSessionTransport: Transport {
 
   /// Fetches a URL.
   ///
-  /// The complete answer must arrive within the time limit. The download of a body over the limit is stopped. On Linux a download stops
-  /// only when everything that has arrived is read, so a server that sends faster than this process reads goes on. What it sends is not
-  /// kept. At most five redirections are followed, to https or to the scheme of the request, and none for a request with header fields.
+  /// The complete answer must arrive within the time limit. The download of a body over the limit is cancelled. At most five redirections
+  /// are followed, to https or to the scheme of the request, and none for a request with header fields.
+  ///
+  /// On Linux, URLSession cancels a download only when it has read every byte that has arrived. A server that sends faster than this
+  /// process reads can therefore continue a cancelled download, and other requests of the process wait meanwhile. The transport drops
+  /// the bytes.
   public nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
     var urlRequest = URLRequest(url: request.url)
     for (name, value) in request.headers { urlRequest.setValue(value, forHTTPHeaderField: name) }
