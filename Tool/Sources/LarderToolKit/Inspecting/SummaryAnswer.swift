@@ -90,6 +90,8 @@ package struct SummaryAnswer: Answer {
       summary.family.members.map { ["name": JSONValue($0.name), "purpose": JSONValue($0.role), "bytes": JSONValue($0.byteCount)] })
     var lock = JSONObject()
     lock["processes"] = summary.holders.processes.map { .array($0.map { JSONValue($0) }) }
+    // Left out if false, so that the other names are enough in nearly all cases.
+    if summary.holders.hasUnnamed { lock["unnamed"] = true }
     lock["named"] = summary.holders.named.map { JSONValue($0) }
     body["lock"] = .object(lock)
     // Set also for a store that cannot be read, as long as its header can.

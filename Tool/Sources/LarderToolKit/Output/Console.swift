@@ -68,6 +68,13 @@ package final class Console: Sendable {
     }
   }
 
+  /// Writes one line of JSON byte for byte to a file or pipe, and with its control characters escaped to a terminal.
+  package func write(storedLine bytes: Data) throws(RepositoryError) {
+    // JSON allows control characters above U+007E in a text, and a store keeps a value as an app has written it.
+    guard isTerminal else { return try write(bytes: bytes + Data("\n".utf8)) }
+    try write(bytes: Data((TerminalText.escapedJSON(String(decoding: bytes, as: UTF8.self)) + "\n").utf8))
+  }
+
   /// Writes bytes without escaping them.
   package func write(bytes: Data) throws(RepositoryError) {
     let isFull = pending.withLock { pending in

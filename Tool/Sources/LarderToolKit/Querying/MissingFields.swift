@@ -30,9 +30,8 @@ extension RecordQuery {
 
   /// Fields that the conditions, sort orders and selection name, without duplicates.
   private var paths: [FieldPath] {
-    var paths: [FieldPath] = []
-    for path in conditions.flatMap(\.paths) + orders.map(\.path) + (fields ?? []) where !paths.contains(path) { paths.append(path) }
-    return paths
+    var seen: Set<FieldPath> = []
+    return (conditions.flatMap(\.paths) + orders.map(\.path) + (fields ?? [])).filter { seen.insert($0).inserted }
   }
 }
 
@@ -41,7 +40,7 @@ extension QueryExpression {
   fileprivate var paths: [FieldPath] {
     switch self {
     case .comparison(let path, _, _), .oneOf(let path, _): [path]
-    case .and(let left, let right), .or(let left, let right): left.paths + right.paths
+    case .and(let terms), .or(let terms): terms.flatMap(\.paths)
     case .not(let inner): inner.paths
     }
   }

@@ -55,11 +55,11 @@ package struct RecordAnswer: Answer {
 extension Console {
   /// Writes a record.
   ///
-  /// The value is written byte for byte unless it is formatted for a terminal or as JSON.
+  /// The value is written byte for byte to a file or pipe, unless it is a part of JSON output.
   package func write(record answer: RecordAnswer) throws(RepositoryError) {
     guard format == .text, !answer.isPretty else { return try write(answer) }
     if let heading = answer.heading { try write(line: heading) }
-    // Escaping would change the value, and `get --raw` in a script must give the bytes that the store holds.
-    try write(bytes: answer.bytes + Data("\n".utf8))
+    // `get` in a script must give the bytes that the store holds.
+    try write(storedLine: answer.bytes)
   }
 }

@@ -1,6 +1,5 @@
 // Records/ formats single records: as lines of JSON, as text on a terminal, and in tables.
-// Invariant: stored bytes are written unchanged. No control character reaches a terminal, except by `get --raw`. Called by the other
-// folders.
+// Invariant: stored bytes reach files and pipes unchanged. No control character reaches a terminal. Called by the other folders.
 
 package import Foundation
 @_spi(Inspection) package import Larder

@@ -69,8 +69,8 @@ struct JournalSalvage {
         salvage.add(
           SalvageProblem(
             source.path, offset: frame.offset,
-            "commits \(frame.commits.lowerBound) to \(frame.commits.upperBound) are damaged: \(saved) of their "
-              + "\(frame.operationCount) records are whole", isLoss: frame.commits.upperBound > mainFileCommit))
+            "commits \(frame.commits.lowerBound) to \(frame.commits.upperBound) are damaged: saved \(saved) of their "
+              + "\(counted(frame.operationCount, "record"))", isLoss: frame.commits.upperBound > mainFileCommit))
       }
       // A damaged journal may repeat an older frame, which must not lower the number.
       lastCommit = max(lastCommit, frame.commits.upperBound)
@@ -99,7 +99,7 @@ struct JournalSalvage {
       ? "commits \(lastCommit + 1) to \(frame.commits.lowerBound - 1) are damaged" : "bytes are damaged"
     salvage.add(
       SalvageProblem(
-        source.path, offset: range.lowerBound, "\(commits), \(range.count) bytes: \(saved) records in them are whole",
+        source.path, offset: range.lowerBound, "\(commits), \(counted(range.count, "byte")): saved \(counted(saved, "record"))",
         isLoss: frame.commits.lowerBound - 1 > mainFileCommit))
     lastCommit = max(lastCommit, frame.commits.lowerBound - 1)
   }
@@ -136,14 +136,15 @@ struct JournalSalvage {
     if isUnfinished(position, last: last) {
       return salvage.add(
         SalvageProblem(
-          source.path, offset: position, "\(last + 1 - position) bytes of a write that was never finished were left out", isLoss: false))
+          source.path, offset: position, "left out \(counted(last + 1 - position, "byte")) of a write that was never finished",
+          isLoss: false))
     }
     // Damage cannot be told from a write that was cut short, so whole records are saved rather than lost.
     let saved = saveOperations(in: position..<bytes.count, at: lastCommit + 1)
     salvage.add(
       SalvageProblem(
         source.path, offset: position,
-        "the last \(last + 1 - position) bytes are damaged or were never finished: \(saved) records in them are whole"))
+        "damaged or never finished: the rest of the file, \(counted(last + 1 - position, "byte")); saved \(counted(saved, "record"))"))
   }
 
   /// Returns true if the bytes after the last frame are a write that was cut short, because parts of it are still zeros.

@@ -161,7 +161,7 @@ struct MainFileSalvage {
     if end < bytes.count {
       salvage.add(
         SalvageProblem(
-          source.path, offset: end, "\(bytes.count - end) bytes behind the end of the store were left out", isLoss: false))
+          source.path, offset: end, "left out \(counted(bytes.count - end, "byte")) behind the end of the store", isLoss: false))
     }
   }
 

@@ -77,7 +77,6 @@ package struct Repair: Answer {
 
   /// Returns a line for each problem, then one with the number of saved records.
   package func lines(width: Int?) -> [String] {
-    let count = "\(contents.recordCount) records and \(contents.tombstoneCount) tombstones at commit \(contents.commit)"
     let summary =
       switch status {
       case .success: "nothing is lost"
@@ -85,7 +84,7 @@ package struct Repair: Answer {
       case .refused, .incomplete: "nothing can be saved"
       }
     let verb = status == .refused ? "not written" : isDry ? "would be written" : "written"
-    return salvage.problems.map { $0.line(showingKeys: showsKeys) } + ["\(source): \(count); \(verb) to \(target); \(summary)"]
+    return salvage.problems.map { $0.line(showingKeys: showsKeys) } + ["\(source): \(contents.summary); \(verb) to \(target); \(summary)"]
   }
 
   /// JSON object with `store`, `target`, `written`, `verdict`, `commit`, `records`, `tombstones` and `problems`.

@@ -9,13 +9,18 @@ struct SQLiteImage {
   let log: SQLiteLog?
   /// Size of a page in bytes.
   let pageSize: Int
+  /// Size of the part of a page that SQLite uses, without the bytes that the header reserves at the end.
+  let usableSize: Int
   /// Number of pages, those of the log included.
   let pageCount: Int
 
-  init(_ file: SalvageBytes, _ log: SQLiteLog?) {
+  /// - Parameter reserved: Number of reserved bytes. `nil` to read it from the header.
+  init(_ file: SalvageBytes, _ log: SQLiteLog?, reserved: Int? = nil) {
     self.file = file
     self.log = log
     pageSize = log?.pageSize ?? Self.pageSize(of: file.bytes)
+    let header = log?.pages[1].flatMap { log?.bytes[$0] } ?? file.bytes[...]
+    usableSize = pageSize - (reserved ?? Self.reserved(in: header, pageSize))
     // Pages of commits that were not folded yet may lie behind the end of the file.
     pageCount = max((file.bytes.count + pageSize - 1) / pageSize, log?.pages.keys.max() ?? 0)
   }
@@ -26,6 +31,16 @@ struct SQLiteImage {
     // The field has two bytes, and 1 stands for 65,536 (SQLite's file format, section 1.3.2).
     let size = stored == 1 ? 65_536 : Int(stored)
     return size >= 512 && size.nonzeroBitCount == 1 ? size : 4_096
+  }
+
+  /// Returns the number of reserved bytes from the header in page 1.
+  ///
+  /// 0 if the header is damaged. Extensions of SQLite keep checksums or keys in these bytes, and Larder reserves none.
+  private static func reserved(in header: ArraySlice<UInt8>, _ pageSize: Int) -> Int {
+    guard header.starts(with: "SQLite format 3\0".utf8), header.count > 20 else { return 0 }
+    let count = Int(header[header.startIndex + 20])
+    // At least 480 bytes of a page are used (SQLite's file format, section 1.3.4).
+    return pageSize - count >= 480 ? count : 0
   }
 
   /// Returns the page with a number, counted from 1.

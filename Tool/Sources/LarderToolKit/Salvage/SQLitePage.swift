@@ -64,8 +64,8 @@ struct SQLitePage {
     guard let size = bytes.varint(at: &position).map(Int.init(truncatingIfNeeded:)), size > 0, size < 1 << 31 else { return nil }
     // The row id is only stepped over, because no table that is read here has its key there.
     if kind == .tableLeaf, bytes.varint(at: &position) == nil { return nil }
-    // No bytes are assumed to be reserved at the end of a page. The formulas are from SQLite's file format, section 1.6.
-    let usable = bytes.count
+    // The formulas are from SQLite's file format, section 1.6.
+    let usable = image.usableSize
     let most = kind.isTable ? usable - 35 : (usable - 12) * 64 / 255 - 23
     let least = (usable - 12) * 32 / 255 - 23
     guard size > most else {
@@ -80,7 +80,7 @@ struct SQLitePage {
     while payload.count < size {
       // A damaged chain may lead back to an earlier page, and the payload would repeat.
       guard next > 0, visited.insert(next).inserted, let page = image.page(next) else { return nil }
-      payload += page[4..<min(page.count, 4 + size - payload.count)]
+      payload += page[4..<min(usable, 4 + size - payload.count)]
       next = page.bigEndian(UInt32.self, at: 0).map(Int.init) ?? 0
     }
     overflow.formUnion(visited)

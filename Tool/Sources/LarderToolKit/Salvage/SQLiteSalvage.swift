@@ -28,16 +28,23 @@ struct SQLiteSalvage {
     let log = try SalvageBytes(source.path + "-wal")
     let main = try SalvageBytes(source.path)
     guard main != nil || log != nil else { throw RepositoryError(.dataMissing, "there is no such file", file: source.path) }
-    var salvage = SQLiteSalvage(main ?? SalvageBytes(path: source.path, bytes: []), log)
-    if main == nil { salvage.salvage.add(SalvageProblem(source.path, "there is no database: only what its log holds can be saved")) }
-    try salvage.checkFormat()
-    salvage.run(collections)
-    return salvage.salvage
+    func attempt(reserved: Int? = nil) throws(RepositoryError) -> SQLiteSalvage {
+      var attempt = SQLiteSalvage(main ?? SalvageBytes(path: source.path, bytes: []), log, reserved: reserved)
+      if main == nil { attempt.salvage.add(SalvageProblem(source.path, "there is no database: only what its log holds can be saved")) }
+      try attempt.checkFormat()
+      attempt.run(collections)
+      return attempt
+    }
+    let first = try attempt()
+    guard first.image.usableSize < first.image.pageSize, first.salvage.hasLosses else { return first.salvage }
+    // A damaged number of reserved bytes makes all rows with overflow pages unreadable. Larder itself reserves none.
+    let second = try attempt(reserved: 0)
+    return second.salvage.records.count > first.salvage.records.count ? second.salvage : first.salvage
   }
 
-  private init(_ main: SalvageBytes, _ log: SalvageBytes?) {
+  private init(_ main: SalvageBytes, _ log: SalvageBytes?, reserved: Int?) {
     let log = log.flatMap { SQLiteLog($0, pageSize: SQLiteImage.pageSize(of: main.bytes)) }
-    image = SQLiteImage(main, log)
+    image = SQLiteImage(main, log, reserved: reserved)
     salvage.add(main.problems + (log?.problems ?? []))
     isDamaged = salvage.hasLosses || !main.unreadable.isEmpty
   }
@@ -229,7 +236,8 @@ struct SQLiteSalvage {
     guard count > 0 else { return }
     salvage.add(
       SalvageProblem(
-        image.file.path, "\(count) rows are from pages that no table leads to any more: some may be older or deleted ones", isLoss: false))
+        image.file.path, "\(counted(count, "row")) from pages that no table leads to any more: some may be older or deleted ones",
+        isLoss: false))
   }
 
   // MARK: The row of the store
@@ -251,7 +259,7 @@ struct SQLiteSalvage {
     salvage.add(
       SalvageProblem(
         image.file.path,
-        "expected \(row.records) records and \(row.tombstones) tombstones at commit \(row.commit), found \(count) and "
-          + "\(records.count - count): some are missing, or older ones"))
+        "expected \(counted(row.records, "record")) and \(counted(row.tombstones, "tombstone")) at commit \(row.commit), found "
+          + "\(count) and \(records.count - count): some are missing, or older ones"))
   }
 }

@@ -58,7 +58,8 @@ struct SalvageBytes {
   var problems: [SalvageProblem] {
     unreadable.map {
       SalvageProblem(
-        path, offset: $0.lowerBound, "the disk could not read \($0.count) bytes: copy the disk before it gets worse", isLoss: false)
+        path, offset: $0.lowerBound, "the disk could not read \(counted($0.count, "byte")): copy the disk before it gets worse",
+        isLoss: false)
     }
   }
 }

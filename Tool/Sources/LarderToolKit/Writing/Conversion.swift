@@ -23,8 +23,8 @@ package struct Conversion: Answer {
   /// Returns a line with both stores and the number of records and tombstones.
   package func lines(width: Int?) -> [String] {
     [
-      "\(source.path): \(contents.recordCount) records and \(contents.tombstoneCount) tombstones at commit \(contents.commit) "
-        + "\(isDry ? "would be written" : "written") to the \(target.kind.title) \(target.path)" + (isDry ? "" : "; the two are equal")
+      "\(source.path): \(contents.summary) \(isDry ? "would be written" : "written") to the \(target.kind.title) \(target.path)"
+        + (isDry ? "" : "; the two are equal")
     ]
   }
 

@@ -72,8 +72,7 @@ package struct StoreBackup: Answer {
   /// Returns a line with both files and the number of records and tombstones.
   package func lines(width: Int?) -> [String] {
     [
-      "\(source.path): \(contents.recordCount) records and \(contents.tombstoneCount) tombstones at commit \(contents.commit) "
-        + "\(isDry ? "would be copied" : "copied") to \(target.path)"
+      "\(source.path): \(contents.summary) \(isDry ? "would be copied" : "copied") to \(target.path)"
     ]
   }
 

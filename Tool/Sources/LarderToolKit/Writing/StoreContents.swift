@@ -25,6 +25,9 @@ package struct StoreContents: Sendable {
     self.init(records: reading.records, commit: reading.report.commit.number, horizon: reading.report.tombstoneHorizon.number)
   }
 
+  /// The numbers of records and tombstones with the commit, such as "2 records and 1 tombstone at commit 5".
+  package var summary: String { "\(counted(recordCount, "record")) and \(counted(tombstoneCount, "tombstone")) at commit \(commit)" }
+
   /// Number of live records, without tombstones.
   package var recordCount: Int { records.count { $0.value != nil } }
   /// Number of tombstones.
@@ -49,14 +52,17 @@ package struct StoreContents: Sendable {
   /// Each batch ends with a commit.
   func batches() -> [WriteBatch] {
     var ordered = records.sorted { ($0.revision, $0.address) < ($1.revision, $1.address) }
-    if horizon > 0, let some = ordered.first {
+    if horizon > 0 {
       // No call of a backend sets the horizon. But `StoreDraft` limits the number of tombstones to those in `contents`. The checkpoint then
       // forgets this additional one, which is the oldest, and its revision becomes the horizon.
+      // A tombstone needs no table of its collection, so any valid name does in a store without records.
       let marker = StoredRecord(
-        collection: some.collection, key: RecordKey("larder-horizon-\(UUID().uuidString)"), revision: Revision(horizon),
-        schemaVersion: some.schemaVersion, value: nil)
+        collection: records.first?.collection ?? "horizon", key: RecordKey("larder-horizon-\(UUID().uuidString)"),
+        revision: Revision(horizon), schemaVersion: 1, value: nil)
       ordered.insert(marker, at: ordered.firstIndex { $0.revision.number > horizon } ?? ordered.count)
     }
+    // A dump of some records can be empty and have no horizon. The new store still continues at the commit of the dump.
+    guard !ordered.isEmpty else { return commit > 0 ? [WriteBatch(records: [], commits: 1...commit)] : [] }
     var batches: [WriteBatch] = []
     var (part, size, first): ([StoredRecord], Int, UInt64) = ([], 0, 1)
     for (index, record) in ordered.enumerated() {
@@ -79,12 +85,12 @@ package struct StoreContents: Sendable {
   func compare(with other: StoreContents, at path: String) throws(RepositoryError) {
     let (left, right) = (Self.byAddress(records), Self.byAddress(other.records))
     let differing = left.count { right[$0.key]?.isSame(as: $0.value) != true } + right.count { left[$0.key] == nil }
-    // A store without records has had no commit, and its number is not that of the source.
-    guard differing == 0, horizon == other.horizon, commit == other.commit || records.isEmpty else {
+    guard differing == 0, horizon == other.horizon, commit == other.commit else {
       throw RepositoryError(
         .corrupted,
-        "expected \(records.count) records and tombstones at commit \(commit), found \(differing) of them different at commit "
-          + "\(other.commit): check the disk, remove the file, and run this again", file: path)
+        "expected commit \(commit), tombstones since commit \(horizon) and equal records, found commit \(other.commit), tombstones since "
+          + "commit \(other.horizon) and \(counted(differing, "record")) that differ: check the disk, remove the file, and run this again",
+        file: path)
     }
   }
 

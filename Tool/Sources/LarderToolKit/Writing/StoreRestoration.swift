@@ -67,8 +67,7 @@ package struct StoreRestoration: Answer {
 
   /// Returns the number of records and tombstones, and the path of the old store.
   package func lines(width: Int?) -> [String] {
-    let count = "\(contents.recordCount) records and \(contents.tombstoneCount) tombstones at commit \(contents.commit)"
-    return ["\(target.path): \(isDry ? "would hold" : "holds") what \(backup.path) holds: \(count)"]
+    return ["\(target.path): \(isDry ? "would hold" : "holds") what \(backup.path) holds: \(contents.summary)"]
       + (old.map { ["the old store is kept as \($0)"] } ?? [])
   }
 

@@ -53,6 +53,14 @@ import Testing
         """))
   }
 
+  @Test(arguments: ["or", "and"]) func `a condition of very many terms is answered`(word: String) async throws {
+    let workspace = try Workspace()
+    let store = try await workspace.store(.jsonFile)
+    let terms = Array(repeating: word == "or" ? "rating=9" : "rating=5", count: 9_000).joined(separator: " \(word) ")
+    let run = try await larder("query", store, "spots", "--select", "name", "--where", "\(terms) \(word) rating = 5")
+    #expect(run == Run(output: "name\nJogashima pier\n"), "\(run.code) \(run.errors.suffix(200))")
+  }
+
   @Test func `history lists the journal of a JSON file`() async throws {
     let workspace = try Workspace()
     let store = try await Store.open(JSONFileBackend(file: workspace.url("spots.json")), options: StoreOptions(checkpoint: .manual))
@@ -72,6 +80,22 @@ import Testing
     try await store.close()
     #expect(try await larder("inspect", workspace.path("spots.json")).output.contains("lock             nobody\n"))
   }
+
+  #if os(Linux)
+    @Test(
+      arguments: [(.jsonFile, .exclusive), (.sqliteFile, .exclusive), (.sqliteFile, .shared)] as [(StoreKind, StoreOptions.Access)])
+    func `inspect names the process that has a store open once`(kind: StoreKind, access: StoreOptions.Access) async throws {
+      let workspace = try Workspace()
+      let path = try await workspace.store(kind)
+      let store = try await Store.open(StoreFile(path: path).backend, options: StoreOptions(access: access))
+      let process = ProcessInfo.processInfo.processIdentifier
+      let run = try await larder("inspect", path)
+      #expect(run.output.contains("held by process \(process)\n"), "\(run)")
+      #expect(try await larder("inspect", path, "--json").output.contains(#""processes":[\#(process)]"#))
+      try await store.close()
+      #expect(try await larder("inspect", path, "--json").output.contains(#""processes":[]"#))
+    }
+  #endif
 
   @Test func `inspect shows files and locks of a store that cannot be read`() async throws {
     let workspace = try Workspace()

@@ -41,4 +41,29 @@ import Testing
     #expect(try await larder("import", "array", workspace.path("source"), "--to", store, "--collection", "x", "--id", "id").code == 0)
     #expect(try await larder("get", store, "x", "a") == Run(output: value + "\n"))
   }
+
+  @Test func `a value steers no terminal, whichever command shows it`() async throws {
+    let workspace = try Workspace()
+    // JSON allows these within a text, and a store keeps them as they came: CSI, DEL, a line separator, a change of direction.
+    let value = "{\"id\":\"a\",\"text\":\"\u{9B}5m\u{7F}\u{2028}\u{202E}\"}"
+    try Data("[\(value)]".utf8).write(to: workspace.url("source"))
+    let store = workspace.path("new.json")
+    #expect(try await larder("import", "array", workspace.path("source"), "--to", store, "--collection", "x", "--id", "id").code == 0)
+    let escaped = #"{"id":"a","text":"\u009b5m\u007f\u2028\u202e"}"#
+    for (arguments, expected) in [
+      (["get", store, "x", "a", "--raw"], escaped), (["dump", store], "\"value\":\(escaped),"), (["dump", store, "--json"], escaped),
+      (["get", store, "x", "a", "--raw", "--json"], escaped), (["get", store, "x", "a"], "5m"), (["query", store, "x"], "5m"),
+      (["query", store, "x", "--array"], escaped),
+    ] {
+      let run = try await Terminal().run(arguments, showing: .output)
+      #expect(run.code == 0 && run.output.contains(expected), "\(arguments): \(run)")
+      let controls = run.output.unicodeScalars.filter {
+        $0 != "\n" && $0 != "\r" && ($0.value < 0x20 || [0x7F, 0x9B, 0x2028, 0x202E].contains($0.value))
+      }
+      #expect(controls.isEmpty, "\(arguments): \(run)")
+    }
+    // To a pipe, both write the bytes that the store holds.
+    #expect(try await larder("get", store, "x", "a", "--raw") == Run(output: value + "\n"))
+    #expect(try await larder("dump", store).output.contains("\"value\":\(value),"))
+  }
 }

@@ -46,6 +46,14 @@ import Testing
     #expect(throws: QuerySyntaxError.self) { try QueryParser.condition(String(repeating: "not ", count: 10_000) + "a = 1") }
   }
 
+  @Test(arguments: ["and", "or"]) func `a chain of terms may have any length`(word: String) throws {
+    let chain = Array(repeating: word == "and" ? "rating = 4" : "rating = 5", count: 50_000).joined(separator: " \(word) ")
+    #expect(try matches("\(chain) \(word) rating = 4"))
+    #expect(try !matches("not (\(chain) \(word) rating = 4)"))
+    let error = #expect(throws: QuerySyntaxError.self) { try QueryParser.condition("\(chain) \(word)") }
+    #expect(error?.message.contains("expected a field, found the end") == true)
+  }
+
   @Test func `orders and fields are read`() throws {
     #expect(throws: Never.self) { try QueryParser.order("rating:desc") }
     #expect(throws: QuerySyntaxError.self) { try QueryParser.order("rating:down") }

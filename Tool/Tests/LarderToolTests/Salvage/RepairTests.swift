@@ -139,6 +139,30 @@ import Testing
     for record in repair.contents.records { #expect(sample.newest[record.address].map { $0.equals(record) } == true) }
   }
 
+  /// Extensions of SQLite for encryption or checksums reserve bytes in each page.
+  @Test(arguments: [12, 255]) func `a database with reserved bytes in its pages is saved whole`(count: Int32) throws {
+    var random = SeededGenerator(seed: 19)
+    let workspace = try Workspace()
+    let sample = try SampleStore(.sqliteFile, in: workspace, commits: 200, isClosed: true, &random)
+    try ReservedBytes.reserve(count, in: sample.file.path)
+    #expect(try sample.bytes()[""]?[20] == UInt8(count))
+    let repair = try Repair(of: sample.file, to: StoreFile(newAt: workspace.path("new.json")))
+    #expect(repair.status == .success, "\(repair.lines(width: nil))")
+    #expect(repair.contents.records.count == sample.newest.count)
+    for record in repair.contents.records { #expect(sample.newest[record.address].map { $0.equals(record) } == true) }
+  }
+
+  @Test func `a damaged number of reserved bytes loses no record`() throws {
+    var random = SeededGenerator(seed: 23)
+    let workspace = try Workspace()
+    let sample = try SampleStore(.sqliteFile, in: workspace, commits: 100, isClosed: true, &random)
+    var bytes = try #require(try sample.bytes()[""])
+    bytes[20] = 77
+    try sample.write(bytes, "")
+    let repair = try Repair(of: sample.file, to: StoreFile(newAt: workspace.path("new.json")))
+    #expect(repair.contents.records.count == sample.newest.count, "\(repair.lines(width: nil))")
+  }
+
   @Test(arguments: StoreKind.allCases) func `a repaired store is new, and says that deletions are forgotten`(kind: StoreKind) async throws {
     var random = SeededGenerator(seed: 7)
     let workspace = try Workspace()

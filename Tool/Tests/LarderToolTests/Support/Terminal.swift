@@ -18,8 +18,13 @@ struct Terminal {
     (main, device) = (FileDescriptor(rawValue: mine), FileDescriptor(rawValue: programs))
   }
 
-  /// Runs the tool with the terminal as its standard error, and returns what it has written there.
-  func run(_ arguments: [String]) async throws -> Run {
+  /// The stream of the tool that leads to the terminal.
+  ///
+  /// The other one is read apart.
+  enum Stream { case output, errors }
+
+  /// Runs the tool with the terminal as one of its streams, and returns what it has written there and elsewhere.
+  func run(_ arguments: [String], showing stream: Stream = .errors) async throws -> Run {
     // Read meanwhile, on a thread of its own: a terminal that nobody reads stops the program.
     let (texts, ending) = AsyncStream.makeStream(of: [UInt8].self)
     let reader = main.rawValue
@@ -30,13 +35,27 @@ struct Terminal {
       ending.yield(text)
       ending.finish()
     }
-    let result = try await Subprocess.run(
-      .path(FilePath(buildDirectory.appending(path: "larder").path)), arguments: Arguments(arguments), output: .string(limit: 1 << 24),
-      error: .fileDescriptor(device, closeAfterSpawningProcess: true))
+    let program = Executable.path(FilePath(buildDirectory.appending(path: "larder").path))
+    var run: Run
+    switch stream {
+    case .errors:
+      let result = try await Subprocess.run(
+        program, arguments: Arguments(arguments), output: .string(limit: 1 << 24),
+        error: .fileDescriptor(device, closeAfterSpawningProcess: true))
+      run = Run(output: result.standardOutput, code: Self.code(result.terminationStatus))
+    case .output:
+      let result = try await Subprocess.run(
+        program, arguments: Arguments(arguments), output: .fileDescriptor(device, closeAfterSpawningProcess: true),
+        error: .string(limit: 1 << 20))
+      run = Run(output: "", errors: result.standardError, code: Self.code(result.terminationStatus))
+    }
     var text: [UInt8] = []
     for await part in texts { text += part }
     try main.close()
-    guard case .exited(let code) = result.terminationStatus else { return Run(output: result.standardOutput, code: -1) }
-    return Run(output: result.standardOutput, errors: String(decoding: text, as: UTF8.self), code: Int32(code))
+    let shown = String(decoding: text, as: UTF8.self)
+    if stream == .output { run.output = shown } else { run.errors = shown }
+    return run
   }
+
+  private static func code(_ status: TerminationStatus) -> Int32 { if case .exited(let code) = status { Int32(code) } else { -1 } }
 }

@@ -32,6 +32,18 @@ final class Workspace: Sendable {
     try await store.close()
     return file.path
   }
+
+  /// Makes a store whose only record was deleted and whose tombstone was forgotten, at commit 2 with the horizon there; returns its path.
+  func emptiedStore(_ kind: StoreKind) async throws -> String {
+    let file = try StoreFile(newAt: path("emptied.\(kind.rawValue)"))
+    let store = try await Store.open(file.backend, options: StoreOptions(limits: .init(tombstones: 0)))
+    let spots = try await store.repository(RepositorySchema<Spot>("spots"))
+    try await spots.save(Spot(id: "gone", name: "Gone", rating: 1, tags: []))
+    try await spots.delete("gone")
+    try await store.checkpoint()
+    try await store.close()
+    return file.path
+  }
 }
 
 /// A record of the test stores.

@@ -45,6 +45,40 @@ import Testing
     #expect(try StoreReading(path: target).report.commit.number == 9)
   }
 
+  @Test(
+    arguments: StoreKind.allCases,
+    [("false", 0, 9), ("true", 0, 0), ("true", 4, 4), ("true", 9, 9)] as [(tombstones: String, since: UInt64, horizon: UInt64)])
+  func `a dump of no records gives a store at its commit`(
+    kind: StoreKind, dump: (tombstones: String, since: UInt64, horizon: UInt64)
+  ) async throws {
+    let workspace = try Workspace()
+    let header = #"{"dump":"larder","dumpVersion":1,"commit":9,"lines":0,"storeID":"X","tombstones":\#(dump.tombstones)"#
+    let path = try write(["\(header),\"tombstonesSince\":\(dump.since)}"], workspace)
+    let target = workspace.path("new.\(kind.rawValue)")
+    let run = try await larder("load", path, "--to", target)
+    #expect(run == Run(output: "\(path): loaded into the new store \(target): 0 added, 0 changed, 0 deleted, 0 unchanged\n"))
+    let reading = try StoreReading(path: target)
+    #expect(reading.records.isEmpty && reading.report.commit.number == 9 && reading.report.tombstoneHorizon.number == dump.horizon)
+    #expect(try await larder("verify", target).code == 0)
+  }
+
+  @Test(arguments: StoreKind.allCases) func `a dump of a store whose records were all deleted is loaded`(kind: StoreKind) async throws {
+    let workspace = try Workspace()
+    let store = try await workspace.emptiedStore(kind)
+    let dump = workspace.path("dump.ndjson")
+    #expect(try await larder("dump", store, "--output", dump).code == 0)
+    for target in [workspace.path("new.json"), workspace.path("new.sqlite")] {
+      #expect(try await larder("load", dump, "--to", target).code == 0)
+      let report = try StoreReading(path: target).report
+      #expect(report.commit.number == 2 && report.tombstoneHorizon.number == 2)
+      // The store takes what an app writes next.
+      let app = try await Store.open(StoreFile(path: target).backend)
+      try await app.repository(RepositorySchema<Spot>("spots")).save(Spot(id: "new", name: "New", rating: 1, tags: []))
+      try await app.close()
+      #expect(try StoreReading(path: target).report.commit.number == 3)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases) func `a store that is there gets what differs, with new revisions`(kind: StoreKind) async throws {
     let workspace = try Workspace()
     let target = try await workspace.store(kind)

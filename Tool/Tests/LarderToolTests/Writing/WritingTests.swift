@@ -84,6 +84,40 @@ import Testing
     try expectSame(sample.file.path, sample)
   }
 
+  @Test(arguments: StoreKind.allCases, StoreKind.allCases) func `a store without records is copied with its commit and horizon`(
+    from: StoreKind, to: StoreKind
+  ) async throws {
+    let workspace = try Workspace()
+    let store = try await workspace.emptiedStore(from)
+    for command in ["convert", "repair", "backup"] where command != "backup" || from == to {
+      let target = workspace.path("\(command).\(to.rawValue)")
+      let run = try await larder(command, store, "--to", target)
+      #expect(run.code == 0, "\(run)")
+      let reading = try StoreReading(path: target)
+      #expect(reading.records.isEmpty && reading.report.commit.number == 2 && reading.report.tombstoneHorizon.number == 2)
+      #expect(try await larder("verify", target).code == 0)
+    }
+  }
+
+  @Test func `the answers count one record as one`() async throws {
+    let workspace = try Workspace()
+    let dump = [
+      #"{"dump":"larder","dumpVersion":1,"commit":2,"lines":2,"storeID":"X","tombstones":true,"tombstonesSince":0}"#,
+      #"{"collection":"spots","key":"a","revision":1,"value":1,"version":1}"#,
+      #"{"collection":"spots","deleted":true,"key":"b","revision":2,"version":1}"#,
+    ]
+    try Data((dump.joined(separator: "\n") + "\n").utf8).write(to: workspace.url("dump"))
+    let (store, backup) = (workspace.path("new.json"), workspace.path("backup.json"))
+    #expect(try await larder("load", workspace.path("dump"), "--to", store).code == 0)
+    for arguments in [
+      ["convert", store, "--to", workspace.path("new.sqlite")], ["backup", store, "--to", backup],
+      ["restore", backup, "--to", workspace.path("restored.json")], ["repair", store, "--to", workspace.path("repaired.json")],
+    ] {
+      let run = try await larder(arguments)
+      #expect(run.code == 0 && run.output.contains(": 1 record and 1 tombstone at commit 2"), "\(run)")
+    }
+  }
+
   // MARK: Interruptions
 
   @Test(arguments: StoreKind.allCases, Interruption.allCases)

@@ -19,8 +19,9 @@ package indirect enum QueryExpression: Equatable, Sendable {
 
   case comparison(FieldPath, Comparison, JSONValue)
   case oneOf(FieldPath, [JSONValue])
-  case and(QueryExpression, QueryExpression)
-  case or(QueryExpression, QueryExpression)
+  // A chain of terms is one list. As a tree of pairs, a long chain would overflow the stack of each recursion over it.
+  case and([QueryExpression])
+  case or([QueryExpression])
   case not(QueryExpression)
 
   /// Returns whether a record meets the condition.
@@ -32,8 +33,8 @@ package indirect enum QueryExpression: Equatable, Sendable {
     case .comparison(let path, let comparison, let other): comparison.holds(path.value(in: value, of: record) ?? .null, other)
     case .oneOf(let path, let others):
       others.contains { Comparison.equal.holds(path.value(in: value, of: record) ?? .null, $0) }
-    case .and(let left, let right): left.matches(value, of: record) && right.matches(value, of: record)
-    case .or(let left, let right): left.matches(value, of: record) || right.matches(value, of: record)
+    case .and(let terms): terms.allSatisfy { $0.matches(value, of: record) }
+    case .or(let terms): terms.contains { $0.matches(value, of: record) }
     case .not(let inner): !inner.matches(value, of: record)
     }
   }

@@ -71,16 +71,18 @@ package struct QueryParser {
   // MARK: Conditions
 
   private mutating func disjunction() throws(QuerySyntaxError) -> QueryExpression {
-    var left = try conjunction()
-    while skip(word: "or") { left = .or(left, try conjunction()) }
-    return left
+    let first = try conjunction()
+    var terms = [first]
+    while skip(word: "or") { terms.append(try conjunction()) }
+    return terms.count > 1 ? .or(terms) : first
   }
 
   // `and` binds closer than `or`, and `not` closer than both, as in SQL.
   private mutating func conjunction() throws(QuerySyntaxError) -> QueryExpression {
-    var left = try negation()
-    while skip(word: "and") { left = .and(left, try negation()) }
-    return left
+    let first = try negation()
+    var terms = [first]
+    while skip(word: "and") { terms.append(try negation()) }
+    return terms.count > 1 ? .and(terms) : first
   }
 
   /// Maximum nesting of parentheses and negations.

@@ -48,7 +48,8 @@ struct Dump: StoreCommand {
     // Records that go to the terminal show the progress themselves, and would be mixed with the line.
     let progress = ProgressLine("dumping", isWanted: output != nil || !console.isTerminal)
     guard let output else {
-      try dump.write(progress) { bytes throws(RepositoryError) in try console.write(bytes: bytes) }
+      // The console adds the line feed itself, which it must not escape on a terminal.
+      try dump.write(progress) { line throws(RepositoryError) in try console.write(storedLine: line.dropLast()) }
       return .success
     }
     // `--resume` also begins a new file, so that a script can repeat one command until it succeeds.

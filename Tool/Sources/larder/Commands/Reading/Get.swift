@@ -21,7 +21,7 @@ struct Get: OutputCommand {
   var collection: String
   @Argument(help: ArgumentHelp("The keys; that of a UUID in any case.", valueName: "key"))
   var keys: [String]
-  @Flag(help: "Write the bytes as they are stored, and a line feed after each value.")
+  @Flag(help: "Write the bytes as they are stored, on one line each; on a terminal with control characters escaped.")
   var raw = false
   @Flag(help: "Write revision, schema version, checksum and size before each value.")
   var revision = false
