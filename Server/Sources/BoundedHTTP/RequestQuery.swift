@@ -72,7 +72,7 @@ public struct RequestQuery: Sendable {
     // `Int` alone would accept a sign.
     let isPlain = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     guard isPlain, let number = Int(text), (0..<(1 << 53)).contains(number) else {
-      throw .malformed("expected an integer from 0 to 2^53 for \(name), found another value")
+      throw .malformed("expected an integer from 0 to 2^53 - 1 for \(name), found another value")
     }
     return number
   }

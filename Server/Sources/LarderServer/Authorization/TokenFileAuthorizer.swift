@@ -21,12 +21,20 @@ public final class TokenFileAuthorizer: Authorizer {
 
   /// Creates an authorizer and reads the file.
   ///
-  /// - Throws: ``ServerError`` for a file that is missing or has a malformed line.
+  /// - Throws: ``ServerError`` for a file that is missing, has a malformed line, or gives a token to two identities.
   public init(path: String, logger: Logger) throws(ServerError) {
     (self.path, self.logger) = (path, logger)
     // Taken before the read, so that a file that changes in between is read again.
     let version = FileVersion(path)
-    state = Mutex(State(table: try Self.read(path), version: version))
+    state = Mutex(State(table: try Self.readChecked(path), version: version))
+  }
+
+  /// Returns the table in a token file that a server may use.
+  private static func readChecked(_ path: String) throws(ServerError) -> TokenTable {
+    let table = try read(path)
+    // Not in `read`: a file with such a token can still be listed, and the token be revoked.
+    try table.checkIdentities()
+    return table
   }
 
   /// Returns the table in a token file.
@@ -75,7 +83,7 @@ public final class TokenFileAuthorizer: Authorizer {
     }
     guard isNew else { return }
     do throws(ServerError) {
-      let table = try Self.read(path)
+      let table = try Self.readChecked(path)
       state.withLock { ($0.table, $0.version) = (table, version) }
       logger.info("the token file was read again", metadata: ["lines": "\(table.lines.count)"])
     } catch {

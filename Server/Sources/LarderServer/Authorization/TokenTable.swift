@@ -55,6 +55,24 @@ public struct TokenTable: Sendable, Hashable {
     self.init(lines)
   }
 
+  /// Checks that no token has two identities.
+  ///
+  /// The first identity would get the grants of both, and the second could never write.
+  /// - Throws: ``ServerError`` with the hash of such a token.
+  func checkIdentities() throws(ServerError) {
+    var identities: [[UInt8]: String] = [:]
+    for line in lines {
+      let first = identities[line.digest, default: line.identity]
+      // Not as strings, of which two with other bytes may be equal.
+      guard first.utf8.elementsEqual(line.identity.utf8) else {
+        throw ServerError(
+          expected: "one identity for each token in the token file", found: "two for \(line.text.prefix(12))",
+          advice: "revoke it with 'larder-server token revoke', and make another with 'larder-server token add'")
+      }
+      identities[line.digest] = first
+    }
+  }
+
   /// Table as the text of a file.
   public var text: String { lines.map { $0.text + "\n" }.joined() }
 

@@ -59,9 +59,14 @@ package struct DraftFile: Sendable {
       unlink(path)
       return nil
     }
-    // Some file systems, such as exFAT, have no hard links. There, a file is lost that another program makes between the two calls.
+    // Some file systems, such as exFAT, have no hard links. There an empty file takes the name first, which one process alone can make.
     guard [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS].contains(code) else { return code }
-    return FileManager.default.fileExists(atPath: target) ? EEXIST : Self.number(rename(path, target))
+    let descriptor = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return errno }
+    close(descriptor)
+    guard let code = Self.number(rename(path, target)) else { return nil }
+    unlink(target)
+    return code
   }
 
   /// Removes the draft and the files that SQLite makes beside it.

@@ -28,48 +28,73 @@ final class SQLiteDatabase: SQLConnection {
 
   /// Opens a database file, or creates it.
   ///
+  /// Several processes may create it at once.
+  ///
   /// - Throws: `.database`, or `.unusable` for a file of something else or of 0 bytes and for a path at which there can be no file.
   static func open(_ path: String, creates: Bool = true) throws(StoreError) -> SQLiteDatabase {
     do throws(ServerError) { try refuseRemains(path, creates: creates) } catch { throw .unusable(error) }
+    if creates, !FileManager.default.fileExists(atPath: path) { try createFile(path) }
+    return try connect(to: path, named: path, creates: false)
+  }
+
+  /// Makes an empty database beside its path, and gives it its name when it is complete.
+  ///
+  /// SQLite itself makes a file of 0 bytes first. Another process could take that for damage, and its connection fails at once with
+  /// SQLITE_BUSY if both set the journal mode.
+  private static func createFile(_ path: String) throws(StoreError) {
+    let draft: DraftFile
+    do throws(ServerError) { draft = try DraftFile(for: path) } catch { throw .unusable(error) }
+    do throws(StoreError) {
+      // The connection is released here, which closes it and folds its log into the draft.
+      _ = try connect(to: draft.path, named: path, creates: true)
+    } catch {
+      draft.discard()
+      throw error
+    }
+    do throws(ServerError) { try draft.publish(replacing: false) } catch {
+      // Another process has made the file meanwhile, and its file is as good.
+      guard FileManager.default.fileExists(atPath: path) else { throw .unusable(error) }
+    }
+  }
+
+  /// Connects to a file.
+  ///
+  /// - Parameter name: The path that errors name, which is not that of a draft.
+  private static func connect(to file: String, named name: String, creates: Bool) throws(StoreError) -> SQLiteDatabase {
     var handle: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | (creates ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-    let result = sqlite3_open_v2(path, &handle, flags, nil)
+    let result = sqlite3_open_v2(file, &handle, flags, nil)
     guard let handle else { throw .database(code: "SQLite \(result)", message: "out of memory") }
     let database = SQLiteDatabase(handle)
     guard result == SQLITE_OK else {
       // With too many open files in the process, SQLite reports the same code for a path that is right.
       let isOfPath = result & 0xFF == SQLITE_CANTOPEN && ![EMFILE, ENFILE].contains(sqlite3_system_errno(handle))
-      throw isOfPath ? .unusable(unopened(path, creates: creates)) : database.failure(result, while: "opening \(path)")
+      throw isOfPath ? .unusable(unopened(name, creates: creates)) : database.failure(result, while: "opening \(name)")
     }
     // 10 seconds, which the message for SQLITE_BUSY names.
     sqlite3_busy_timeout(handle, 10_000)
     do throws(StoreError) {
-      try database.prepareFile(path)
+      try database.prepareFile(name)
     } catch {
       guard sqlite3_errcode(handle) & 0xFF == SQLITE_NOTADB else { throw error }
       throw .unusable(
         ServerError(
-          expected: "a database of larder-server at \(path)", found: "a file of another kind", advice: "name another file with --store"))
+          expected: "a database of larder-server at \(name)", found: "a file of another kind", advice: "name another file with --store"))
     }
     return database
   }
 
   /// Throws for a file of 0 bytes and for a log without its file, which SQLite would take for a new database.
   private static func refuseRemains(_ path: String, creates: Bool) throws(ServerError) {
-    var size = size(ofFile: path)
-    // A file that another process is creating has 0 bytes for a moment, so this waits up to 3 seconds.
-    var looks = creates ? 300 : 1
-    while size == 0, looks > 1 {
-      Thread.sleep(forTimeInterval: 0.01)
-      size = Self.size(ofFile: path)
-      looks -= 1
-    }
+    // The logs first: another process may create the file in between, and the log of its first commit.
+    let log = ["-wal", "-journal"].map { path + $0 }.first { Self.size(ofFile: $0) ?? 0 > 0 }
+    let size = Self.size(ofFile: path)
     if size == 0 {
       throw ServerError(
         expected: "a database of larder-server at \(path)", found: "a file of 0 bytes",
-        advice: "restore a backup; if it was left by a server that could not make its database, and none is starting, remove it")
+        advice: "restore a backup, or remove the file if there never was a database in it")
     }
-    if size == nil, creates, let log = ["-wal", "-journal"].map({ path + $0 }).first(where: { Self.size(ofFile: $0) ?? 0 > 0 }) {
+    if size == nil, creates, let log {
       throw ServerError(
         expected: "a database at \(path)", found: "only its log \(log)", advice: "put the file back, or move the log away for a new one")
     }
@@ -108,12 +133,13 @@ final class SQLiteDatabase: SQLConnection {
         throw .unusable(
           ServerError(expected: "a database of larder-server at \(path)", found: "another one", advice: "name another file with --store"))
       }
+      // Set before the journal mode: the mark is then in the file itself, even if a full disk keeps SQLite from folding its log.
+      try execute("PRAGMA application_id=\(Self.applicationID)")
     }
     // On macOS, `fsync` alone leaves data in the cache of the drive, and `fullfsync` does not.
     for pragma in ["journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF", "fullfsync=ON"] {
       try execute("PRAGMA \(pragma)")
     }
-    if mark == 0 { try execute("PRAGMA application_id=\(Self.applicationID)") }
   }
 
   func execute(_ sql: String, _ parameters: [SQLValue], row: (SQLRow) throws(StoreError) -> Bool) throws(StoreError) {

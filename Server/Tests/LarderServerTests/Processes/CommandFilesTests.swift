@@ -105,6 +105,19 @@ import Testing
     }
   }
 
+  /// Many rounds, because the other connections are at another step of their work in each.
+  @Test func severalConnectionsMayMakeTheFileAtOnce() throws {
+    let failures = LogLines()
+    for round in 0..<40 {
+      let path = directory.file("s\(round)")
+      DispatchQueue.concurrentPerform(iterations: 4) { _ in
+        do throws(StoreError) { _ = try SQLiteDatabase.open(path) } catch { failures.add("round \(round): \(error)") }
+      }
+    }
+    #expect(failures.text.isEmpty)
+    #expect(try names().allSatisfy { !$0.hasSuffix(".draft") })
+  }
+
   /// A server may have been started while a store was restored to its file.
   @Test func aDraftReplacesNothingThatCameMeanwhile() throws {
     let target = directory.file("target")
