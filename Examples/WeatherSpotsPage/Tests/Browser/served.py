@@ -163,10 +163,17 @@ class ServedPage:
         return self.browser.wait_for_element("#conflict")
 
     def wait_until_kept(self):
-        """Waits until the page would be shown without the server."""
+        """Waits until the page would be shown without the server, and with it the weather and photos of a spot that is open.
+
+        The worker of the page begins to answer requests some time after the page was opened. Then the page requests both again.
+        """
         self.browser.wait("a page that is kept", lambda: self.browser.script("""
-            return (async () => Boolean(navigator.serviceWorker.controller && await caches.match('/')
-              && await caches.match('/api/spots?limit=1000')))();"""), 180)
+            return (async () => {
+              const forecasts = await (await caches.open('forecast')).keys();
+              const photos = await (await caches.open('photos')).keys();
+              return Boolean(navigator.serviceWorker.controller && await caches.match('/') && await caches.match('/api/spots?limit=1000')
+                && (!location.hash.includes('/spot/') || photos.length && forecasts.some(({ url }) => url.endsWith('?days=7'))));
+            })();"""), 180)
 
     def rows(self):
         """Returns the weather of each row of the list."""

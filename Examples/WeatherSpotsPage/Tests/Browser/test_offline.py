@@ -93,6 +93,7 @@ def test_an_edit_while_a_deletion_is_sent_is_asked_about(page, browser):
 
 def test_an_edit_that_is_dropped_is_not_sent(page, browser):
     page.open_spot("Brest")
+    page.wait_until_kept()
     page.kill()
     page.wait_for_connection("unreachable")
     browser.element("#visit").click()

@@ -1,7 +1,14 @@
 """The units that a person chooses."""
+from decimal import Decimal, ROUND_HALF_UP
+
 from served import BREST
 
 NAMES_ON_MAP = "return [...document.querySelectorAll('.map-named small')].map(({ textContent }) => textContent).join()"
+
+
+def fixed(number, digits):
+    """A number as JavaScript's toFixed has it: 10.5 km/h are 11, where a format of Python has the even 10."""
+    return str(Decimal(number).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
 def test_the_chosen_units_are_everywhere_and_remembered(page, browser):
@@ -29,10 +36,10 @@ def test_the_chosen_units_are_everywhere_and_remembered(page, browser):
             })(...arguments);""", BREST)
 
         def speed(kmh):
-            return f"{kmh * factor:.{digits}f}\u00a0{wind}"
+            return f"{fixed(kmh * factor, digits)}\u00a0{wind}"
 
         def degrees(celsius):
-            return f"{celsius * 1.8 + 32:.0f}\u00a0°F" if units.startswith("Imperial") else f"{celsius:.1f}\u00a0°C"
+            return f"{fixed(celsius * 1.8 + 32, 0)}\u00a0°F" if units.startswith("Imperial") else f"{fixed(celsius, 1)}\u00a0°C"
 
         temperature, rain, waves = ("°F", "in", "ft") if units.startswith("Imperial") else ("°C", "mm", "m")
         assert found["wind"] in (speed(first["wind_kmh"]), speed(before["wind_kmh"])) and found["unit"] == wind

@@ -107,7 +107,7 @@ async function start() {
   const { serviceWorker: worker } = navigator;
   // Without TLS.
   if (!worker) return;
-  worker.oncontrollerchange = () => spot.load();
+  worker.oncontrollerchange = spot.ask;
   worker.register('/sw.js').catch(() => null);
 }
 

@@ -53,8 +53,7 @@ export function open(next) {
   update();
   page.firstChild.scrollIntoView();
   name.focus({ preventScroll: true });
-  load();
-  showPhotos(id);
+  ask();
 }
 
 // Gets the forecast of the spot on the screen: what is stored at once, and newer data where that is old.
@@ -89,6 +88,12 @@ function showProblem(problem, ...more) {
 const showPhotos = (wanted) => request(path('photos', wanted)).then(({ data }) => wanted === id
   && fill('photos', ...data.map(({ image, name }) => el('figure', image && el('img', { src: image, alt: name }),
     el('figcaption', name))))).catch(() => null);
+
+// Requests weather and photos. A worker keeps only what is requested after it has begun to answer.
+export function ask() {
+  load();
+  if (id) showPhotos(id);
+}
 
 export const redraw = () => report && showReport(true);
 

@@ -10,9 +10,9 @@ import WeatherSpotsKit
 struct SpotValueProblem {
   let field: String
   let detail: String
+}
 
-  init(field: String, detail: String) { (self.field, self.detail) = (field, detail) }
-
+extension SpotValueProblem {
   init(_ problem: SpotProblem) { self.init(field: problem.field.rawValue, detail: problem.description) }
 }
 
@@ -66,8 +66,7 @@ extension HTTPProblem {
     case .closed, .cancelled: self.init(.serviceUnavailable, detail: "The server ends.", retryAfter: 5)
     // A retry alone does not help: a poisoned store takes no write until it is opened again.
     case .outcomeUnknown, .poisoned:
-      self.init(
-        .serviceUnavailable, detail: "The last change may or may not be stored; start the server again.", retryAfter: 10)
+      self.init(.serviceUnavailable, detail: "The last change may or may not be stored; start the server again.", retryAfter: 10)
     default:
       self.init(.serviceUnavailable, detail: "Expected the store to answer, found \(error.code); ask again.", retryAfter: 1)
     }

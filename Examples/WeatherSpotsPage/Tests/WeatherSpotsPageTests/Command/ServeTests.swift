@@ -8,9 +8,9 @@ import Testing
 
 /// The page as a command: its address, its end, and what it refuses.
 @Suite(.timeLimit(.minutes(15))) struct ServeTests {
-  private let workspace: Workspace
+  private let workspace = Workspace()
 
-  init() throws { workspace = try Workspace() }
+  private func page(_ arguments: [String]) async throws -> Run { try await run("weather-spots-page", arguments) }
 
   /// Returns what a server answers at its address.
   private func status(of url: URL) async throws -> Int? {
@@ -21,9 +21,8 @@ import Testing
   @Test(arguments: [Signal.interrupt, .terminate]) func itServesUntilASignal(_ signal: Signal) async throws {
     let store = workspace.path("spots.sqlite")
     let result = try await Subprocess.run(
-      PageProgram.executable, arguments: ["serve", "--port", "0", "--provider", "recorded", "--store", store], input: .none,
-      output: .sequence,
-      error: .discarded
+      .built("weather-spots-page"), arguments: ["serve", "--port", "0", "--provider", "recorded", "--store", store], input: .none,
+      output: .sequence, error: .discarded
     ) { execution in
       var lines = execution.standardOutput.strings().makeAsyncIterator()
       let line = try #require(try await lines.next())
@@ -32,12 +31,10 @@ import Testing
       #expect(try await status(of: url) == 200)
       #expect(try await status(of: url.appending(path: "api/spots")) == 200)
       // Another command uses the store meanwhile.
-      #expect(try await PageProgram.run(["add", "New", "1", "2", "--zone", "GMT", "--store", store]).code == 0)
+      #expect(try await page(["add", "New", "1", "2", "--zone", "GMT", "--store", store]).code == 0)
       let port = try #require(url.port)
-      let second = try await PageProgram.run(["serve", "--port", "\(port)", "--store", store])
-      #expect(
-        second
-          == PageProgram.Run(output: "", errors: "weather-spots: the port \(port) is in use; choose another one with --port\n", code: 1))
+      let second = try await page(["serve", "--port", "\(port)", "--store", store])
+      #expect(second == .failure("the port \(port) is in use; choose another one with --port", 1))
       try execution.send(signal: signal)
       #expect(try await lines.next() == nil)
     }
@@ -50,7 +47,7 @@ import Testing
     let options = ["--host", "0.0.0.0", "--port", "0", "--json", "--provider", "recorded", "--store", workspace.path("a.sqlite")]
     for _ in 0..<2 {
       _ = try await Subprocess.run(
-        PageProgram.executable, arguments: Arguments(["serve"] + options), input: .none, output: .sequence, error: .discarded
+        .built("weather-spots-page"), arguments: Arguments(["serve"] + options), input: .none, output: .sequence, error: .discarded
       ) { execution in
         var lines = execution.standardOutput.strings().makeAsyncIterator()
         let line = try #require(try await lines.next())
@@ -69,15 +66,15 @@ import Testing
       ["--refresh"], ["--policy", "network-only"], ["--port", "70000"], ["--port", "x"], ["--max-streams", "0"], ["--host", ""],
     ]
     for arguments in mistakes {
-      #expect(try await PageProgram.run(["serve"] + arguments + ["--store", workspace.path("a.sqlite")]).code == 64)
+      #expect(try await page(["serve"] + arguments + ["--store", workspace.path("a.sqlite")]).code == 64)
     }
-    #expect(try await PageProgram.run(["serve", "--port", "0", "--store", workspace.path("none/a.txt")]).code == 64)
+    #expect(try await page(["serve", "--port", "0", "--store", workspace.path("none/a.txt")]).code == 64)
   }
 
   @Test func theHelpOfTheProgramHasServeAndAllOtherCommands() async throws {
-    let help = try await PageProgram.run(["--help"])
+    let help = try await page(["--help"])
     #expect(help.code == 0)
     for command in ["serve", "import", "forecast", "sync"] { #expect(help.output.contains("\n  \(command) ")) }
-    #expect(try await PageProgram.run(["serve", "--help"]).output.contains("--max-streams"))
+    #expect(try await page(["serve", "--help"]).output.contains("--max-streams"))
   }
 }

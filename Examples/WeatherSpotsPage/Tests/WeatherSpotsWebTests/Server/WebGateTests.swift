@@ -7,11 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct WebGateTests {
   /// Returns the answer to a request that is written as it is.
   private func answer(_ web: TestWeb, _ head: String) async throws -> String {
-    let connection = try await RawConnection.open(web.port)
-    try await connection.write(head + "Connection: close\r\n\r\n")
-    let answer = try await connection.read()
-    try connection.close()
-    return answer
+    try await web.answer(to: head + "Connection: close\r\n\r\n")
   }
 
   /// Returns the status of the answer.

@@ -9,26 +9,17 @@ import WeatherSpotsKit
 @Suite(.timeLimit(.minutes(15))) struct WebLimitsTests {
   private static let put = "PUT /api/spots/x HTTP/1.1\r\nHost: localhost\r\nIf-Match: \"1\"\r\n"
 
-  private func answer(_ web: TestWeb, _ text: String) async throws -> String {
-    let connection = try await RawConnection.open(web.port)
-    do { try await connection.write(text) } catch {}  // it may be refused before its end
-    let answer = try await connection.read()
-    try connection.close()
-    return answer
-  }
-
   @Test func whatIsTooLargeIsRefusedBeforeItIsRead() async throws {
     try await TestWeb.run { web in
-      let told = try await answer(web, Self.put + "Content-Length: 1000000000\r\n\r\n")
-      #expect(told.hasPrefix("HTTP/1.1 413 "))
+      #expect(try await web.answer(to: Self.put + "Content-Length: 1000000000\r\n\r\n").hasPrefix("HTTP/1.1 413 "))
       let piece = String(repeating: "x", count: 40_000)
       let chunk = String(piece.utf8.count, radix: 16) + "\r\n" + piece + "\r\n"
-      let sent = try await answer(web, Self.put + "Transfer-Encoding: chunked\r\n\r\n" + chunk + chunk)
+      let sent = try await web.answer(to: Self.put + "Transfer-Encoding: chunked\r\n\r\n" + chunk + chunk)
       #expect(sent.hasPrefix("HTTP/1.1 413 "))
-      let head = try await answer(web, "GET / HTTP/1.1\r\nHost: localhost\r\nX: \(String(repeating: "x", count: 40_000))\r\n\r\n")
+      let head = try await web.answer(to: "GET / HTTP/1.1\r\nHost: localhost\r\nX: \(String(repeating: "x", count: 40_000))\r\n\r\n")
       #expect(head.hasPrefix("HTTP/1.1 4"))
       #expect(head.contains("application/problem+json"))
-      let path = try await answer(web, "GET /api/spots/\(String(repeating: "x", count: 100_000)) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+      let path = try await web.answer(to: "GET /api/spots/\(String(repeating: "x", count: 100_000)) HTTP/1.1\r\nHost: localhost\r\n\r\n")
       #expect(path.hasPrefix("HTTP/1.1 4"))
     }
   }
@@ -39,7 +30,7 @@ import WeatherSpotsKit
         "nonsense\r\n\r\n", "GET / HTTP/3.0\r\n\r\n", "GET / HTTP/1.1\nHost localhost\r\n\r\n",
         "BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n",
       ] {
-        let answer = try await answer(web, text)
+        let answer = try await web.answer(to: text)
         #expect(answer.hasPrefix("HTTP/1.1 4"), "\(text)")
       }
     }
@@ -49,10 +40,8 @@ import WeatherSpotsKit
     let bomb = try #require(Gzip.packed(Data(repeating: 0x20, count: 32 << 20)))
     try #require(bomb.count < 64 << 10)
     try await TestWeb.run { web in
-      let connection = try await RawConnection.open(web.port)
-      try await connection.write(Self.put + "Content-Encoding: gzip\r\nConnection: close\r\nContent-Length: \(bomb.count)\r\n\r\n", bomb)
-      #expect(try await connection.read().hasPrefix("HTTP/1.1 413 "))
-      try connection.close()
+      let head = Self.put + "Content-Encoding: gzip\r\nConnection: close\r\nContent-Length: \(bomb.count)\r\n\r\n"
+      #expect(try await web.answer(to: head, bomb).hasPrefix("HTTP/1.1 413 "))
       let answer = try await web.send("PUT", "/api/spots/x", body: "{}", headers: ["If-Match": "\"1\"", "Content-Encoding": "br"])
       #expect(answer.status == 415)
       #expect(answer.json["title"]?.stringValue == "Unsupported Media Type")
@@ -61,8 +50,7 @@ import WeatherSpotsKit
 
   @Test func answersThatAreKeptAreBounded() async throws {
     let spots = try (0..<1_000).map { number in
-      try Spot(
-        name: "Spot \(number)", latitude: 1, longitude: 2, timezone: "GMT", notes: String(repeating: "\(number) ", count: 200))
+      try Spot(name: "Spot \(number)", latitude: 1, longitude: 2, timezone: "GMT", notes: String(repeating: "\(number) ", count: 200))
     }
     try await TestWeb.run(spots: spots) { web in
       // One of each question, whatever else stands in it; and of questions not more than a few megabytes.
@@ -85,7 +73,6 @@ import WeatherSpotsKit
       let head = try await connection.read(until: "\r\n\r\n")
       #expect(head.lowercased().contains("content-encoding: gzip"))
       #expect(head.lowercased().contains("vary: accept-encoding"))
-      try connection.close()
     }
   }
 

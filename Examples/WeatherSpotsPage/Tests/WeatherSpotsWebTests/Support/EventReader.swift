@@ -10,9 +10,7 @@ struct TestEvent: Sendable, Equatable {
 
   var json: JSONValue { JSONValue(orNull: Data(data.utf8)) }
   /// The names of changed spots, with those that are gone in brackets.
-  var spots: [String] {
-    json["changes"]?.arrayValue?.map { $0["spot"]?["name"]?.stringValue ?? "(\($0["id"]?.stringValue ?? ""))" } ?? []
-  }
+  var spots: [String] { json["changes"]?.arrayValue?.map { $0["spot"]?["name"]?.stringValue ?? "(\($0["id"]?.stringValue ?? ""))" } ?? [] }
 }
 
 /// A reader of one event stream.
@@ -37,9 +35,7 @@ struct EventReader {
       if line.isEmpty { return nil }
       let text = line.trimmingCharacters(in: .newlines)
       if text.isEmpty, !event.name.isEmpty { return event }
-      for (field, value) in [("id: ", \TestEvent.id)] where text.hasPrefix(field) {
-        event[keyPath: value] = String(text.dropFirst(field.count))
-      }
+      if text.hasPrefix("id: ") { event.id = String(text.dropFirst(4)) }
       if text.hasPrefix("event: ") { event.name = String(text.dropFirst(7)) }
       if text.hasPrefix("data: ") { event.data = String(text.dropFirst(6)) }
     }

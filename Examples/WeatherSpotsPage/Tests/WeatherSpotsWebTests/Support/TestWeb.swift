@@ -47,18 +47,7 @@ struct TestWeb: Sendable {
   ) async throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "weather-spots-web-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    let result: Result<Void, any Error>
-    do { result = .success(try await run(options, spots: spots, provider: provider, clock: clock, in: directory, test)) } catch {
-      result = .failure(error)
-    }
-    try FileManager.default.removeItem(at: directory)
-    try result.get()
-  }
-
-  private static func run(
-    _ options: WebOptions, spots: [Spot]?, provider: any ForecastProvider, clock: any WallClock, in directory: URL,
-    _ test: (TestWeb) async throws -> Void
-  ) async throws {
+    defer { do { try FileManager.default.removeItem(at: directory) } catch { Issue.record(error) } }
     let logs = LogLines()
     let storage = try await SpotStore(file: directory.appending(path: "spots.sqlite"), pollInterval: .milliseconds(20))
     try await storage.add(try spots ?? Self.spots())
@@ -106,6 +95,13 @@ struct TestWeb: Sendable {
     request.httpBody = body.map { Data($0.utf8) }
     for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
     return try await Self.client.answer(to: request)
+  }
+
+  /// Returns what comes on a connection on which the bytes of a request are written as they are.
+  func answer(to text: String, _ more: Data = Data()) async throws -> String {
+    let connection = try await RawConnection.open(port)
+    do { try await connection.write(text, more) } catch {}  // it may be refused before its end
+    return try await connection.read()
   }
 
   func get(_ path: String, headers: [String: String] = [:]) async throws -> TestAnswer { try await send("GET", path, headers: headers) }

@@ -1,0 +1,1 @@
+../../../../WeatherSpots/Tests/WeatherSpotsCommandTests/Support/Programs.swift

@@ -1,0 +1,1 @@
+../../../../WeatherSpots/Tests/WeatherSpotsCommandTests/Support/Workspace.swift
