@@ -41,7 +41,7 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux], traits: ["WeatherKit"])),
         .product(name: "Logging", package: "swift-log"), "Astronomy", "RecordedWeather",
       ],
-      resources: [.embedInCode("Resources/wmo-codes.csv"), .embedInCode("Resources/spots.csv")],
+      resources: [.embedInCode("Resources/wmo-codes.csv")],
       swiftSettings: settings
     ),
     .target(name: "Astronomy", swiftSettings: settings),

@@ -1,5 +1,3 @@
-import Foundation
-
 /// An instant in Terrestrial Time, the uniform time scale of the theories of Sun and Moon.
 struct AstronomicalTime {
   /// Julian centuries of Terrestrial Time since 2000-01-01 12:00 TT.

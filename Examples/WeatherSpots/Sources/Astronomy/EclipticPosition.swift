@@ -52,7 +52,7 @@ struct EclipticPosition {
     for term in MoonSeries.longitudeAndDistance {
       let argument = (term.d * at.d + term.m * at.m + term.m1 * at.m1 + term.f * at.f).radians
       let factor = shrunk(term.m)
-      longitude += factor * term.longitude * sin(argument)
+      longitude += factor * term.angle * sin(argument)
       distance += factor * term.distance * cos(argument)
     }
     var latitude =
@@ -60,7 +60,7 @@ struct EclipticPosition {
       - 115 * sine(at.l1 + at.m1)
     for term in MoonSeries.latitude {
       let argument = (term.d * at.d + term.m * at.m + term.m1 * at.m1 + term.f * at.f).radians
-      latitude += shrunk(term.m) * term.latitude * sin(argument)
+      latitude += shrunk(term.m) * term.angle * sin(argument)
     }
     return EclipticPosition(
       // The table's unit is 1e-6 degrees, and metres for the distance.

@@ -31,9 +31,7 @@ struct Ephemeris {
     let nutation = Nutation(time)
     // The equation of the equinoxes is put into the positions. The Earth's rotation then needs only mean sidereal time, which is cheap.
     let equation = (nutation.longitude * cos(nutation.obliquity)).radians
-    func place(_ position: EclipticPosition) -> SIMD3<Double> {
-      position.equatorial(obliquity: nutation.obliquity).turned(by: equation)
-    }
+    func place(_ position: EclipticPosition) -> SIMD3<Double> { position.equatorial(obliquity: nutation.obliquity).turned(by: equation) }
     return (place(.sun(time, nutation)), place(.moon(time, nutation)))
   }
 

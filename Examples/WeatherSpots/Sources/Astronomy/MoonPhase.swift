@@ -4,21 +4,21 @@
 /// name the days between.
 public enum MoonPhase: String, Hashable, Sendable, Codable, CaseIterable {
   /// Day on which the Moon passes the Sun.
-  case new
+  case new = "new moon"
   /// Days between new moon and first quarter.
-  case waxingCrescent
+  case waxingCrescent = "waxing crescent"
   /// Day on which the right half (seen from the north) is lit.
-  case firstQuarter
+  case firstQuarter = "first quarter"
   /// Days between first quarter and full moon.
-  case waxingGibbous
+  case waxingGibbous = "waxing gibbous"
   /// Day on which the Moon stands opposite the Sun.
-  case full
+  case full = "full moon"
   /// Days between full moon and third quarter.
-  case waningGibbous
+  case waningGibbous = "waning gibbous"
   /// Day on which the left half (seen from the north) is lit.
-  case thirdQuarter
+  case thirdQuarter = "third quarter"
   /// Days between third quarter and new moon.
-  case waningCrescent
+  case waningCrescent = "waning crescent"
 
   /// Creates the phase of a day from the elongations at its start and end, in degrees.
   init(from start: Double, to end: Double) {
@@ -32,16 +32,5 @@ public enum MoonPhase: String, Hashable, Sendable, Codable, CaseIterable {
   }
 
   /// Name of the phase in English.
-  public var name: String {
-    switch self {
-    case .new: "new moon"
-    case .waxingCrescent: "waxing crescent"
-    case .firstQuarter: "first quarter"
-    case .waxingGibbous: "waxing gibbous"
-    case .full: "full moon"
-    case .waningGibbous: "waning gibbous"
-    case .thirdQuarter: "third quarter"
-    case .waningCrescent: "waning crescent"
-    }
-  }
+  public var name: String { rawValue }
 }

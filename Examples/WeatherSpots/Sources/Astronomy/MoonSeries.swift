@@ -2,21 +2,14 @@
 ///
 /// The tables hold the greatest terms of the theory ELP-2000/82 by M. Chapront-Touzé and J. Chapront.
 enum MoonSeries {
-  /// One term of longitude and distance: multiples of D, M, M', F, then 1e-6 degrees of a sine and metres of a cosine.
+  /// One term: multiples of D, M, M', F, then 1e-6 degrees of a sine.
+  ///
+  /// Terms of the distance also have metres of a cosine.
   struct Term {
-    let d, m, m1, f, longitude, distance: Double
+    let d, m, m1, f, angle, distance: Double
 
-    init(_ d: Double, _ m: Double, _ m1: Double, _ f: Double, _ longitude: Double, _ distance: Double) {
-      (self.d, self.m, self.m1, self.f, self.longitude, self.distance) = (d, m, m1, f, longitude, distance)
-    }
-  }
-
-  /// One term of latitude: multiples of D, M, M', F, then 1e-6 degrees of a sine.
-  struct LatitudeTerm {
-    let d, m, m1, f, latitude: Double
-
-    init(_ d: Double, _ m: Double, _ m1: Double, _ f: Double, _ latitude: Double) {
-      (self.d, self.m, self.m1, self.f, self.latitude) = (d, m, m1, f, latitude)
+    init(_ d: Double, _ m: Double, _ m1: Double, _ f: Double, _ angle: Double, _ distance: Double = 0) {
+      (self.d, self.m, self.m1, self.f, self.angle, self.distance) = (d, m, m1, f, angle, distance)
     }
   }
 
@@ -42,23 +35,19 @@ enum MoonSeries {
   ]
 
   /// Terms of the Moon's latitude (table 47.B).
-  static let latitude: [LatitudeTerm] = [
-    LatitudeTerm(0, 0, 0, 1, 5_128_122), LatitudeTerm(0, 0, 1, 1, 280_602), LatitudeTerm(0, 0, 1, -1, 277_693),
-    LatitudeTerm(2, 0, 0, -1, 173_237), LatitudeTerm(2, 0, -1, 1, 55_413), LatitudeTerm(2, 0, -1, -1, 46_271),
-    LatitudeTerm(2, 0, 0, 1, 32_573), LatitudeTerm(0, 0, 2, 1, 17_198), LatitudeTerm(2, 0, 1, -1, 9266),
-    LatitudeTerm(0, 0, 2, -1, 8822), LatitudeTerm(2, -1, 0, -1, 8216), LatitudeTerm(2, 0, -2, -1, 4324), LatitudeTerm(2, 0, 1, 1, 4200),
-    LatitudeTerm(2, 1, 0, -1, -3359), LatitudeTerm(2, -1, -1, 1, 2463), LatitudeTerm(2, -1, 0, 1, 2211),
-    LatitudeTerm(2, -1, -1, -1, 2065), LatitudeTerm(0, 1, -1, -1, -1870), LatitudeTerm(4, 0, -1, -1, 1828),
-    LatitudeTerm(0, 1, 0, 1, -1794), LatitudeTerm(0, 0, 0, 3, -1749), LatitudeTerm(0, 1, -1, 1, -1565), LatitudeTerm(1, 0, 0, 1, -1491),
-    LatitudeTerm(0, 1, 1, 1, -1475), LatitudeTerm(0, 1, 1, -1, -1410), LatitudeTerm(0, 1, 0, -1, -1344),
-    LatitudeTerm(1, 0, 0, -1, -1335), LatitudeTerm(0, 0, 3, 1, 1107), LatitudeTerm(4, 0, 0, -1, 1021), LatitudeTerm(4, 0, -1, 1, 833),
-    LatitudeTerm(0, 0, 1, -3, 777), LatitudeTerm(4, 0, -2, 1, 671), LatitudeTerm(2, 0, 0, -3, 607), LatitudeTerm(2, 0, 2, -1, 596),
-    LatitudeTerm(2, -1, 1, -1, 491), LatitudeTerm(2, 0, -2, 1, -451), LatitudeTerm(0, 0, 3, -1, 439), LatitudeTerm(2, 0, 2, 1, 422),
-    LatitudeTerm(2, 0, -3, -1, 421), LatitudeTerm(2, 1, -1, 1, -366), LatitudeTerm(2, 1, 0, 1, -351), LatitudeTerm(4, 0, 0, 1, 331),
-    LatitudeTerm(2, -1, 1, 1, 315), LatitudeTerm(2, -2, 0, -1, 302), LatitudeTerm(0, 0, 1, 3, -283), LatitudeTerm(2, 1, 1, -1, -229),
-    LatitudeTerm(1, 1, 0, -1, 223), LatitudeTerm(1, 1, 0, 1, 223), LatitudeTerm(0, 1, -2, -1, -220), LatitudeTerm(2, 1, -1, -1, -220),
-    LatitudeTerm(1, 0, 1, 1, -185), LatitudeTerm(2, -1, -2, -1, 181), LatitudeTerm(0, 1, 2, 1, -177), LatitudeTerm(4, 0, -2, -1, 176),
-    LatitudeTerm(4, -1, -1, -1, 166), LatitudeTerm(1, 0, 1, -1, -164), LatitudeTerm(4, 0, 1, -1, 132), LatitudeTerm(1, 0, -1, -1, -119),
-    LatitudeTerm(4, -1, 0, -1, 115), LatitudeTerm(2, -2, 0, 1, 107),
+  static let latitude: [Term] = [
+    Term(0, 0, 0, 1, 5_128_122), Term(0, 0, 1, 1, 280_602), Term(0, 0, 1, -1, 277_693), Term(2, 0, 0, -1, 173_237),
+    Term(2, 0, -1, 1, 55_413), Term(2, 0, -1, -1, 46_271), Term(2, 0, 0, 1, 32_573), Term(0, 0, 2, 1, 17_198), Term(2, 0, 1, -1, 9266),
+    Term(0, 0, 2, -1, 8822), Term(2, -1, 0, -1, 8216), Term(2, 0, -2, -1, 4324), Term(2, 0, 1, 1, 4200), Term(2, 1, 0, -1, -3359),
+    Term(2, -1, -1, 1, 2463), Term(2, -1, 0, 1, 2211), Term(2, -1, -1, -1, 2065), Term(0, 1, -1, -1, -1870), Term(4, 0, -1, -1, 1828),
+    Term(0, 1, 0, 1, -1794), Term(0, 0, 0, 3, -1749), Term(0, 1, -1, 1, -1565), Term(1, 0, 0, 1, -1491), Term(0, 1, 1, 1, -1475),
+    Term(0, 1, 1, -1, -1410), Term(0, 1, 0, -1, -1344), Term(1, 0, 0, -1, -1335), Term(0, 0, 3, 1, 1107), Term(4, 0, 0, -1, 1021),
+    Term(4, 0, -1, 1, 833), Term(0, 0, 1, -3, 777), Term(4, 0, -2, 1, 671), Term(2, 0, 0, -3, 607), Term(2, 0, 2, -1, 596),
+    Term(2, -1, 1, -1, 491), Term(2, 0, -2, 1, -451), Term(0, 0, 3, -1, 439), Term(2, 0, 2, 1, 422), Term(2, 0, -3, -1, 421),
+    Term(2, 1, -1, 1, -366), Term(2, 1, 0, 1, -351), Term(4, 0, 0, 1, 331), Term(2, -1, 1, 1, 315), Term(2, -2, 0, -1, 302),
+    Term(0, 0, 1, 3, -283), Term(2, 1, 1, -1, -229), Term(1, 1, 0, -1, 223), Term(1, 1, 0, 1, 223), Term(0, 1, -2, -1, -220),
+    Term(2, 1, -1, -1, -220), Term(1, 0, 1, 1, -185), Term(2, -1, -2, -1, 181), Term(0, 1, 2, 1, -177), Term(4, 0, -2, -1, 176),
+    Term(4, -1, -1, -1, 166), Term(1, 0, 1, -1, -164), Term(4, 0, 1, -1, 132), Term(1, 0, -1, -1, -119), Term(4, -1, 0, -1, 115),
+    Term(2, -2, 0, 1, 107),
   ]
 }

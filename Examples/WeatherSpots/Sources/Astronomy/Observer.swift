@@ -31,7 +31,5 @@ struct Observer {
   /// Returns the hour angle of a body, its angle past the upper meridian in degrees from -180 up to 180.
   ///
   /// Parallax does not change the instants at which the hour angle is 0 or 180.
-  func hourAngle(of body: SIMD3<Double>) -> Double {
-    (longitude.degrees - atan2(body.y, body.x).degrees + 180).turned - 180
-  }
+  func hourAngle(of body: SIMD3<Double>) -> Double { (longitude.degrees - atan2(body.y, body.x).degrees + 180).turned - 180 }
 }

@@ -46,21 +46,11 @@ public final class LoopbackServer: Sendable {
   private let received = Mutex<[Request]>([])
   private let handler: Handler
 
-  /// Creates a server that answers with `handler`.
-  public init(_ handler: @escaping Handler) throws {
-    server = try Self.server()
-    self.handler = handler
-  }
-
-  /// Creates a server whose handler is passed to ``start(_:)``, on a free port if `port` is 0.
-  init(port: UInt16, timeout: TimeInterval = 60) throws {
-    server = try Self.server(port: port, timeout: timeout)
-    handler = { _ in Response(404, "") }
-  }
-
-  private static func server(port: UInt16 = 0, timeout: TimeInterval = 60) throws -> HTTPServer {
+  /// Creates a server that answers with `handler`, on a free port if `port` is 0.
+  public init(port: UInt16 = 0, timeout: TimeInterval = 60, _ handler: @escaping Handler = { _ in Response(404, "") }) throws {
     // Only this address, so that no other machine can reach the server and no firewall asks for a permission.
-    HTTPServer(address: try .inet(ip4: "127.0.0.1", port: port), timeout: timeout, logger: .disabled)
+    server = HTTPServer(address: try .inet(ip4: "127.0.0.1", port: port), timeout: timeout, logger: .disabled)
+    self.handler = handler
   }
 
   /// Requests received so far, in order.

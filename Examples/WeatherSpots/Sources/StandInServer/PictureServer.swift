@@ -1,7 +1,6 @@
 import FlyingFox
 import FlyingSocks
 public import Foundation
-import Synchronization
 
 /// An HTTP server of pictures on loopback that can also send errors, truncated, endless and delayed bodies.
 public final class PictureServer: Sendable {

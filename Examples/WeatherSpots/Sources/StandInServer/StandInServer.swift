@@ -77,7 +77,6 @@ public final class StandInServer: Sendable {
   static func response(
     _ status: Int, _ body: String, type: String = "application/json; charset=utf-8"
   ) -> LoopbackServer.Response {
-    .init(
-      status, body, headers: ["Content-Type": type, "X-Weather-Recorded": "recorded by others, dated anew; see ATTRIBUTION.md"])
+    .init(status, body, headers: ["Content-Type": type, "X-Weather-Recorded": "recorded by others, dated anew; see ATTRIBUTION.md"])
   }
 }

@@ -1,23 +1,14 @@
 import Foundation
 import StandInServer
-import Subprocess
 import Synchronization
 import Testing
 
-#if canImport(System)
-  import System
-#else
-  import SystemPackage
-#endif
-
 /// The pipeline of warnings as a person or a server runs it.
 @Suite(.timeLimit(.minutes(15))) struct AlertsTests {
-  private let workspace: Workspace
-  private let store: String
+  private let workspace = Workspace()
+  private var store: String { workspace.path("spots.sqlite") }
 
   init() async throws {
-    workspace = try Workspace()
-    store = workspace.path("spots.sqlite")
     for (name, latitude, longitude, country) in [
       ("Brest", "48.39", "-4.49", "FR"), ("Nice", "43.7", "7.27", "FR"), ("Funchal", "32.65", "-16.91", "PT"),
     ] {
@@ -36,58 +27,47 @@ import Testing
       "! \(name): \(summary), moderate, until 2026-07-02T00:00:00Z, weather-spots, made up, issued \(issued), as of \(now)\n"
     }
     let first = try await exercise("2026-07-01T10:00:00Z", ["Brest"])
-    #expect(
-      first
-        == Run(
-          output: line("Brest", "Exercise: wind", "2026-07-01T00:00:00Z", "2026-07-01T10:00:00Z"),
-          errors: "weather-spots: 1 call for 1 place in 1 cluster, 1 new notice, 1 delivered\n"))
+    func counts(_ text: String) -> String { "weather-spots: \(text)\n" }
+    let told = line("Brest", "Exercise: wind", "2026-07-01T00:00:00Z", "2026-07-01T10:00:00Z")
+    #expect(first == Run(output: told, errors: counts("1 call for 1 place in 1 cluster, 1 new notice, 1 delivered")))
     let second = try await exercise("2026-07-01T10:04:00Z", ["Brest"])
-    #expect(second == Run(output: "", errors: "weather-spots: 0 calls for 1 place in 1 cluster, 0 new notices, 0 delivered\n"))
+    #expect(second == Run(output: "", errors: counts("0 calls for 1 place in 1 cluster, 0 new notices, 0 delivered")))
     let unchanged = try await exercise("2026-07-01T10:05:00Z", ["Brest"])
-    #expect(unchanged == Run(output: "", errors: "weather-spots: 1 call for 1 place in 1 cluster, 0 new notices, 0 delivered\n"))
+    #expect(unchanged == Run(output: "", errors: counts("1 call for 1 place in 1 cluster, 0 new notices, 0 delivered")))
     let update = try await exercise("2026-07-01T12:00:00Z", ["Brest"])
     #expect(update.output == line("Brest", "Exercise: wind, update 1", "2026-07-01T12:00:00Z", "2026-07-01T12:00:00Z"))
   }
 
   @Test func theListSaysWhatIsInForceAndWhatOnlyWas() async throws {
     func list(_ now: String) async throws -> Run { try await weatherSpots(["alerts", "list", "--now", now, "--store", store]) }
-    #expect(
-      try await list("2026-07-01T10:00:00Z")
-        == Run(output: "No warnings fetched yet; `weather-spots alerts watch` fetches them.\n"))
+    #expect(try await list("2026-07-01T10:00:00Z") == Run(output: "No warnings fetched yet; `weather-spots alerts watch` fetches them.\n"))
     _ = try await exercise("2026-07-01T10:00:00Z", ["Brest"])
     let notices = "Notices: 0 queued, 1 delivered, 0 lapsed. Calls on the last day: 1, 1 with one for each place.\n"
     let warning = "  Exercise: wind, moderate, until 2026-07-02T00:00:00Z, weather-spots, made up\n"
-    #expect(
-      try await list("2026-07-01T10:01:00Z") == Run(output: "Brest (gbsg3 FR): 1 warning, as of 60 s ago\n\(warning)\(notices)"))
-    #expect(
-      try await list("2026-07-01T10:05:00Z")
-        == Run(output: "Brest (gbsg3 FR): 1 warning, last known 5 min ago, not current\n\(warning)\(notices)", code: 4))
-    #expect(
-      try await list("2026-07-03T10:05:00Z")
-        == Run(output: "Brest (gbsg3 FR): no warnings, last known 2 days ago, not current\n\(notices)"))
+    for (now, words, warning, code) in [
+      ("2026-07-01T10:01:00Z", "1 warning, as of 60 s ago", warning, 0),
+      ("2026-07-01T10:05:00Z", "1 warning, last known 5 min ago, not current", warning, 4),
+      ("2026-07-03T10:05:00Z", "no warnings, last known 2 days ago, not current", "", 0),
+    ] {
+      #expect(try await list(now) == Run(output: "Brest (gbsg3 FR): \(words)\n\(warning)\(notices)", code: Int32(code)))
+    }
   }
 
   @Test(.needsSigning) func onlyOneProcessWatchesAStore() async throws {
     let lock = workspace.path("spots.sqlite-alerts.lock")
-    let (asked, ask) = AsyncStream.makeStream(of: Void.self)
-    let gate = Gate()
+    let (isAsked, isOpen) = (AwaitableState(false), AwaitableState(false))
     let kit = try WeatherKit(workspace) { _ in
-      ask.yield()
-      await gate.wait()
+      isAsked.update { $0 = true }
+      await isOpen.wait { $0 }
       return "[]"
     }
     let url = try await kit.server.start()
-    _ = try await Subprocess.run(
-      program, arguments: Arguments(kit.arguments(url, store)), environment: .inherit.updating(kit.environment), input: .none,
-      output: .discarded, error: .discarded
-    ) { execution in
-      var asks = asked.makeAsyncIterator()
-      _ = await asks.next()
+    try await killed(kit.arguments(url, store), environment: kit.texts) {
+      try await until { isAsked.value }
       #expect(FileManager.default.fileExists(atPath: lock))
       let second = try await exercise("2026-07-01T10:00:00Z")
-      #expect(second == Run(output: "", errors: "weather-spots: the store is in use by another process\n", code: 75))
-      gate.open()
-      try execution.send(signal: .kill)
+      #expect(second == Run.failure("the store is in use by another process", 75))
+      isOpen.update { $0 = true }
     }
     // The right goes with its process, however that ends.
     #expect(try await exercise("2026-07-01T10:00:00Z").code == 0)
@@ -97,9 +77,7 @@ import Testing
   @Test func openMeteoHasNoWarningsAndThatIsSaid() async throws {
     #expect(
       try await weatherSpots(["alerts", "watch", "--once", "--store", store])
-        == Run(
-          output: "", errors: "weather-spots: open-meteo has no warnings; use --provider weatherkit, or recorded for a trial\n", code: 64)
-    )
+        == Run.failure("open-meteo has no warnings; use --provider weatherkit, or recorded for a trial", 64))
   }
 
   @Test(.needsSigning) func aProviderThatIsOutIsAFailureWithItsReason() async throws {
@@ -126,54 +104,28 @@ import Testing
 
   /// kill -9 while the n-th question is under way, for each n, then once more to the end.
   @Test(.needsSigning) func aFileHasEachNoticeOnceAfterKillsDuringQuestions() async throws {
-    let file = workspace.path("notices.jsonl")
-    let (asked, ask) = AsyncStream.makeStream(of: Int.self)
-    let gate = Gate()
-    let count = Mutex(0)
+    let (asked, isOpen) = (AwaitableState(0), AwaitableState(false))
     let kit = try WeatherKit(workspace) { _ in
-      let number = count.withLock { count in
-        count += 1
-        return count
-      }
-      ask.yield(number)
       // Three are asked at a time; one of each run is never answered.
-      if [2, 4].contains(number) { await gate.wait() }
+      if [2, 4].contains(asked.increment()) { await isOpen.wait { $0 } }
       return WeatherKit.oneAlert
     }
     let url = try await kit.server.start()
-    let arguments = kit.arguments(url, store) + ["--file", file]
-    for kill in [2, 4] {
-      _ = try await Subprocess.run(
-        program, arguments: Arguments(arguments), environment: .inherit.updating(kit.environment), input: .none, output: .discarded,
-        error: .discarded
-      ) { execution in
-        var asks = asked.makeAsyncIterator()
-        while let number = await asks.next(), number < kill {}
-        try execution.send(signal: .kill)
-      }
-    }
+    let arguments = kit.arguments(url, store) + ["--file", workspace.path("notices.jsonl")]
+    for kill in [2, 4] { try await killed(arguments, environment: kit.texts) { try await until { asked.value >= kill } } }
     let last = try await weatherSpots(arguments, environment: kit.texts)
     #expect(last.code == 0)
     let lines = try workspace.text("notices.jsonl").split(separator: "\n")
     #expect(lines.count == 3 && Set(lines).count == 3)
-    gate.open()
+    isOpen.update { $0 = true }
     await kit.server.stop()
   }
 
   /// kill -9 while a notice is being posted, of which the receiver has the whole body.
   @Test func aWebhookHearsOfEachNoticeAndOnlyTheOneUnderWayComesTwice() async throws {
-    let (posted, post) = AsyncStream.makeStream(of: Void.self)
-    let gate = Gate()
-    let count = Mutex(0)
+    let (posted, isOpen) = (AwaitableState(0), AwaitableState(false))
     let hook = try LoopbackServer { _ in
-      let number = count.withLock { count in
-        count += 1
-        return count
-      }
-      if number == 2 {
-        post.yield()
-        await gate.wait()
-      }
+      if posted.increment() == 2 { await isOpen.wait { $0 } }
       return .init(200, "")
     }
     let url = try await hook.start().absoluteString
@@ -181,13 +133,8 @@ import Testing
       "alerts", "watch", "--once", "--provider", "recorded", "--now", "2026-07-01T10:00:00Z", "--store", store, "--timeout", "300",
       "--webhook", url,
     ]
-    _ = try await Subprocess.run(program, arguments: Arguments(arguments), input: .none, output: .discarded, error: .discarded) {
-      execution in
-      var posts = posted.makeAsyncIterator()
-      _ = await posts.next()
-      try execution.send(signal: .kill)
-    }
-    gate.open()
+    try await killed(arguments) { try await until { posted.value >= 2 } }
+    isOpen.update { $0 = true }
     #expect(try await weatherSpots(arguments).code == 0)
     let keys = hook.requests.compactMap { $0.headers["idempotency-key"] }
     #expect(keys.count == 4 && Set(keys).count == 3 && keys[1] == keys[2])
@@ -195,31 +142,15 @@ import Testing
     #expect(bodies == [false, false, true, false])
     await hook.stop()
   }
-
-  private let program = Executable.path(FilePath(buildDirectory.appending(path: "weather-spots").path))
 }
 
-/// A gate that holds an answer until the test opens it.
-final class Gate: Sendable {
-  private let state = Mutex((isOpen: false, waiting: [CheckedContinuation<Void, Never>]()))
-
-  func wait() async {
-    await withCheckedContinuation { continuation in
-      let isOpen = state.withLock { state in
-        if !state.isOpen { state.waiting.append(continuation) }
-        return state.isOpen
-      }
-      if isOpen { continuation.resume() }
+extension AwaitableState<Int> {
+  /// Counts one more, and returns the new count.
+  fileprivate func increment() -> Int {
+    update { count in
+      count += 1
+      return count
     }
-  }
-
-  func open() {
-    let waiting = state.withLock { state in
-      state.isOpen = true
-      defer { state.waiting = [] }
-      return state.waiting
-    }
-    for continuation in waiting { continuation.resume() }
   }
 }
 
@@ -227,9 +158,6 @@ final class Gate: Sendable {
 struct WeatherKit {
   let server: LoopbackServer
   let texts: [String: String]
-  var environment: [Environment.Key: String?] {
-    Dictionary(uniqueKeysWithValues: texts.map { (Environment.Key(stringLiteral: $0), String?.some($1)) })
-  }
 
   /// - Parameter alerts: The array of warnings as JSON; `nil` for the status 500.
   init(_ workspace: Workspace, _ alerts: @escaping @Sendable (LoopbackServer.Request) async -> String?) throws {
@@ -265,8 +193,7 @@ struct WeatherKit {
   func arguments(_ url: URL, _ store: String) -> [String] {
     [
       "alerts", "watch", "--once", "--provider", "weatherkit", "--api", url.absoluteString, "--now", "2026-07-01T10:00:00Z", "--timeout",
-      "300",
-      "--store", store,
+      "300", "--store", store,
     ]
   }
 

@@ -3,15 +3,10 @@ import StandInServer
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct CacheCommandTests {
-  private let workspace: Workspace
+  private let workspace = Workspace()
   private let store: String
 
-  init() async throws {
-    workspace = try Workspace()
-    store = workspace.path("spots.sqlite")
-    #expect(
-      try await weatherSpots(["add", "Brest", "48.39", "-4.49", "--zone", "Europe/Paris", "--country", "FR", "--store", store]).code == 0)
-  }
+  init() async throws { store = try await workspace.store() }
 
   private func rows(_ now: String) async throws -> [String: [String: Any]] {
     let run = try await weatherSpots(["cache", "status", "--json", "--now", now, "--store", store])
@@ -20,11 +15,10 @@ import Testing
   }
 
   @Test func statusTellsHowMuchThereIsAndHowOldAndClearRemovesIt() async throws {
-    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
-    let server = try StandInServer(now: { now })
+    let server = try standIn()
     let api = try await server.start().absoluteString
     let forecast = ["forecast", "brest", "--api", api, "--timeout", "300", "--store", store, "--now"]
-    #expect(try await weatherSpots(forecast + ["2026-11-21T09:00:00Z"]).code == 0)
+    #expect(try await weatherSpots(forecast + [morning]).code == 0)
 
     let fresh = try #require(try await rows("2026-11-21T09:05:00Z")["hourly"])
     #expect(fresh["entries"] as? Int == 1 && fresh["fresh"] as? Int == 1 && fresh["newest_age_seconds"] as? Int == 300)
@@ -37,8 +31,7 @@ import Testing
         "kind          entries    fresh    stale  expired    bytes   newest   oldest\ncurrent             1        0        0        1"))
     #expect(table.output.contains("\nhourly              1        0        1        0"))
 
-    #expect(
-      try await weatherSpots(["cache", "clear", "--kind", "marine", "--store", store]) == Run(output: "Removed 1 entries.\n"))
+    #expect(try await weatherSpots(["cache", "clear", "--kind", "marine", "--store", store]) == Run(output: "Removed 1 entries.\n"))
     #expect(try await rows("2026-11-21T09:05:00Z")["hourly"]?["entries"] as? Int == 1)
     #expect(try await weatherSpots(["cache", "clear", "--store", store]).code == 0)
     #expect(try await rows("2026-11-21T09:05:00Z").values.allSatisfy { $0["entries"] as? Int == 0 })

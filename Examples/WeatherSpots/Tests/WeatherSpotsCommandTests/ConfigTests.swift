@@ -1,11 +1,8 @@
 import Foundation
-import StandInServer
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct ConfigTests {
-  private let workspace: Workspace
-
-  init() throws { workspace = try Workspace() }
+  private let workspace = Workspace()
 
   private func run(_ arguments: [String], _ environment: [String: String] = [:]) async throws -> Run {
     let own = ["XDG_CONFIG_HOME": workspace.directory.path, "XDG_DATA_HOME": workspace.path("data")]
@@ -18,10 +15,7 @@ import Testing
   }
 
   @Test func theSourceOfEachSettingIsShownAndTheNearestOneHolds() async throws {
-    #expect(
-      try await run(["config"]).output.hasPrefix(
-        "provider    open-meteo"
-      ).self)
+    #expect(try await run(["config"]).output.hasPrefix("provider    open-meteo"))
     func source(_ key: String, _ arguments: [String] = [], _ environment: [String: String] = [:]) async throws -> String {
       let run = try await run(["config", "show"] + arguments, environment)
       let line = run.output.split(separator: "\n").first { $0.hasPrefix(key + " ") } ?? ""
@@ -43,9 +37,6 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: workspace.path("weather-spots")) == ["config"])
   }
 
-  /// The home directory of the password database, which Foundation would take in place of `$HOME`.
-  private func passwordHome() throws -> String { String(cString: try #require(getpwuid(getuid())).pointee.pw_dir) }
-
   @Test func theHomeDirectoryIsThatOfHOMEWhereThatIsAnAbsolutePath() async throws {
     let own = workspace.path("home")
     let file = "\(own)/.config/weather-spots/config"
@@ -58,8 +49,10 @@ import Testing
     #expect(found.contains("\(file):1\n"), "\(found)")
     #if os(Linux)
       #expect(found.contains(" \(own)/.local/share/weather-spots/spots.sqlite "), "\(found)")
+      // The home directory of the password database, which Foundation would take in place of `$HOME`.
+      let known = String(cString: try #require(getpwuid(getuid())).pointee.pw_dir)
       for home in ["", "home", "./home"] {
-        #expect(try await config(home).contains(" \(try passwordHome())/.local/share/weather-spots/spots.sqlite "), "\(home)")
+        #expect(try await config(home).contains(" \(known)/.local/share/weather-spots/spots.sqlite "), "\(home)")
       }
     #endif
   }
@@ -83,6 +76,9 @@ import Testing
     #expect(try await run(["forecast", "Brest", "--provider", "recorded"] + now, ["WEATHER_SPOTS_PROVIDER": "weatherkit"]).code == 0)
   }
 
+  private static let keys =
+    "provider, units, store, api, timeout, sync-token, open-meteo-key, key-file, key-id, team-id, service-id"
+
   @Test func commentsAndOtherLinesStay() async throws {
     _ = try config("# mine\nunits = metric\n\n  provider=recorded  \n")
     #expect(try await run(["config", "set", "units", "imperial"]).code == 0)
@@ -93,19 +89,14 @@ import Testing
   }
 
   @Test(arguments: [
-    (
-      "units = metric\nunit = imperial\n", 2,
-      "unknown key; the keys are provider, units, store, api, timeout, sync-token, open-meteo-key, key-file, key-id, team-id, "
-        + "service-id"
-    ),
+    ("units = metric\nunit = imperial\n", 2, "unknown key; the keys are \(keys)"),
     ("# x\n\nunits\n", 3, "expected `key = value`"), ("units = kelvin\n", 1, "units is one of metric, imperial"),
     ("units = metric\nunits = metric\n", 2, "units is set in line 1 already"),
-    ("store = spots.txt\n", 1, "the name of a store ends in .sqlite or .json"),
-    ("key-id =\n", 1, "key-id is empty"),
+    ("store = spots.txt\n", 1, "the name of a store ends in .sqlite or .json"), ("key-id =\n", 1, "key-id is empty"),
   ]) func whatIsNotUnderstoodEndsEveryCommandWithFileAndLine(_ text: String, _ line: Int, _ reason: String) async throws {
     let file = try config(text)
     for command in [["config"], ["list"], ["config", "set", "units", "metric"], ["alerts", "list"]] {
-      #expect(try await run(command) == Run(output: "", errors: "weather-spots: \(file):\(line): \(reason)\n", code: 78))
+      #expect(try await run(command) == Run.failure("\(file):\(line): \(reason)", 78))
     }
     #expect(try workspace.text("weather-spots/config") == text)
     #expect(try await run(["list", "--help"]).code == 0)
@@ -114,15 +105,14 @@ import Testing
   @Test func whatIsNotUnderstoodInTheEnvironmentNamesTheVariable() async throws {
     #expect(
       try await run(["list"], ["WEATHER_SPOTS_UNITS": "kelvin"])
-        == Run(output: "", errors: "weather-spots: WEATHER_SPOTS_UNITS in the environment: units is one of metric, imperial\n", code: 78))
+        == Run.failure("WEATHER_SPOTS_UNITS in the environment: units is one of metric, imperial", 78))
   }
 
   @Test func aConfigurationThatCannotBeReadOrWrittenSaysWhy() async throws {
     let file = try workspace.file("file", "")
     let written = try await run(["config", "set", "units", "imperial"], ["XDG_CONFIG_HOME": file])
-    #expect(written.code == 73)
-    #expect(
-      written.errors.hasPrefix("weather-spots: \(file)/weather-spots/config cannot be written: the system refused "), "\(written.errors)")
+    let problem = "weather-spots: \(file)/weather-spots/config cannot be written: the system refused "
+    #expect(written.code == 73 && written.errors.hasPrefix(problem), "\(written.errors)")
     let folder = workspace.path("weather-spots/config")
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let read = try await run(["list"])

@@ -14,9 +14,7 @@ import Testing
     for code in [0, 1, 2, 3, 4, 28, 64, 65, 66, 69, 73, 74, 75, 76, 77, 78] { #expect(help.output.contains("\n  \(code) ")) }
   }
 
-  @Test func withoutACommandTheHelpIsShown() async throws {
-    #expect(try await weatherSpots([]) == weatherSpots(["--help"]))
-  }
+  @Test func withoutACommandTheHelpIsShown() async throws { #expect(try await weatherSpots([]) == weatherSpots(["--help"])) }
 
   private struct Dump: Decodable { let command: Command }
 

@@ -3,12 +3,10 @@ import Testing
 
 /// A store of schema version 1, which an earlier commit of the program wrote; how it was made is in Fixtures/old-store/README.md.
 @Suite(.timeLimit(.minutes(15))) struct OldStoreTests {
-  private let workspace: Workspace
-  private let store: String
+  private let workspace = Workspace()
+  private var store: String { workspace.path("spots.sqlite") }
 
   init() throws {
-    workspace = try Workspace()
-    store = workspace.path("spots.sqlite")
     let fixture = try #require(Bundle.module.resourceURL).appending(path: "Fixtures/old-store/spots.sqlite")
     try FileManager.default.copyItem(at: fixture, to: URL(filePath: store))
   }
@@ -45,8 +43,7 @@ import Testing
     #expect(copy.hasPrefix("\(store)-before-spots-v2"))
     #expect(migrated == Run(output: "Rewrote 5 spots as version 2.\nThe store as it was is in \(copy).\n"))
     #expect(try await weatherSpots(["list", "--store", store]) == Run(output: list))
-    #expect(
-      try await weatherSpots(["migrate", "--store", store]) == Run(output: "Nothing to do: all spots are of version 2.\n"))
+    #expect(try await weatherSpots(["migrate", "--store", store]) == Run(output: "Nothing to do: all spots are of version 2.\n"))
     let again = try await weatherSpots(["migrate", "--dry-run", "--store", store])
     #expect(again.output.hasPrefix("Version 2: 5 spots stay as they are\n"))
     let old = workspace.path("copy.sqlite")

@@ -5,23 +5,15 @@ import Subprocess
 import Testing
 import WeatherSpotsKit
 
-#if canImport(System)
-  import System
-#else
-  import SystemPackage
-#endif
-
 /// The messages shown when the store is in use, damaged, or the program is killed.
 @Suite(.timeLimit(.minutes(15))) struct StoreTroubleTests {
-  private let workspace: Workspace
-
-  init() throws { workspace = try Workspace() }
+  private let workspace = Workspace()
 
   @Test func aJSONStoreInUseByAnotherProcessIsRefusedAtOnce() async throws {
     let store = workspace.path("spots.json")
     let mine = try await SpotStore(file: URL(filePath: store))
     let run = try await weatherSpots(["list", "--store", store])
-    #expect(run == Run(output: "", errors: "weather-spots: the store is in use by another process\n", code: 75))
+    #expect(run == Run.failure("the store is in use by another process", 75))
     try await mine.spots.save(Spot(name: "A", latitude: 1, longitude: 2, timezone: "GMT"))
     try await mine.store.close()
     #expect(try await weatherSpots(["list", "--store", store]) == Run(output: "A    1.0000     2.0000  GMT\n"))
@@ -42,7 +34,7 @@ import WeatherSpotsKit
     let store = workspace.path("spots.sqlite")
     let mine = try await SpotStore(backend: SQLiteBackend(file: URL(filePath: store)))
     let run = try await weatherSpots(["list", "--store", store])
-    #expect(run == Run(output: "", errors: "weather-spots: the store is in use by another process\n", code: 75))
+    #expect(run == Run.failure("the store is in use by another process", 75))
     try await mine.store.close()
   }
 
@@ -52,8 +44,7 @@ import WeatherSpotsKit
     let run = try await weatherSpots(["list", "--store", store])
     #expect(run.code == 76)
     #expect(
-      run.errors
-        == "weather-spots: \(store) cannot be opened as a store and was left as it is: expected a plain file, found a directory\n")
+      run.errors == "weather-spots: \(store) cannot be opened as a store and was left as it is: expected a plain file, found a directory\n")
   }
 
   @Test(arguments: SpotCommandsTests.stores) func aDamagedStoreIsRefusedAndLeftAsItIs(_ name: String) async throws {
@@ -106,7 +97,7 @@ import WeatherSpotsKit
     let file = try workspace.file("many.csv", "name,latitude,longitude,timezone\n" + rows)
     let store = workspace.path(name)
     let result = try await Subprocess.run(
-      .path(FilePath(buildDirectory.appending(path: "weather-spots").path)),
+      .built("weather-spots"),
       arguments: ["import", file, "--batch", "100", "--store", store], input: .none, output: .sequence, error: .discarded
     ) { execution in
       var acknowledged = 0

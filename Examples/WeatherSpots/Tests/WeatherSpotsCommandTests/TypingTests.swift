@@ -1,17 +1,14 @@
 import Foundation
 import StandInServer
-import Subprocess
 import Testing
 
 /// The forms of names and numbers that people type, and their results.
 @Suite(.timeLimit(.minutes(15))) struct TypingTests {
-  private let workspace: Workspace
-  private let store: String
-  private let now = ["--now", "2026-11-21T09:00:00Z"]
+  private let workspace = Workspace()
+  private var store: String { workspace.path("spots.sqlite") }
+  private let now = ["--now", morning]
 
   init() async throws {
-    workspace = try Workspace()
-    store = workspace.path("spots.sqlite")
     let file = try workspace.file(
       "spots.csv",
       "name,latitude,longitude,timezone\nBrest,48.39,-4.49,Europe/Paris\n東京湾,35.5,139.9,Asia/Tokyo\nÎle d'Ouessant,48.46,-5.09,Europe/Paris\n"

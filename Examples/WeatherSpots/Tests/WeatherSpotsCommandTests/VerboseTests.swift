@@ -4,17 +4,14 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct VerboseTests {
   @Test func theLogHasRequestsAndTheirOutcomesAndNothingOfWhoOrWhere() async throws {
-    let workspace = try Workspace()
+    let workspace = Workspace()
     let store = workspace.path("secretly.sqlite")
-    #expect(
-      try await weatherSpots(["add", "Privatissimum", "48.3912", "-4.4934", "--zone", "Europe/Paris", "--country", "FR", "--store", store])
-        .code
-        == 0)
-    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
-    let server = try StandInServer(now: { now })
+    let spot = ["Privatissimum", "48.3912", "-4.4934", "--zone", "Europe/Paris", "--country", "FR"]
+    #expect(try await weatherSpots(["add"] + spot + ["--store", store]).code == 0)
+    let server = try standIn()
     let api = try await server.start().absoluteString
     let forecast = ["forecast", "privatissimum", "--api", api, "--timeout", "300", "--store", store, "--now"]
-    #expect(try await weatherSpots(forecast + ["2026-11-21T09:00:00Z"]).errors.isEmpty)
+    #expect(try await weatherSpots(forecast + [morning]).errors.isEmpty)
     // A refusal repeats what was asked for.
     server.fail(.init(.body("{\"error\":true,\"reason\":\"Latitude 48.3912 of Privatissimum\"}")))
     let kit = try WeatherKit(workspace) { _ in WeatherKit.oneAlert }

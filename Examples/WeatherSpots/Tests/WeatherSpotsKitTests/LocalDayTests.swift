@@ -22,9 +22,7 @@ import Testing
   }
 
   @Test(arguments: ["2026-02-29", "2026-13-01", "2026-00-10", "2026-1-1", "26-01-01", "2026-01-0x", "", "2026/01/01", "0000-01-01"])
-  func whatIsNoDayIsRefused(_ text: String) {
-    #expect(LocalDay(text) == nil)
-  }
+  func whatIsNoDayIsRefused(_ text: String) { #expect(LocalDay(text) == nil) }
 
   @Test func daysAdvanceOverMonthsAndLeapDays() throws {
     #expect(try localDay("2028-02-28").advanced(by: 1).description == "2028-02-29")

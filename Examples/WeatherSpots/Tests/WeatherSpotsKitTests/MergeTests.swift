@@ -30,7 +30,5 @@ import Testing
     #expect(hours.last?.sea?.waveMeters == 6.43)
   }
 
-  @Test func withoutASeaTheWeatherIsWhole() throws {
-    #expect(try weather().merged(with: nil).count == 24)
-  }
+  @Test func withoutASeaTheWeatherIsWhole() throws { #expect(try weather().merged(with: nil).count == 24) }
 }

@@ -5,9 +5,7 @@ import Testing
 
 @Suite struct NumbersTests {
   @Test(arguments: [(-0.0, "0.0"), (-0.04, "0.0"), (-0.05001, "-0.1"), (21.45, "21.4"), (-12, "-12.0"), (1234567.89, "1234567.9")])
-  func numbersHaveAPointAndNeverANegativeZero(_ number: Double, _ text: String) {
-    #expect(number.text(decimals: 1) == text)
-  }
+  func numbersHaveAPointAndNeverANegativeZero(_ number: Double, _ text: String) { #expect(number.text(decimals: 1) == text) }
 
   @Test func negativeZeroWithoutDecimalsIsZero() {
     #expect((-0.4).text(decimals: 0) == "0")

@@ -62,9 +62,7 @@ func writeBytes(_ data: Data) throws {
 public func writeJSON(_ value: some Encodable) throws { try writeBytes(try ReportJSON.data(value)) }
 
 /// Writes a line about this run to standard error.
-public func note(_ message: String) {
-  writeToStandardError("weather-spots: \(Output.text(message))\n")
-}
+public func note(_ message: String) { writeToStandardError("weather-spots: \(Output.text(message))\n") }
 
 func writeToStandardError(_ text: String) {
   // A failure to write to standard error cannot be reported anywhere.

@@ -7,9 +7,7 @@ enum TextStyle {
   case plain, bold
 
   /// Bold on a terminal, unless the environment asks for plain text (https://no-color.org).
-  static var ofStandardOutput: TextStyle {
-    CardStyle.ofStandardOutput().usesColor ? .bold : .plain
-  }
+  static var ofStandardOutput: TextStyle { CardStyle.ofStandardOutput().usesColor ? .bold : .plain }
 
   /// Returns the text of an extract with its matched words highlighted.
   func marked(_ extract: TextExtract?) -> String {

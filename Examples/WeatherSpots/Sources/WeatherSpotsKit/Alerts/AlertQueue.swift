@@ -3,7 +3,7 @@ public import Larder
 
 /// The durable queue of the alert pipeline: the notices, the calls made for each cluster, and the calls of each day.
 ///
-/// Only one pipeline may use a store at a time. Hold an ``AlertLock`` while it runs.
+/// Only one pipeline may use a store at a time. Hold a lock on a file beside the store while it runs, as `alerts watch` does.
 public struct AlertQueue: Sendable {
   private let store: Store
   /// Notices to deliver, and settled ones until a day after their warning has expired.

@@ -51,24 +51,13 @@ public struct SinkError: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// The JSON form of a notice: one object with sorted keys and ISO 8601 dates.
-private struct NoticeBody: Encodable {
-  let key: NoticeKey
-  let place: String
-  let watcher: String
-  let revision: AlertRevision
-  let checkedAt: Date
-  /// Left out, as `nil`, for a sink that detects repeats itself.
-  let mayBeRepeat: Bool?
-  let alert: WeatherAlert
-}
-
 extension AlertDelivery {
-  /// Returns the notice as JSON, with the mark of a possible repeat if `marksRepeats` is true.
+  /// Returns the notice as one JSON object with sorted keys and ISO 8601 dates.
+  ///
+  /// The mark of a possible repeat is left out for a sink that detects repeats itself, with `marksRepeats` false.
   func json(marksRepeats: Bool) throws(SinkError) -> Data {
-    let body = NoticeBody(
-      key: key, place: place, watcher: watcher, revision: revision, checkedAt: checkedAt, mayBeRepeat: marksRepeats ? mayBeRepeat : nil,
-      alert: alert)
+    var body: JSONRow = ["key": key, "place": place, "watcher": watcher, "revision": revision, "checkedAt": checkedAt, "alert": alert]
+    if marksRepeats { body = body.adding("mayBeRepeat", mayBeRepeat) }
     let encoder = JSONEncoder()
     // Sorted, so that `alert` comes first: `FileSink` recognises its own unfinished line by that beginning.
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

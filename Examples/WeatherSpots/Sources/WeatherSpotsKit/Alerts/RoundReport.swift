@@ -24,7 +24,4 @@ public struct RoundReport: Hashable, Sendable {
   public internal(set) var waiting = 0
   /// Problems of the round, each on one line.
   public internal(set) var problems: Set<String> = []
-
-  /// Makes the report of a round with nothing to do.
-  public init() {}
 }

@@ -25,18 +25,6 @@ public struct SpotCluster: Sendable {
 
     /// Name of the cell and the country, such as `gbsuv FR`.
     public var rawValue: String { country.isEmpty ? cell.description : "\(cell) \(country)" }
-
-    init(cell: Geohash, country: String) {
-      self.cell = cell
-      self.country = country
-    }
-
-    /// Parses the name of a cell and a country, or returns `nil` for any other text.
-    public init?(rawValue: String) {
-      let parts = rawValue.split(separator: " ", maxSplits: 1)
-      guard let name = parts.first, let cell = Geohash(String(name)) else { return nil }
-      self.init(cell: cell, country: parts.count > 1 ? String(parts[1]) : "")
-    }
   }
 
   /// Number of characters of the geohash cells.
@@ -95,6 +83,13 @@ public struct SpotCluster: Sendable {
 }
 
 extension SpotCluster.ID {
+  /// Parses the name of a cell and a country, or returns `nil` for any other text.
+  public init?(rawValue: String) {
+    let parts = rawValue.split(separator: " ", maxSplits: 1)
+    guard let name = parts.first, let cell = Geohash(String(name)) else { return nil }
+    self.init(cell: cell, country: parts.count > 1 ? String(parts[1]) : "")
+  }
+
   /// Centre of the cell, for which the provider is called.
   public var center: Coordinate { cell.center }
 }

@@ -4,6 +4,8 @@ public struct Watcher: Hashable, Identifiable, Sendable {
   ///
   /// Together with a warning and its revision it identifies one notice.
   public let id: String
+  /// Name of the place in notices.
+  public let place: String
   /// Watched point.
   public let coordinate: Coordinate
   /// ISO 3166 code of the country, or an empty string.
@@ -14,25 +16,15 @@ public struct Watcher: Hashable, Identifiable, Sendable {
   public let timezone: String
   /// Name of the sink that delivers the watcher's notices.
   public let sink: String
-  /// Name of the place in notices.
-  public let place: String
+}
 
-  /// Makes a watcher.
-  public init(id: String, place: String, at coordinate: Coordinate, timezone: String, country: String = "", sink: String) {
-    self.id = id
-    self.place = place
-    self.coordinate = coordinate
-    self.timezone = timezone
-    self.country = country
-    self.sink = sink
-  }
-
+extension Watcher {
   /// Makes the watcher for a spot and a sink.
   ///
   /// Each pair has one watcher.
   public init(_ spot: Spot, sink: String) {
     self.init(
       // The sink is part of the id, so that each sink gets its own notice of a warning.
-      id: "\(sink) \(spot.id)", place: spot.name, at: spot.coordinate, timezone: spot.timezone, country: spot.country, sink: sink)
+      id: "\(sink) \(spot.id)", place: spot.name, coordinate: spot.coordinate, country: spot.country, timezone: spot.timezone, sink: sink)
   }
 }

@@ -2,9 +2,7 @@ public import Foundation
 
 extension Data {
   /// The bytes as base64url text (RFC 4648, section 5) without padding.
-  public var base64URL: String {
-    base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-  }
+  public var base64URL: String { base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "") }
 
   /// Decodes text of the form of ``base64URL``, or returns `nil` for text that is not base 64.
   init?(base64URL text: String) {

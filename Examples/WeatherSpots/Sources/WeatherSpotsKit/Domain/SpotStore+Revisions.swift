@@ -61,7 +61,9 @@ extension SpotStore {
       let old = try transaction.find(by: spot.id, in: spots)
       // A sync merge of several devices can exceed the limit of tags. Such a spot must stay editable.
       _ = try Spot.normalizedTags(spot.tags, known: old?.tags.count ?? 0)
-      let revision = try Self.save(spot, expecting: expectation, isThere: old != nil, in: spots, &transaction)
+      let revision = try Self.write(expecting: expectation, isThere: old != nil) { revision throws(RepositoryError) in
+        try transaction.save(spot, in: spots, ifRevision: revision)
+      }
       if let key, let receipts {
         // In the transaction of the spot: a crash between two commits would leave a write that a retry applies again.
         try transaction.save(WriteReceipt(id: key, spot: spot.id, digest: digest, number: Int(clamping: revision.number)), in: receipts)
@@ -76,18 +78,18 @@ extension SpotStore {
     }
   }
 
-  private static func save(
-    _ spot: Spot, expecting expectation: SpotExpectation, isThere: Bool, in spots: LocalRepository<Spot>, _ transaction: inout Transaction
-  ) throws(RepositoryError) -> Revision {
+  /// Runs a write of one spot, with the revision that the stored spot must have or with none.
+  private static func write<Value>(
+    expecting expectation: SpotExpectation, isThere: Bool, _ write: (Revision?) throws(RepositoryError) -> Value
+  ) throws(RepositoryError) -> Value {
     switch expectation {
-    case .anything: return try transaction.save(spot, in: spots)
     case .absent where isThere: throw RepositoryError(.revisionMismatch, "expected no such spot, found one")
     case .present where !isThere: throw RepositoryError(.revisionMismatch, "expected a spot, found none")
-    case .absent, .present: return try transaction.save(spot, in: spots)
+    case .anything, .absent, .present: return try write(nil)
     case .revisions(let revisions):
       // The store compares with one revision. A mismatch changes nothing, so the next one can be tried.
       for revision in revisions {
-        do throws(RepositoryError) { return try transaction.save(spot, in: spots, ifRevision: revision) } catch {
+        do throws(RepositoryError) { return try write(revision) } catch {
           // A full disk, for example, must not be reported as a mismatch.
           guard error.code == .revisionMismatch else { throw error }
         }
@@ -96,24 +98,21 @@ extension SpotStore {
     }
   }
 
-  /// Removes a spot and its album if the stored spot meets a precondition.
+  /// Removes a spot together with its album, if the stored spot meets a precondition.
   ///
   /// - Returns: Whether a spot with this id was stored.
   /// - Throws: `.revisionMismatch` if the precondition fails, and the errors of storage.
-  public func remove(_ id: String, expecting expectation: SpotExpectation) async throws -> Bool {
+  @discardableResult
+  public func remove(_ id: String, expecting expectation: SpotExpectation = .anything) async throws -> Bool {
     let (spots, albums) = (spots, try await albums())
+    // One commit, so that a crash cannot leave an album without its spot.
     return try await store.transaction { transaction in
-      guard try transaction.find(by: id, in: spots) != nil else { return false }
-      if expectation == .absent { throw RepositoryError(.revisionMismatch, "expected no such spot, found one") }
       // May come before the comparison of revisions, because an error below rolls the whole transaction back.
       try transaction.delete(id, in: albums)
-      guard case .revisions(let revisions) = expectation else { return try transaction.delete(id, in: spots) }
-      for revision in revisions {
-        do throws(RepositoryError) { return try transaction.delete(id, in: spots, ifRevision: revision) } catch {
-          guard error.code == .revisionMismatch else { throw error }
-        }
+      guard try transaction.find(by: id, in: spots) != nil else { return false }
+      return try Self.write(expecting: expectation, isThere: true) { revision throws(RepositoryError) in
+        try transaction.delete(id, in: spots, ifRevision: revision)
       }
-      throw RepositoryError(.revisionMismatch, "expected another revision, found this one")
     }
   }
 }

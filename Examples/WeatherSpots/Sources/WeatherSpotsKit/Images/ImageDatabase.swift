@@ -146,6 +146,6 @@ public import LarderBlobs
 
   /// Directory of the images in the platform's cache directory, which the system may empty.
   static var defaultDirectory: URL {
-    PlatformDirectory.cache.url.appending(path: "\(ProcessInfo.processInfo.processName)/images", directoryHint: .isDirectory)
+    PlatformDirectory.cache.appending(path: "\(ProcessInfo.processInfo.processName)/images", directoryHint: .isDirectory)
   }
 }

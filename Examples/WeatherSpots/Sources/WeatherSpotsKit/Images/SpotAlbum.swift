@@ -48,17 +48,4 @@ extension SpotStore {
       try transaction.save(album, in: albums)
     }
   }
-
-  /// Removes a spot together with its album.
-  ///
-  /// - Returns: Whether the spot existed.
-  @discardableResult
-  public func remove(_ spot: Spot) async throws -> Bool {
-    let (spots, albums) = (spots, try await albums())
-    // One commit, so that a crash cannot leave an album without its spot.
-    return try await store.transaction { transaction in
-      try transaction.delete(spot.id, in: albums)
-      return try transaction.delete(spot.id, in: spots)
-    }
-  }
 }

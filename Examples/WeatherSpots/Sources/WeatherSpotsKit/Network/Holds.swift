@@ -76,10 +76,11 @@ public final class Holds: Sendable {
   func hold(_ id: String, because problem: WeatherProblem, for wait: Duration) async {
     let now = clock.now
     let hold = Hold(id: id, problem: problem, until: now + wait / .seconds(1), notedAt: now)
-    // Parallel requests to one host bring the same hold. Only the first one is written to the disk.
+    // Parallel requests to one host bring the same hold. Only the first one is written to the disk, and the longest one counts.
     let isNew = holds.withLock { holds in
-      defer { holds[id] = hold }
-      return holds[id].map { $0.until < hold.until } ?? true
+      if let known = holds[id], known.notedAt <= now, known.until >= hold.until { return false }
+      holds[id] = hold
+      return true
     }
     guard isNew, let storage else { return }
     do {

@@ -47,7 +47,9 @@ extension ForecastProvider {
   /// One place per request.
   public var placesPerRequest: Int { 1 }
   /// Fetches the places one by one, with a request for each.
-  public func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
+  public func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] { await fetchEachAlone(requests) }
+
+  func fetchEachAlone(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
     var answers: [ProviderAnswer] = []
     // One at a time: the caller's concurrency limit counts this whole call as one request.
     for request in requests { answers.append(await fetch(request)) }

@@ -96,37 +96,22 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
 /// Window of a rate limit.
 ///
 /// Open-Meteo sends no Retry-After, so the wait is computed from the window.
-public enum RateWindow: Hashable, Codable, Sendable {
-  /// A limit for each minute, each hour or each UTC day, or for requests at the same time.
-  case minute, hour, day, concurrent
+public enum RateWindow: Double, Codable, Sendable {
+  /// A limit for each minute, each hour or each UTC day, or for requests at the same time, with its length in seconds.
+  case minute = 60, hour = 3600, day = 86_400, concurrent = 1
 
   /// Creates the window that an error text of Open-Meteo names, or `nil` for other texts.
   init?(reason: String) {
     // By the beginning: the service has no code for its limits, and the rest of a text may change.
-    if reason.hasPrefix("Minutely API") {
-      self = .minute
-    } else if reason.hasPrefix("Hourly API") {
-      self = .hour
-    } else if reason.hasPrefix("Daily API") {
-      self = .day
-    } else if reason.hasPrefix("Too many concurrent") {
-      self = .concurrent
-    } else {
-      return nil
-    }
+    let beginnings = [("Minutely API", Self.minute), ("Hourly API", .hour), ("Daily API", .day), ("Too many concurrent", .concurrent)]
+    guard let window = beginnings.first(where: { reason.hasPrefix($0.0) })?.1 else { return nil }
+    self = window
   }
 
   /// Returns the end of the window that contains an instant.
   public func end(after instant: Date) -> Date {
-    let length: Double =
-      switch self {
-      case .minute: 60
-      case .hour: 3600
-      case .day: 86400
-      case .concurrent: 1
-      }
     // Windows are aligned to the clock in UTC, which is how the service counts.
-    return Date(timeIntervalSince1970: (instant.timeIntervalSince1970 / length).rounded(.down) * length + length)
+    Date(timeIntervalSince1970: (instant.timeIntervalSince1970 / rawValue).rounded(.down) * rawValue + rawValue)
   }
 }
 

@@ -92,17 +92,12 @@ private struct Collections: Sendable {
       return kind
     }
     clear = { (store) throws(RepositoryError) in
-      try await Self.clear(RepositorySchema<CachedEntry<Key, Value>>(collection), store)
+      let entries: LocalRepository<CachedEntry<Key, Value>> = try await store.repository(RepositorySchema(collection))
+      let count = try await entries.count()
+      // Nothing is written for a cache without entries, so clearing twice costs no commit.
+      if count > 0 { try await entries.replaceAll(with: [], discardingUndecodable: true) }
+      return count
     }
-  }
-
-  static func clear<Item>(_ schema: RepositorySchema<Item>, _ store: Store) async throws(RepositoryError) -> Int
-  where Item.ID: Hashable & Codable & Sendable {
-    let entries = try await store.repository(schema)
-    let count = try await entries.count()
-    // Nothing is written for a cache without entries, so clearing twice costs no commit.
-    if count > 0 { try await entries.replaceAll(with: [], discardingUndecodable: true) }
-    return count
   }
 }
 

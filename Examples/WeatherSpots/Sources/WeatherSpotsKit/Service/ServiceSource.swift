@@ -1,4 +1,3 @@
-import Foundation
 import Larder
 
 /// Remote source of one service of a provider, which fetches several places in one request.

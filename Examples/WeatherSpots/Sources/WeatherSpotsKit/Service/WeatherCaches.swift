@@ -59,13 +59,8 @@ struct WeatherCaches: Sendable {
     marine = try await open(.marine, Freshness.marine, days) { $0.marine }
   }
 
-  /// Statistics since the caches were opened, by kind of data.
-  var statistics: [String: CacheStatistics] {
-    [
-      "current": current.statistics, "hourly": hourly.statistics, "daily": daily.statistics, "marine": marine.statistics,
-      "alerts": alerts.statistics,
-    ]
-  }
+  /// Statistics since the caches were opened, those of the kinds that all spots have first.
+  var statistics: [CacheStatistics] { [hourly.statistics, daily.statistics, current.statistics, marine.statistics, alerts.statistics] }
 }
 
 extension ProviderRequest {

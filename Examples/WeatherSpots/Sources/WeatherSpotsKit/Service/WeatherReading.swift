@@ -63,8 +63,7 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
     case let error as ProviderError:
       self.init(error.description, error.summary, isTransient: error.isTransient, isOfAnswer: error.isOfAnswer)
     case CacheError.circuitOpen(let until):
-      self.init(
-        "the weather service failed several times; next request at \(Self.time(until))", "server failed", isOfAnswer: false)
+      self.init("the weather service failed several times; next request at \(Self.time(until))", "server failed", isOfAnswer: false)
     case CacheError.quotaExceeded(let until):
       self.init("request quota exhausted until \(Self.time(until))", "quota exhausted", isOfAnswer: false)
     case CacheError.timedOut(let limit): self.init("no answer within \((limit / .seconds(1)).text(decimals: 1)) s", "server too slow")
@@ -77,8 +76,7 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
   }
 
   /// Problem of a read with the policy `cacheOnly` that found no usable data.
-  public static let notStored = WeatherProblem(
-    "not cached (policy: cache only)", "not stored", isTransient: false, isOfAnswer: false)
+  public static let notStored = WeatherProblem("not cached (policy: cache only)", "not stored", isTransient: false, isOfAnswer: false)
 
   /// Creates a problem from a description of one line and a summary of two or three words.
   public init(_ description: String, _ summary: String, isTransient: Bool = true, isOfAnswer: Bool = true) {

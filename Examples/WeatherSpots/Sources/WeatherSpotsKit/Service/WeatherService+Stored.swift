@@ -88,9 +88,7 @@ extension WeatherService {
   }
 
   /// Returns the last known warnings that have not ended since, or `nil` without an answer of the last two days.
-  func lastKnownAlerts(at place: ForecastPlace) async -> LastKnownAlerts? {
-    await LastKnownAlerts(caches.alerts, place, at: clock.now)
-  }
+  func lastKnownAlerts(at place: ForecastPlace) async -> LastKnownAlerts? { await LastKnownAlerts(caches.alerts, place, at: clock.now) }
 }
 
 extension WeatherService.Question {

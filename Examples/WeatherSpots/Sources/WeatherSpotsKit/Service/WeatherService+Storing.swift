@@ -26,8 +26,7 @@ extension WeatherService {
 
   /// Reason for the last failed write of a cache in a few words, or `nil` if no write failed.
   public var storageProblem: String? {
-    let statistics = caches.statistics
-    let codes = ["hourly", "daily", "current", "marine", "alerts"].compactMap { statistics[$0]?.lastStorageError }
+    let codes = caches.statistics.compactMap(\.lastStorageError)
     // After a failed write the store refuses all others as `.poisoned`. Another code is the actual cause.
     guard let code = codes.first(where: { $0 != .poisoned }) ?? codes.first else { return nil }
     return switch code {

@@ -74,9 +74,8 @@ import Testing
       "weather-spots: expected a day of Pacific/Apia, found 2011-12-30, which that zone skipped: 2011-12-29 was followed by 2011-12-31; "
       + "give one of these\n"
     let arguments = ["-13.83,-171.76", "--zone", "Pacific/Apia"]
-    #expect(
-      try await weatherSpots(["astronomy"] + arguments + ["--date", "2011-12-30"]) == Run(output: "", errors: problem, code: 64))
-    let workspace = try Workspace()
+    #expect(try await weatherSpots(["astronomy"] + arguments + ["--date", "2011-12-30"]) == Run(output: "", errors: problem, code: 64))
+    let workspace = Workspace()
     let forecast = ["forecast"] + arguments + ["--store", workspace.path("spots.sqlite"), "--provider", "recorded"]
     let refused = try await weatherSpots(forecast + ["--day", "2011-12-30", "--now", "2011-12-29T20:00:00Z"])
     #expect(refused == Run(output: "", errors: problem, code: 64))
@@ -85,9 +84,8 @@ import Testing
     #expect(shown.code == 0 && shown.output.contains("\n  Fri 30 no such day: Pacific/Apia skipped it\n  Sat 31 "), "\(shown)")
     #expect(shown.output.contains(" | 2011-12-30 (Pacific/Apia)\n  no such day: Pacific/Apia skipped it\n"), "\(shown)")
     let json = try await weatherSpots(days + ["--json"])
-    #expect(
-      json.output.matches(of: #/"day":"([0-9-]+)","gust_max_kmh":[^}]*"skipped":(true|false)/#).map { "\($0.1) \($0.2)" }
-        == ["2011-12-29 false", "2011-12-30 true", "2011-12-31 false"], "\(json)")
+    let skips = json.output.matches(of: #/"day":"([0-9-]+)","gust_max_kmh":[^}]*"skipped":(true|false)/#)
+    #expect(skips.map { "\($0.1) \($0.2)" } == ["2011-12-29 false", "2011-12-30 true", "2011-12-31 false"], "\(json)")
   }
 
   @Test func withoutADateTheDayIsTodayInTheZone() async throws {

@@ -3,22 +3,12 @@ import StandInServer
 import Subprocess
 import Testing
 
-#if canImport(System)
-  import System
-#else
-  import SystemPackage
-#endif
-
 /// `forecast --all`: all spots, some of which fail, and kills in the middle of it.
 @Suite(.timeLimit(.minutes(15))) struct ForecastOfAllTests {
-  private let workspace: Workspace
+  private let workspace = Workspace()
   private let server: StandInServer
 
-  init() throws {
-    workspace = try Workspace()
-    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
-    server = try StandInServer(now: { now })
-  }
+  init() throws { server = try standIn() }
 
   private var store: String { workspace.path("spots.sqlite") }
 
@@ -29,10 +19,12 @@ import Testing
     #expect(try await weatherSpots(["import", file, "--store", store]).code == 0)
   }
 
-  private func all(_ api: URL, _ more: [String] = [], at now: String = "2026-11-21T09:00:00Z") async throws -> Run {
-    try await weatherSpots(
-      ["forecast", "--all", "--store", store, "--api", api.absoluteString, "--now", now]
-        + (more.contains("--timeout") ? [] : ["--timeout", "300"]) + more)
+  private func arguments(_ api: URL, at now: String = morning) -> [String] {
+    ["forecast", "--all", "--store", store, "--api", api.absoluteString, "--now", now, "--timeout", "300"]
+  }
+
+  private func all(_ api: URL, _ more: [String] = [], at now: String = morning) async throws -> Run {
+    try await weatherSpots(arguments(api, at: now) + more)
   }
 
   @Test func thereIsOneLineForEachSpotInTheirOrder() async throws {
@@ -63,20 +55,14 @@ import Testing
     // Four of one spot, and three for the rest of each service.
     #expect(server.requestCount <= 4 + 3 + 3 && server.mostInFlight <= 4)
     // The other places are others' weather.
-    let single = try await weatherSpots([
-      "forecast", "--store", workspace.path("other.sqlite"), "--zone", "GMT", "--json", "40.5,7.5", "--api", api.absoluteString,
-      "--timeout",
-      "300", "--now", "2026-11-21T09:00:00Z",
-    ])
-    let gathered = try await weatherSpots([
-      "forecast", "Spot 40", "--store", store, "--json", "--policy", "cache-only", "--now", "2026-11-21T09:00:00Z",
-    ])
-    let texts = try [single, gathered].map { run in
+    let single = ["--store", workspace.path("other.sqlite"), "--zone", "GMT", "40.5,7.5", "--api", api.absoluteString, "--timeout", "300"]
+    var texts: [String] = []
+    for arguments in [single, ["Spot 40", "--store", store, "--policy", "cache-only"]] {
+      let run = try await weatherSpots(["forecast", "--json", "--now", morning] + arguments)
       let report = try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any]
-      let parts = ["temperature_min_c", "temperature_max_c", "precipitation_mm", "wind_max_kmh", "noon", "days"].map {
-        report?[$0] ?? "none"
-      }
-      return String(decoding: try JSONSerialization.data(withJSONObject: parts, options: [.sortedKeys]), as: UTF8.self)
+      let keys = ["temperature_min_c", "temperature_max_c", "precipitation_mm", "wind_max_kmh", "noon", "days"]
+      let parts = keys.map { report?[$0] ?? "none" }
+      texts.append(String(decoding: try JSONSerialization.data(withJSONObject: parts, options: [.sortedKeys]), as: UTF8.self))
     }
     #expect(texts[0] == texts[1] && !texts[0].contains("none"))
     await server.stop()
@@ -86,16 +72,13 @@ import Testing
     try await importSpots(1)
     let reason = "none is stored, and --policy cache-only sends no request"
     let one = try await weatherSpots(["forecast", "Spot 10", "--policy", "cache-only", "--store", store])
-    #expect(one == Run(output: "", errors: "weather-spots: no forecast: \(reason)\n", code: 69))
+    #expect(one == Run.failure("no forecast: \(reason)", 69))
     let all = try await weatherSpots(["forecast", "--all", "--policy", "cache-only", "--store", store])
-    #expect(
-      all
-        == Run(
-          output: "Spot 10  no forecast\n",
-          errors: "weather-spots: 1 of 1 spots have no forecast:\n  Spot 10: not cached (policy: cache only)\n", code: 69))
+    let list = "weather-spots: 1 of 1 spots have no forecast:\n  Spot 10: not cached (policy: cache only)\n"
+    #expect(all == Run(output: "Spot 10  no forecast\n", errors: list, code: 69))
     let places = try await weatherSpots(["geocode", "Brest", "--policy", "cache-only", "--store", store])
-    #expect(
-      places == Run(output: "", errors: "weather-spots: no places: none are stored, and --policy cache-only sends no request\n", code: 69))
+    let none = "weather-spots: no places: none are stored, and --policy cache-only sends no request\n"
+    #expect(places == Run(output: "", errors: none, code: 69))
   }
 
   @Test func forecastsThatCannotBeStoredAreShownAndCounted() async throws {
@@ -105,18 +88,12 @@ import Testing
     let size = try #require(try FileManager.default.attributesOfItem(atPath: store)[.size] as? Int)
     let program = buildDirectory.appending(path: "weather-spots").path
     let result = try await Subprocess.run(
-      .path("/bin/sh"),
-      arguments: [
-        "-c", "trap '' XFSZ; ulimit -f \(size / 512 + 64); exec \"$0\" \"$@\"", program, "forecast", "--all", "--store", store, "--api",
-        api.absoluteString, "--now", "2026-11-21T09:00:00Z", "--timeout", "300",
-      ],
+      .shell,
+      arguments: Arguments(["-c", "trap '' XFSZ; ulimit -f \(size / 512 + 64); exec \"$0\" \"$@\"", program] + arguments(api)),
       environment: .inherit.updating(["XDG_CONFIG_HOME": "/nonexistent"]), output: .string(limit: 1 << 20), error: .string(limit: 1 << 20))
     #expect(result.standardOutput.split(separator: "\n").count == 5 && !result.standardOutput.contains("no forecast"))
-    let count = try #require(
-      result.standardError.firstMatch(
-        of: /weather-spots: ([1-5]) of 5 forecasts could not be stored: (?:the disk is full|the store cannot be written)\n/
-      )
-      .flatMap { Int($0.1) })
+    let note = /weather-spots: ([1-5]) of 5 forecasts could not be stored: (?:the disk is full|the store cannot be written)\n/
+    let count = try #require(result.standardError.firstMatch(of: note).flatMap { Int($0.1) })
     await server.stop()
     let there = try await all(api, ["--policy", "cache-only"])
     #expect(there.output.matches(of: /no forecast/).count <= count, "\(result.standardError)\(there.testDescription)")
@@ -128,8 +105,8 @@ import Testing
     server.fail(Failure(.html, path: "forecast", latitude: "11.5"))
     let run = try await all(api, ["--json"])
     #expect(run.code == 69)
-    let lines = try run.output.split(separator: "\n").map { line in
-      try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+    let lines = try run.output.split(separator: "\n").map {
+      try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
     }
     #expect(lines.map { $0["spot"] as? String } == ["Spot 10", "Spot 11", "Spot 12"])
     #expect(Set(lines[1].keys) == Set(lines[0].keys) && Set(lines[1].keys) == Set(lines[2].keys))
@@ -146,10 +123,7 @@ import Testing
     let terminal = try Terminal()
     async let read = terminal.read(until: "\u{1B}[K")
     let result = try await Subprocess.run(
-      .path(FilePath(buildDirectory.appending(path: "weather-spots").path)),
-      arguments: Arguments([
-        "forecast", "--all", "--store", store, "--api", api.absoluteString, "--now", "2026-11-21T09:00:00Z", "--timeout", "300",
-      ]),
+      .built("weather-spots"), arguments: Arguments(arguments(api)),
       environment: .inherit.updating(["COLUMNS": columns, "XDG_CONFIG_HOME": "/nonexistent"]), input: .none, output: .discarded,
       error: .fileDescriptor(terminal.programSide, closeAfterSpawningProcess: true))
     #expect(result.terminationStatus == .exited(0))
@@ -183,7 +157,7 @@ import Testing
     #expect(try await all(api).code == 0)
     let before = server.requestCount
     server.fail(Failure(kind))
-    let run = try await all(api, Self.patience(kind), at: "2026-11-21T12:30:00Z")
+    let run = try await all(api, ForecastTests.patience(kind), at: "2026-11-21T12:30:00Z")
     #expect(run.code == 4)
     #expect(run.output.split(separator: "\n").count == 15)
     #expect(run.output.split(separator: "\n").allSatisfy { $0.contains("STALE: 3 h old, from disk, recorded data") })
@@ -193,9 +167,6 @@ import Testing
     #expect(server.requestCount - before <= 2 * (5 + 4))
     await server.stop()
   }
-
-  /// A server that is merely slow must not be what makes the other failures.
-  private static func patience(_ kind: Failure.Kind) -> [String] { if case .delay = kind { ["--timeout", "0.5"] } else { [] } }
 
   @Test func withoutSpotsThereIsNothingToDo() async throws {
     #expect(try await weatherSpots(["add", "A", "1", "2", "--zone", "GMT", "--store", store]).code == 0)
@@ -210,11 +181,7 @@ import Testing
     let api = try await server.start()
     var acknowledged: [String] = []
     let result = try await Subprocess.run(
-      .path(FilePath(buildDirectory.appending(path: "weather-spots").path)),
-      arguments: Arguments([
-        "forecast", "--all", "--store", store, "--api", api.absoluteString, "--now", "2026-11-21T09:00:00Z", "--timeout", "300",
-      ]),
-      input: .none, output: .sequence, error: .discarded
+      .built("weather-spots"), arguments: Arguments(arguments(api)), input: .none, output: .sequence, error: .discarded
     ) { execution in
       for try await line in execution.standardOutput.strings() {
         acknowledged.append(String(line.prefix(8)))

@@ -3,17 +3,9 @@ import StandInServer
 import Subprocess
 import Testing
 
-#if canImport(System)
-  import System
-#else
-  import SystemPackage
-#endif
-
 /// The forecast command against the stand-in server: the same instant always gives the same text.
 @Suite(.timeLimit(.minutes(15))) struct ForecastTests {
-  private let workspace: Workspace
-
-  init() throws { workspace = try Workspace() }
+  private let workspace = Workspace()
 
   private func store() async throws -> String {
     let store = workspace.path("spots.sqlite")
@@ -24,15 +16,9 @@ import Testing
     return store
   }
 
-  private func server(_ failure: Failure? = nil) throws -> StandInServer {
-    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
-    return try StandInServer(failure: failure, now: { now })
-  }
-
   private func forecast(_ store: String, _ api: URL, at now: String, _ more: [String] = []) async throws -> Run {
     try await weatherSpots(
-      ["forecast", "brest", "--store", store, "--api", api.absoluteString, "--now", now]
-        + (more.contains("--timeout") ? [] : ["--timeout", "300"]) + more,
+      ["forecast", "brest", "--store", store, "--api", api.absoluteString, "--now", now, "--timeout", "300"] + more,
       environment: ["LC_ALL": "th_TH.UTF-8", "LANG": "th_TH.UTF-8", "COLUMNS": "120"])
   }
 
@@ -63,10 +49,8 @@ import Testing
     """
   }
 
-  private let morning = "2026-11-21T09:00:00Z"
-
   @Test func aForecastIsOneRequestToEachServiceThenFromDiskThenStale() async throws {
-    let server = try server()
+    let server = try standIn()
     let (store, api) = (try await store(), try await server.start())
     #expect(try await forecast(store, api, at: morning) == Run(output: card("just now, from network, recorded data")))
     #expect(server.requestCount("/v1/forecast") == 1 && server.requestCount("/v1/marine") == 1)
@@ -76,29 +60,24 @@ import Testing
     #expect(try await forecast(store, api, at: "2026-11-21T09:30:00Z") == Run(output: card("30 min old, from disk, recorded data")))
     #expect(server.requestCount == 3)
     await server.stop()
-    #expect(
-      try await forecast(store, api, at: "2026-11-21T11:00:00Z")
-        == Run(
-          output: card(
-            "STALE: 2 h old, from disk, recorded data, server unreachable", now: now + ", STALE: 90 min old"),
-          errors: "weather-spots: 127.0.0.1 cannot be reached (connection refused)\n", code: 4))
+    let stale = card("STALE: 2 h old, from disk, recorded data, server unreachable", now: now + ", STALE: 90 min old")
+    #expect(try await forecast(store, api, at: "2026-11-21T11:00:00Z") == Run(output: stale, errors: refused, code: 4))
   }
 
+  private let refused = "weather-spots: 127.0.0.1 cannot be reached (connection refused)\n"
+
   @Test func refreshingAsksAgainAndShowsTheLastKnownForecastWhenThatFails() async throws {
-    let server = try server()
+    let server = try standIn()
     let (store, api) = (try await store(), try await server.start())
     _ = try await forecast(store, api, at: morning)
     let again = try await forecast(store, api, at: "2026-11-21T09:10:00Z", ["--refresh"])
     #expect(again == Run(output: card("just now, from network, recorded data")))
     #expect(server.requestCount == 4)
     await server.stop()
-    #expect(
-      try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "network-first"])
-        == Run(
-          output: card(
-            "STALE: 5 min old, from disk, recorded data, server unreachable",
-            now: now + ", STALE: 5 min old", sea: sea + ", STALE: 5 min old"),
-          errors: "weather-spots: 127.0.0.1 cannot be reached (connection refused)\n", code: 4))
+    let old = ", STALE: 5 min old"
+    let stale = card("STALE: 5 min old, from disk, recorded data, server unreachable", now: now + old, sea: sea + old)
+    let failed = try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "network-first"])
+    #expect(failed == Run(output: stale, errors: refused, code: 4))
     let quiet = try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "cache-only"])
     #expect(quiet == Run(output: card("5 min old, from disk, recorded data")))
     let strict = try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "network-only"])
@@ -106,8 +85,7 @@ import Testing
   }
 
   static let failures: [(Failure.Kind, String)] = [
-    (.status(500), "the weather service failed (status 500)"),
-    (.status(503), "the weather service failed (status 503)"),
+    (.status(500), "the weather service failed (status 500)"), (.status(503), "the weather service failed (status 503)"),
     (.status(429), "the weather service limits requests (Minutely API request limit exceeded. Please try again in one minute.)"),
     (.errorWithoutStatus, "the weather service refused the request (200: Something went wrong.)"),
     (.html, "the weather service failed (status 502)"),
@@ -117,15 +95,15 @@ import Testing
   ]
 
   /// A server that is merely slow must not be what makes the other failures.
-  private func timeout(_ kind: Failure.Kind) -> [String] { if case .delay = kind { ["--timeout", "0.5"] } else { ["--timeout", "300"] } }
+  static func patience(_ kind: Failure.Kind) -> [String] { if case .delay = kind { ["--timeout", "0.5"] } else { [] } }
 
   @Test(arguments: failures + [(.status(400), "the weather service has no data for this place")])
   func withNothingStoredEveryFailureOfTheServiceIsOneLine(_ kind: Failure.Kind, _ reason: String) async throws {
-    let server = try server(Failure(kind))
+    let server = try standIn(Failure(kind))
     let (store, api) = (try await store(), try await server.start())
     let isFact = if case .status(400) = kind { true } else { false }
     #expect(
-      try await forecast(store, api, at: morning, timeout(kind))
+      try await forecast(store, api, at: morning, Self.patience(kind))
         == Run(output: "", errors: "weather-spots: no forecast: \(reason)\(isFact ? "" : ", and none is stored")\n", code: 69))
     #expect(server.requestCount <= 2)
     await server.stop()
@@ -133,34 +111,29 @@ import Testing
 
   @Test(arguments: failures)
   func whateverTheServiceDoesTheLastKnownForecastIsShownAndNothingIsLost(_ kind: Failure.Kind, _ reason: String) async throws {
-    let server = try server()
+    let server = try standIn()
     let (store, api) = (try await store(), try await server.start())
     _ = try await forecast(store, api, at: morning)
     server.fail(Failure(kind))
     for _ in 0..<2 {
-      let run = try await forecast(store, api, at: "2026-11-21T10:30:00Z", timeout(kind))
+      let run = try await forecast(store, api, at: "2026-11-21T10:30:00Z", Self.patience(kind))
       #expect(run.output.contains("  Data   STALE: 90 min old, from disk, recorded data, "))
       #expect(run.errors == "weather-spots: \(reason)\n")
       #expect(run.code == 4)
     }
     #expect(server.requestCount <= 4)  // two that worked, and one for each failure: the sea is fresh for three hours
     server.fail(nil)
-    #expect(
-      try await forecast(store, api, at: "2026-11-21T10:31:00Z")
-        == Run(output: card("just now, from network, recorded data")))
+    #expect(try await forecast(store, api, at: "2026-11-21T10:31:00Z") == Run(output: card("just now, from network, recorded data")))
     await server.stop()
   }
 
   @Test func aFailingSeaNeverSinksTheForecastAndIsNotAskedAtEveryGlance() async throws {
-    let server = try server(Failure(.status(500), path: "marine"))
+    let server = try standIn(Failure(.status(500), path: "marine"))
     let (store, api) = (try await store(), try await server.start())
     for source in ["just now, from network, recorded data", "1 min old, from disk, recorded data"] {
       let run = try await forecast(store, api, at: source.hasPrefix("just") ? morning : "2026-11-21T09:01:00Z")
-      #expect(
-        run
-          == Run(
-            output: card(source, sea: "  Sea    unavailable: the weather service failed (status 500)")
-              .replacing(credit, with: "").replacing(waves, with: "")))
+      let card = card(source, sea: "  Sea    unavailable: the weather service failed (status 500)")
+      #expect(run == Run(output: card.replacing(credit, with: "").replacing(waves, with: "")))
     }
     #expect(server.requestCount("/v1/marine") == 1)
     server.fail(nil)
@@ -170,7 +143,7 @@ import Testing
   }
 
   @Test func aPlaceWithoutASeaIsToldFromASeaThatIsOut() async throws {
-    let server = try server(Failure(.status(400), path: "marine"))
+    let server = try standIn(Failure(.status(400), path: "marine"))
     let (store, api) = (try await store(), try await server.start())
     for now in [morning, "2026-11-27T09:00:00Z"] {
       let run = try await forecast(store, api, at: now)
@@ -183,7 +156,7 @@ import Testing
   @Test func theServerProgramPrintsItsURLFirst() async throws {
     let store = try await store()
     _ = try await Subprocess.run(
-      .path(FilePath(buildDirectory.appending(path: "weather-spots-server").path)), arguments: ["--html", "--fail-only", "marine"],
+      .built("weather-spots-server"), arguments: ["--html", "--fail-only", "marine"],
       input: .none, output: .sequence, error: .discarded
     ) { execution in
       for try await line in execution.standardOutput.strings() {
@@ -200,7 +173,7 @@ import Testing
   @Test(arguments: ["2026-11-21T23:30:00Z", "2026-11-22T12:00:00Z"])
   func theNextDayIsShownFromWhatWasFetchedTheDayBefore(_ later: String) async throws {
     let store = try await store()
-    let server = try server()
+    let server = try standIn()
     let api = try await server.start()
     #expect(try await forecast(store, api, at: "2026-11-21T21:00:00Z").code == 0)
     await server.stop()
@@ -213,7 +186,7 @@ import Testing
 
   @Test func aDayIsShownFromWhatWasFetchedForMoreOfThem() async throws {
     let store = try await store()
-    let server = try server()
+    let server = try standIn()
     let api = try await server.start()
     #expect(try await forecast(store, api, at: "2026-11-21T09:00:00Z", ["--days", "10"]).code == 0)
     await server.stop()

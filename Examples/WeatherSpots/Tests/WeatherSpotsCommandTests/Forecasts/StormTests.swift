@@ -13,10 +13,7 @@ import Testing
 ///
 /// And what one server did is not believed of another.
 @Suite(.timeLimit(.minutes(15))) struct StormTests {
-  private let workspace: Workspace
-  private let now = "2026-11-21T09:00:00Z"
-
-  init() throws { workspace = try Workspace() }
+  private let workspace = Workspace()
 
   private var store: String { workspace.path("spots.sqlite") }
 
@@ -27,13 +24,8 @@ import Testing
   }
 
   private func all(_ api: URL, _ more: [String] = []) async throws -> Run {
-    try await weatherSpots(
-      ["forecast", "--all", "--store", store, "--api", api.absoluteString, "--now", now, "--timeout", "300"] + more)
-  }
-
-  private func standIn(_ failure: Failure? = nil) throws -> StandInServer {
-    let date = try Date(now, strategy: .iso8601)
-    return try StandInServer(failure: failure, now: { date })
+    let options = ["--store", store, "--api", api.absoluteString, "--now", morning, "--timeout", "300"]
+    return try await weatherSpots(["forecast", "--all"] + options + more)
   }
 
   static let outages: [(Failure.Kind, Int)] = [
@@ -77,7 +69,7 @@ import Testing
     let (bad, good) = (try standIn(Failure(.html, path: "marine")), try standIn())
     let (first, second) = (try await bad.start().absoluteString, try await good.start().absoluteString)
     func forecast(_ api: [String], _ more: [String] = []) async throws -> Run {
-      try await weatherSpots(["forecast", "Spot 10", "--store", store, "--now", now, "--timeout", "300"] + api + more)
+      try await weatherSpots(["forecast", "Spot 10", "--store", store, "--now", morning, "--timeout", "300"] + api + more)
     }
     #expect(try await forecast(["--api", first]).output.contains("Sea    unavailable"))
     #expect(try await forecast(["--api", second], ["--policy", "cache-only"]).code == 69)
@@ -113,7 +105,7 @@ import Testing
     let server = try standIn()
     let api = try await server.start().absoluteString
     let forecast = ["forecast", "Spot 10", "--store", store, "--api", api, "--timeout", "300", "--now"]
-    #expect(try await weatherSpots(forecast + [now]).code == 0)
+    #expect(try await weatherSpots(forecast + [morning]).code == 0)
     await server.stop()
     let run = try await weatherSpots(forecast + ["2026-11-23T10:00:00Z"])
     #expect(run.code == 69 && run.errors.hasSuffix("and the stored one is 2 days old, too old to be shown\n"), "\(run.errors)")

@@ -2,35 +2,26 @@ import Foundation
 import Subprocess
 import Testing
 
-#if canImport(System)
-  import System
-#else
-  import SystemPackage
-#endif
-
 /// Two processes and one store: one watches what the other does.
 @Suite(.timeLimit(.minutes(15))) struct WatchTests {
-  private let workspace: Workspace
+  private let workspace = Workspace()
+  private var store: String { workspace.path("spots.sqlite") }
 
-  init() throws { workspace = try Workspace() }
+  init() async throws { try await add("First") }
 
-  private func add(_ name: String, _ more: [String] = [], to store: String) async throws {
+  private func add(_ name: String, _ more: [String] = []) async throws {
     #expect(try await weatherSpots(["add", name, "1", "2", "--zone", "GMT", "--store", store] + more).code == 0)
   }
 
-  private let program = Executable.path(FilePath(buildDirectory.appending(path: "weather-spots").path))
-
   @Test(arguments: [Signal.interrupt, .terminate]) func aChangeByAnotherProcessIsALine(_ signal: Signal) async throws {
-    let store = workspace.path("spots.sqlite")
-    try await add("First", to: store)
     let result = try await Subprocess.run(
-      program, arguments: ["watch", "--store", store], input: .none, output: .sequence, error: .discarded
+      .built("weather-spots"), arguments: ["watch", "--store", store], input: .none, output: .sequence, error: .discarded
     ) { execution in
       var lines = execution.standardOutput.strings().makeAsyncIterator()
       #expect(try await lines.next() == "Watching 1 spots.")
-      try await add("New", ["--kind", "pier"], to: store)
+      try await add("New", ["--kind", "pier"])
       #expect(try await lines.next() == "+ New    1.0000     2.0000  GMT  pier")
-      try await add("New", ["--kind", "pier", "--rating", "3"], to: store)
+      try await add("New", ["--kind", "pier", "--rating", "3"])
       #expect(try await lines.next() == "~ New    1.0000     2.0000  GMT  pier  ***")
       _ = try await weatherSpots(["remove", "New", "--store", store])
       #expect(try await lines.next() == "- New    1.0000     2.0000  GMT  pier  ***")
@@ -43,18 +34,17 @@ import Testing
   }
 
   @Test func onlyWhatPassesTheFilterIsTold() async throws {
-    let store = workspace.path("spots.sqlite")
-    try await add("First", to: store)
     _ = try await Subprocess.run(
-      program, arguments: ["watch", "--country", "fr", "--json", "--store", store], input: .none, output: .sequence, error: .discarded
+      .built("weather-spots"), arguments: ["watch", "--country", "fr", "--json", "--store", store], input: .none, output: .sequence,
+      error: .discarded
     ) { execution in
       var lines = execution.standardOutput.strings().makeAsyncIterator()
       #expect(try await lines.next() == "{\"watching\":0}")
-      try await add("Elsewhere", ["--country", "JP"], to: store)
-      try await add("Here", ["--country", "FR"], to: store)
+      try await add("Elsewhere", ["--country", "JP"])
+      try await add("Here", ["--country", "FR"])
       let came = try #require(try await lines.next())
       #expect(came.hasPrefix("{\"change\":\"added\",\"spot\":{\"country\":\"FR\",\"id\":\"Here @1.0,2.0\""))
-      try await add("Here", ["--country", "ES"], to: store)
+      try await add("Here", ["--country", "ES"])
       let went = try #require(try await lines.next())
       #expect(went.hasPrefix("{\"change\":\"removed\",\"spot\":{\"country\":\"FR\""))
       try execution.send(signal: .kill)
@@ -62,11 +52,9 @@ import Testing
   }
 
   @Test func onATerminalTheListIsDrawnAnew() async throws {
-    let store = workspace.path("spots.sqlite")
-    try await add("First", to: store)
     let terminal = try Terminal()
     let result = try await Subprocess.run(
-      program, arguments: ["watch", "--store", store], input: .none,
+      .built("weather-spots"), arguments: ["watch", "--store", store], input: .none,
       output: .fileDescriptor(terminal.programSide, closeAfterSpawningProcess: true), error: .discarded
     ) { execution in
       let first = try await terminal.read(until: "\u{1B}[J")
@@ -74,7 +62,7 @@ import Testing
         first
           == "\u{1B}[H1 spots (Ctrl-C ends)\u{1B}[K\r\n\u{1B}[K\r\nName   Latitude  Longitude  Zone\u{1B}[K\r\n"
           + "First    1.0000     2.0000  GMT\u{1B}[K\r\n\u{1B}[J")
-      try await add("Another", to: store)
+      try await add("Another")
       let second = try await terminal.read(until: "\u{1B}[J")
       #expect(second.hasPrefix("\u{1B}[H2 spots"))
       #expect(second.contains("\u{1B}[K\r\nAnother    1.0000     2.0000  GMT\u{1B}[K\r\nFirst"))
@@ -85,12 +73,9 @@ import Testing
 
   @Test func aJSONStoreIsNotWatched() async throws {
     let store = workspace.path("spots.json")
-    try await add("First", to: store)
+    #expect(try await weatherSpots(["add", "First", "1", "2", "--zone", "GMT", "--store", store]).code == 0)
     #expect(
       try await weatherSpots(["watch", "--store", store])
-        == Run(
-          output: "",
-          errors:
-            "weather-spots: `watch` needs a .sqlite store: a JSON store has one user at a time and cannot change meanwhile\n", code: 64))
+        == Run.failure("`watch` needs a .sqlite store: a JSON store has one user at a time and cannot change meanwhile", 64))
   }
 }

@@ -5,50 +5,36 @@ import StandInServer
 import Subprocess
 import Testing
 
-#if canImport(System)
-  import System
-#else
-  import SystemPackage
-#endif
-
 /// A widget beside the program that fetches: real processes at the same time.
 @Suite(.timeLimit(.minutes(15))) struct WidgetTests {
-  private let workspace: Workspace
+  private let workspace = Workspace()
   private let store: String
-  private let program = Executable.path(FilePath(buildDirectory.appending(path: "weather-spots").path))
 
-  init() async throws {
-    workspace = try Workspace()
-    store = workspace.path("spots.sqlite")
-    #expect(
-      try await weatherSpots(["add", "Brest", "48.39", "-4.49", "--zone", "Europe/Paris", "--country", "FR", "--store", store]).code == 0)
-  }
+  init() async throws { store = try await workspace.store() }
 
   private func widget(_ now: String, _ more: [String] = []) async throws -> Run {
     try await weatherSpots(["widget", "brest", "--now", now, "--store", store] + more)
   }
 
-  private func server() throws -> StandInServer {
-    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
-    return try StandInServer(now: { now })
+  /// Fetches a forecast from a server that is gone afterwards.
+  private func fetch() async throws {
+    let server = try standIn()
+    let api = try await server.start().absoluteString
+    _ = try await weatherSpots(["forecast", "brest", "--api", api, "--timeout", "300", "--now", morning, "--store", store])
+    await server.stop()
   }
 
   @Test func itShowsWhatAnotherProcessFetchesWhileAThirdHoldsTheStore() async throws {
-    let server = try server()
+    let server = try standIn()
     let api = try await server.start().absoluteString
     _ = try await Subprocess.run(
-      program, arguments: ["watch", "--store", store], input: .none, output: .sequence, error: .discarded
+      .built("weather-spots"), arguments: ["watch", "--store", store], input: .none, output: .sequence, error: .discarded
     ) { execution in
       var lines = execution.standardOutput.strings().makeAsyncIterator()
       #expect(try await lines.next() == "Watching 1 spots.")
-      #expect(
-        try await widget("2026-11-21T09:00:00Z")
-          == Run(
-            output: "", errors: "weather-spots: no forecast of this spot is stored for today; `weather-spots forecast` fetches one\n",
-            code: 69))
-      let forecast = try await weatherSpots([
-        "forecast", "brest", "--api", api, "--timeout", "300", "--now", "2026-11-21T09:00:00Z", "--store", store,
-      ])
+      let none = "weather-spots: no forecast of this spot is stored for today; `weather-spots forecast` fetches one\n"
+      #expect(try await widget(morning) == Run(output: "", errors: none, code: 69))
+      let forecast = try await weatherSpots(["forecast", "brest", "--api", api, "--timeout", "300", "--now", morning, "--store", store])
       #expect(forecast.code == 0)
       let requests = server.requestCount
       let shown = try await widget("2026-11-21T09:12:00Z")
@@ -69,10 +55,7 @@ import Testing
   }
 
   @Test func itChangesNothing() async throws {
-    let server = try server()
-    let api = try await server.start().absoluteString
-    _ = try await weatherSpots(["forecast", "brest", "--api", api, "--timeout", "300", "--now", "2026-11-21T09:00:00Z", "--store", store])
-    await server.stop()
+    try await fetch()
     let before = try Data(contentsOf: URL(filePath: store))
     #expect(try await widget("2026-11-21T09:12:00Z", ["--json"]).code == 0)
     #expect(try Data(contentsOf: URL(filePath: store)) == before)
@@ -80,10 +63,7 @@ import Testing
   }
 
   @Test func itAnswersAtOnceWhileAnotherProgramHoldsTheWriteLock() async throws {
-    let server = try server()
-    let api = try await server.start().absoluteString
-    _ = try await weatherSpots(["forecast", "brest", "--api", api, "--timeout", "300", "--now", "2026-11-21T09:00:00Z", "--store", store])
-    await server.stop()
+    try await fetch()
     let clock = ContinuousClock()
     let start = clock.now
     let before = try await widget("2026-11-21T09:12:00Z")

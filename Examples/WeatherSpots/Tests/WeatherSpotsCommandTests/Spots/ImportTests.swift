@@ -2,15 +2,13 @@ import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct ImportTests {
-  private let workspace: Workspace
+  private let workspace = Workspace()
   private let bad = """
     name,latitude,longitude,timezone
     Good,1,2,GMT
     Bad,north,2,GMT
     "Open
     """
-
-  init() throws { workspace = try Workspace() }
 
   @Test func aBadRowIsReportedAndNothingIsImported() async throws {
     let (file, store) = (try workspace.file("bad.csv", bad), workspace.path("spots.json"))
@@ -95,6 +93,6 @@ import Testing
   @Test func aFileThatIsNotThereHasItsOwnExitCode() async throws {
     #expect(
       try await weatherSpots(["import", "/nowhere.csv", "--store", workspace.path("spots.json")])
-        == Run(output: "", errors: "weather-spots: /nowhere.csv cannot be read: no such file\n", code: 66))
+        == Run.failure("/nowhere.csv cannot be read: no such file", 66))
   }
 }

@@ -4,17 +4,9 @@ import Subprocess
 import Testing
 import WeatherSpotsKit
 
-#if canImport(System)
-  import System
-#else
-  import SystemPackage
-#endif
-
 /// Lists as people read them, and what they type after having read one: the next page, a country, an id.
 @Suite(.timeLimit(.minutes(15))) struct ListingTests {
-  private let workspace: Workspace
-
-  init() throws { workspace = try Workspace() }
+  private let workspace = Workspace()
 
   private let seven = """
     name,latitude,longitude,timezone,country,kind,rating,notes,tags
@@ -32,8 +24,6 @@ import WeatherSpotsKit
     #expect(try await weatherSpots(["import", workspace.file("seven.csv", seven), "--store", workspace.path(name)]).code == 0)
     return workspace.path(name)
   }
-
-  private func names(_ run: Run) -> [String] { run.output.split(separator: "\n").map { $0.components(separatedBy: "  ")[0] } }
 
   @Test(arguments: [40, 80, 120]) func aListHasAHeaderAndAlignedColumns(_ width: Int) async throws {
     let store = workspace.path("shipped.sqlite")
@@ -79,7 +69,7 @@ import WeatherSpotsKit
       let lines = run.errors.split(separator: "\n")
       try #require(lines.count == 2 && lines[0] == "weather-spots: there are more; this shows the next page:", "\(run)")
       let pasted = try await Subprocess.run(
-        .path("/bin/sh"), arguments: ["-c", String(lines[1])], output: .string(limit: 1 << 20), error: .string(limit: 1 << 20))
+        .shell, arguments: ["-c", String(lines[1])], output: .string(limit: 1 << 20), error: .string(limit: 1 << 20))
       run = Run(output: pasted.standardOutput, errors: pasted.standardError)
     }
     #expect(pages.count == 4)
@@ -93,7 +83,7 @@ import WeatherSpotsKit
       ("United States", ["Santa Cruz"]), ("fiji", ["Suva"]), ("Spain", ["Santa Cruz"]), ("south africa", ["Cape Town"]),
     ] {
       let run = try await weatherSpots(["list", "--country", country, "--store", store])
-      #expect(names(run) == expected && run.errors.isEmpty, "\(country): \(run)")
+      #expect(run.names == expected && run.errors.isEmpty, "\(country): \(run)")
     }
     for (arguments, problem) in [
       (["list", "--country", "Germany"], "no spot is in Germany (DE)"),
@@ -111,8 +101,8 @@ import WeatherSpotsKit
     #expect(
       try await weatherSpots(["add", "Nice", "43.7", "7.27", "--zone", "Europe/Paris", "--country", "France", "--store", store]).code == 0)
     #expect(try await weatherSpots(["edit", "Suva", "--country", "united kingdom", "--store", store]).code == 0)
-    #expect(names(try await weatherSpots(["list", "--country", "FR", "--store", store])) == ["Brest", "Nice"])
-    #expect(names(try await weatherSpots(["list", "--country", "UK", "--store", store])) == ["Suva"])
+    #expect(try await weatherSpots(["list", "--country", "FR", "--store", store]).names == ["Brest", "Nice"])
+    #expect(try await weatherSpots(["list", "--country", "UK", "--store", store]).names == ["Suva"])
     let recorded = ["--provider", "recorded", "--store", store]
     #expect(try await weatherSpots(["geocode", "Hollywood", "--country", "United States"] + recorded).output.contains("United States"))
     let refused = try await weatherSpots(["geocode", "Hollywood", "--country", "Untied States"] + recorded)
@@ -129,7 +119,7 @@ import WeatherSpotsKit
     let storage = try await SpotStore(file: URL(filePath: store))
     _ = try await storage.add([Spot(name: "Poseidonis", latitude: 1, longitude: 2, timezone: "GMT", country: "Atlantis")])
     try await storage.store.close()
-    #expect(names(try await weatherSpots(["list", "--country", "atlantis", "--store", store])) == ["Poseidonis"])
+    #expect(try await weatherSpots(["list", "--country", "atlantis", "--store", store]).names == ["Poseidonis"])
     #expect(try await weatherSpots(["edit", "Poseidonis", "--rating", "3", "--store", store]).code == 0)
   }
 
@@ -140,9 +130,9 @@ import WeatherSpotsKit
     let store = workspace.path("countries.sqlite")
     #expect(try await weatherSpots(["import", file, "--store", store]).code == 0)
     for country in ["France", "FR"] {
-      #expect(names(try await weatherSpots(["list", "--country", country, "--store", store])) == ["P0", "P1", "P2"])
+      #expect(try await weatherSpots(["list", "--country", country, "--store", store]).names == ["P0", "P1", "P2"])
     }
-    #expect(names(try await weatherSpots(["list", "--country", "gb", "--store", store])) == ["P3"])
+    #expect(try await weatherSpots(["list", "--country", "gb", "--store", store]).names == ["P3"])
   }
 
   @Test(arguments: SpotCommandsTests.stores) func anIdCanBeTyped(_ name: String) async throws {

@@ -2,17 +2,9 @@ import Foundation
 import Subprocess
 import Testing
 
-#if canImport(System)
-  import System
-#else
-  import SystemPackage
-#endif
-
 /// near, search, list with filters and pages, and how they are answered, on both kinds of store.
 @Suite(.timeLimit(.minutes(15))) struct QuestionTests {
-  private let workspace: Workspace
-
-  init() throws { workspace = try Workspace() }
+  private let workspace = Workspace()
 
   private let five = """
     name,latitude,longitude,timezone,country,kind,rating,notes
@@ -30,8 +22,6 @@ import Testing
     return workspace.path(name)
   }
 
-  private func names(_ run: Run) -> [String] { run.output.split(separator: "\n").map { $0.components(separatedBy: "  ")[0] } }
-
   @Test(arguments: SpotCommandsTests.stores) func nearListsWhatIsAroundAlsoInTheSouthAndAcrossTheDateLine(_ name: String) async throws {
     let store = try await store(name)
     #expect(
@@ -42,9 +32,9 @@ import Testing
             Table Mountain  6.4 km  -33.9575    18.4031  Africa/Johannesburg  ZA  mountain  ****
 
             """))
-    #expect(names(try await weatherSpots(["near", "-18,-179", "--limit", "1", "--store", store])) == ["Suva"])
+    #expect(try await weatherSpots(["near", "-18,-179", "--limit", "1", "--store", store]).names == ["Suva"])
     let coasts = try await weatherSpots(["near", "-33.9,18.4", "--kind", "COAST", "--limit", "2", "--store", store])
-    #expect(names(coasts) == ["Cape Town", "Brest"])
+    #expect(coasts.names == ["Cape Town", "Brest"])
     #expect(try await weatherSpots(["near", "0,0", "--within", "1", "--store", store]) == Run(output: "No spots.\n"))
     let json = try await weatherSpots(["near", "-33.93,18.42", "--limit", "1", "--json", "--store", store])
     #expect(json.output.hasPrefix("[{\"country\":\"ZA\",\"distance_km\":0,\"id\":\"Cape Town @-33.93,18.42\""))
@@ -61,7 +51,7 @@ import Testing
                 the lee of the mountain
 
             """))
-    #expect(names(try await weatherSpots(["search", "cruz", "SÁNT", "--country", "us", "--store", store])) == ["Santa Cruz"])
+    #expect(try await weatherSpots(["search", "cruz", "SÁNT", "--country", "us", "--store", store]).names == ["Santa Cruz"])
     #expect(try await weatherSpots(["search", "cruz town", "--store", store]) == Run(output: "No spots.\n"))
     let json = try await weatherSpots(["search", "lee", "--json", "--store", store])
     #expect(json.output.contains("\"extract\":\"the lee of the mountain\",\"highlights\":[[4,7]],"))
@@ -70,14 +60,9 @@ import Testing
   @Test(arguments: ["", "1"])
   func whatWasFoundStandsOutOnATerminalUnlessPlainTextIsAskedFor(_ noColor: String) async throws {
     let store = try await store("spots.sqlite")
-    let terminal = try Terminal()
-    let result = try await Subprocess.run(
-      .path(FilePath(buildDirectory.appending(path: "weather-spots").path)), arguments: ["search", "lee", "--store", store],
-      environment: .inherit.updating(["NO_COLOR": noColor]), input: .none,
-      output: .fileDescriptor(terminal.programSide, closeAfterSpawningProcess: true), error: .discarded
-    ) { _ in try await terminal.read(until: "mountain\r\n") }
+    let text = try await onATerminal(["search", "lee", "--store", store], ["NO_COLOR": noColor], until: "mountain\r\n")
     let lee = noColor == "1" ? "lee" : "\u{1B}[1;33mlee\u{1B}[0m"
-    #expect(result.closureResult.hasSuffix("*****\r\n    the \(lee) of the mountain\r\n"))
+    #expect(text.hasSuffix("*****\r\n    the \(lee) of the mountain\r\n"))
   }
 
   @Test(arguments: SpotCommandsTests.stores) func aListIsFilteredAndSorted(_ name: String) async throws {
@@ -90,7 +75,7 @@ import Testing
       (["--country", "XX"], ["No spots."]),
     ] {
       let run = try await weatherSpots(["list", "--store", store] + arguments)
-      #expect(names(run) == expected)
+      #expect(run.names == expected)
     }
   }
 
@@ -107,9 +92,7 @@ import Testing
       if more.isEmpty { #expect(page.errors.hasSuffix(" --page \(token)\n")) }
       more = ["--page", token]
       // What comes before the place of the token does not move it.
-      if order.isEmpty {
-        _ = try await weatherSpots(["add", "Aa", "1", "2", "--zone", "GMT", "--store", store])
-      }
+      if order.isEmpty { _ = try await weatherSpots(["add", "Aa", "1", "2", "--zone", "GMT", "--store", store]) }
     }
     #expect(Self.squeezed(lines) == Self.squeezed(all.output))
     #expect(more.isEmpty, "the last page has no token")
@@ -124,12 +107,11 @@ import Testing
     let token = try #require(page.errors.split(separator: " ").last).trimmingCharacters(in: .newlines)
     #expect(
       try await weatherSpots(["list", "--sort", "rating", "--page", token, "--store", store])
-        == Run(
-          output: "", errors: "weather-spots: the page token belongs to a list in another order; start again without --page\n", code: 64))
+        == Run.failure("the page token belongs to a list in another order; start again without --page", 64))
     for text in ["x", String(token.dropLast(5))] {
       #expect(
         try await weatherSpots(["list", "--page", text, "--store", store])
-          == Run(output: "", errors: "weather-spots: expected a page token that `list` wrote; start again without --page\n", code: 64))
+          == Run.failure("expected a page token that `list` wrote; start again without --page", 64))
     }
   }
 

@@ -5,9 +5,7 @@ import WeatherSpotsKit
 /// Import, add, list, show, remove and export, on both kinds of store.
 @Suite(.timeLimit(.minutes(15))) struct SpotCommandsTests {
   static let stores = ["spots.json", "spots.sqlite"]
-  private let workspace: Workspace
-
-  init() throws { workspace = try Workspace() }
+  private let workspace = Workspace()
 
   private let three = """
     name,latitude,longitude,timezone,country,kind,source
@@ -30,8 +28,7 @@ import WeatherSpotsKit
     #expect(try await weatherSpots(["--store", store, "import", shippedSpots]) == Run(output: "Imported 100 spots (0 new).\n"))
     let list = try await weatherSpots(["list", "--store", store])
     #expect(list.output.split(separator: "\n").count == 100)
-    #expect(
-      try await weatherSpots(["verify", "--store", store]) == Run(output: "Sound: 100 records read back, newest commit 2.\n"))
+    #expect(try await weatherSpots(["verify", "--store", store]) == Run(output: "Sound: 100 records read back, newest commit 2.\n"))
     #expect(
       try await weatherSpots(["verify", "--json", "--store", store])
         == Run(output: "{\"commit\":2,\"problems\":[],\"records\":100,\"sound\":true}\n"))
@@ -115,7 +112,7 @@ import WeatherSpotsKit
     #expect(
       try await weatherSpots(["remove", "santa cruz", "--store", store, "--json"])
         == Run(output: "{\"removed\":\"Santa Cruz @36.97412,-122.0308\"}\n"))
-    let gone = Run(output: "", errors: "weather-spots: no spot named \"Santa Cruz\"\n", code: 2)
+    let gone = Run.failure("no spot named \"Santa Cruz\"", 2)
     #expect(try await weatherSpots(["show", "Santa Cruz", "--store", store]) == gone)
   }
 
@@ -157,7 +154,7 @@ import WeatherSpotsKit
     let store = try await store("spots.json")
     #expect(
       try await weatherSpots(["export", "--format", "csv", "--output", "/nowhere/x.csv", "--store", store])
-        == Run(output: "", errors: "weather-spots: /nowhere/x.csv cannot be written: No such file or directory\n", code: 73))
+        == Run.failure("/nowhere/x.csv cannot be written: No such file or directory", 73))
   }
 
   @Test func aFileBesideTheOutputStaysAndNothingElseIsLeftThere() async throws {
@@ -172,7 +169,7 @@ import WeatherSpotsKit
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
     #expect(
       try await weatherSpots(["export", "--format", "csv", "--output", folder, "--store", store])
-        == Run(output: "", errors: "weather-spots: \(folder) cannot be written: Is a directory\n", code: 73))
+        == Run.failure("\(folder) cannot be written: Is a directory", 73))
     let names = try FileManager.default.contentsOfDirectory(atPath: workspace.directory.path)
     #expect(names.filter { $0.hasSuffix(".partial") }.sorted() == ["folder.partial", "out.csv.partial"])
     #expect(try workspace.text("folder.partial") == "mine")
@@ -187,10 +184,7 @@ import WeatherSpotsKit
     ] {
       #expect(
         try await weatherSpots(command + ["--store", store])
-          == Run(
-            output: "",
-            errors: "weather-spots: no store at \(store); `weather-spots import FILE.csv` or `weather-spots add` creates one\n",
-            code: 2))
+          == Run.failure("no store at \(store); `weather-spots import FILE.csv` or `weather-spots add` creates one", 2))
     }
     #expect(!FileManager.default.fileExists(atPath: store))
   }

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import Subprocess
 import Testing
 
 #if canImport(System)
@@ -7,6 +8,18 @@ import Testing
 #else
   import SystemPackage
 #endif
+
+/// Returns what weather-spots writes to a terminal, until a text is there.
+func onATerminal(_ arguments: [String], _ environment: [Environment.Key: String?] = [:], until end: String) async throws -> String {
+  let terminal = try Terminal()
+  async let text = terminal.read(until: end)
+  let result = try await Subprocess.run(
+    .built("weather-spots"), arguments: Arguments(arguments),
+    environment: .inherit.updating(["TERM": "xterm", "NO_COLOR": nil, "COLUMNS": nil].merging(environment) { $1 }), input: .none,
+    output: .fileDescriptor(terminal.programSide, closeAfterSpawningProcess: true), error: .discarded)
+  #expect(result.terminationStatus == .exited(0))
+  return try await text
+}
 
 /// A terminal without a screen: what a program writes to its one side is read from the other.
 final class Terminal: Sendable {

@@ -34,10 +34,10 @@ import Testing
     var commit = 0
     while true {
       commit += 1
-      let workspace = try Folder()
+      let workspace = Workspace()
       let bench = try AlertBench()
       try script(bench)
-      let died = try await crash(at: commit, moment, bench, FileSink(workspace.url.appending(path: "notices.jsonl")))
+      let died = try await crash(at: commit, moment, bench, FileSink(workspace.directory.appending(path: "notices.jsonl")))
       let keys = try workspace.lines("notices.jsonl").map { try #require($0["key"] as? String) }
       #expect(keys.count == 6 && Set(keys).count == 6, "commit \(commit), \(moment)")
       // At worst a question is asked a second time.
@@ -68,22 +68,10 @@ import Testing
   }
 }
 
-/// A directory for one test, removed with it.
-final class Folder: Sendable {
-  let url: URL
-
-  init() throws {
-    url = FileManager.default.temporaryDirectory.appending(path: "weather-spots-kit-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-  }
-
-  deinit {
-    do { try FileManager.default.removeItem(at: url) } catch { Issue.record(error) }
-  }
-
+extension Workspace {
   /// The JSON objects of a file of lines; each must be one.
   func lines(_ name: String) throws -> [[String: Any]] {
-    try String(decoding: Data(contentsOf: url.appending(path: name)), as: UTF8.self).split(separator: "\n").map {
+    try String(decoding: Data(contentsOf: directory.appending(path: name)), as: UTF8.self).split(separator: "\n").map {
       try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
     }
   }

@@ -42,9 +42,7 @@ import Testing
     let report = try await bench.round(try brest(), [sink])
     #expect(report.calls == 0 && report.failedCalls == 1 && !report.problems.isEmpty)
     #expect(try await bench.checks().map(\.calls) == [0])
-    let store = try await Store.open(bench.backend)
-    #expect(try await AlertQueue(store).ledger.loadAll().allSatisfy { $0.calls == 0 && $0.unclustered == 0 })
-    try await store.close()
+    #expect(try await bench.stored { $0.ledger }.allSatisfy { $0.calls == 0 && $0.unclustered == 0 })
     // It is still its turn.
     bench.source.say([try warning()])
     #expect(try await bench.round(try brest(), [sink]).calls == 1)
@@ -177,21 +175,19 @@ import Testing
   }
 
   @Test func theNextRoundIsWhenTheSpanEndsOrANoticeIsDue() async throws {
+    func timeAfterARound() async throws -> Duration {
+      try await bench.run(try brest(), [sink]) { pipeline in
+        _ = try await pipeline.round()
+        return try await pipeline.timeUntilNextRound()
+      }
+    }
     bench.clock.advance(by: .seconds(100))
     bench.source.say([try warning()])
-    let quiet = try await bench.run(try brest(), [sink]) { pipeline in
-      _ = try await pipeline.round()
-      return try await pipeline.timeUntilNextRound()
-    }
-    #expect(quiet == .seconds(200))
+    #expect(try await timeAfterARound() == .seconds(200))
     bench.source.say([try warning("w2")])
     bench.clock.advance(by: .seconds(200))
     sink.fail(SinkError("out", retryAfter: .seconds(77)))
-    let retrying = try await bench.run(try brest(), [sink]) { pipeline in
-      _ = try await pipeline.round()
-      return try await pipeline.timeUntilNextRound()
-    }
-    #expect(retrying == .seconds(77))
+    #expect(try await timeAfterARound() == .seconds(77))
   }
 
   @Test func aRevisionIsWhateverCanBeRead() throws {

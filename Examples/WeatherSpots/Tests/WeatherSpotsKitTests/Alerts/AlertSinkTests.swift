@@ -8,13 +8,8 @@ import Testing
 @testable import WeatherSpotsKit
 
 @Suite(.timeLimit(.minutes(15))) struct AlertSinkTests {
-  private let folder: Folder
-  private let file: URL
-
-  init() throws {
-    folder = try Folder()
-    file = folder.url.appending(path: "notices.jsonl")
-  }
+  private let folder = Workspace()
+  private var file: URL { folder.directory.appending(path: "notices.jsonl") }
 
   private func delivery(_ id: String, mayBeRepeat: Bool = false) throws -> AlertDelivery {
     let alert = try warning(id)
@@ -22,6 +17,11 @@ import Testing
     return AlertDelivery(
       key: NoticeKey(watcher: "a", alert: id, revision: revision), watcher: "a", place: "Brest", alert: alert, revision: revision,
       checkedAt: try instant("2026-07-01T12:00:00Z"), mayBeRepeat: mayBeRepeat)
+  }
+
+  private func refusal(by sink: some AlertSink) async throws -> SinkError? {
+    let notice = try delivery("1")
+    return await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
   }
 
   private func ids() throws -> [String] {
@@ -74,26 +74,23 @@ import Testing
   }
 
   @Test func aFileThatCannotBeMadeIsAFailure() async throws {
-    let sink = FileSink(folder.url.appending(path: "missing/notices.jsonl"))
-    let notice = try delivery("1")
-    let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
-    #expect(error?.tookNothing == true)
+    #expect(try await refusal(by: FileSink(folder.directory.appending(path: "missing/notices.jsonl")))?.tookNothing == true)
   }
 
   @Test(.enabled(if: geteuid() != 0, "root may read everything"))
   func aDirectoryWhoseSyncFailedIsSyncedBeforeAnythingIsAccepted() async throws {
     // Files in it may be made and opened, and it cannot be opened itself: the file is made, and the sync fails.
-    chmod(folder.url.path, 0o300)
-    defer { chmod(folder.url.path, 0o700) }
-    let (sink, notice) = (FileSink(file), try delivery("1"))
+    chmod(folder.directory.path, 0o300)
+    defer { chmod(folder.directory.path, 0o700) }
+    let sink = FileSink(file)
     // The file is there when the same sink tries again, and when a new one does after a kill.
     for sink in [sink, sink, FileSink(file)] {
-      let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
+      let error = try await refusal(by: sink)
       #expect(error?.description.hasPrefix("the directory of notices.jsonl cannot be synced") == true)
       #expect(FileManager.default.fileExists(atPath: file.path))
     }
-    chmod(folder.url.path, 0o700)
-    try await sink.deliver([notice])
+    chmod(folder.directory.path, 0o700)
+    try await sink.deliver([try delivery("1")])
     #expect(try ids() == ["1"])
   }
 
@@ -112,14 +109,10 @@ import Testing
   }
 
   @Test func aWebhookThatFailsForAMomentIsTriedAgainWithTheSameKey() async throws {
-    let count = Mutex(0)
-    let server = try LoopbackServer { _ in
-      count.withLock { $0 += 1 }
-      return count.withLock { $0 } < 3 ? .init(503, "") : .init(200, "")
-    }
-    let clock = ManualClock()
-    let sink = WebhookSink(
-      try await server.start(), timeout: .seconds(300), retry: RetryPolicy(attempts: 3, base: .zero, cap: .zero), clock: clock)
+    let statuses = Mutex([200, 503, 503])
+    let server = try LoopbackServer { _ in .init(statuses.withLock { $0.popLast() ?? 500 }, "") }
+    let retry = RetryPolicy(attempts: 3, base: .zero, cap: .zero)
+    let sink = WebhookSink(try await server.start(), timeout: .seconds(300), retry: retry, clock: ManualClock())
     try await sink.deliver([try delivery("1")])
     #expect(server.requests.count == 3 && Set(server.requests.map { $0.headers["idempotency-key"] }).count == 1)
     await server.stop()
@@ -144,9 +137,7 @@ import Testing
     let server = try LoopbackServer { request in
       request.path == "/other" ? .init(200, "") : .init(status, "", headers: ["Location": "/other"])
     }
-    let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .seconds(300))
-    let notice = try delivery("1")
-    let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
+    let error = try await refusal(by: WebhookSink(try await server.start().appending(path: "hook"), timeout: .seconds(300)))
     #expect(error?.description == "the webhook answers \(status)" && server.requests.count == 1)
     await server.stop()
   }
@@ -155,17 +146,13 @@ import Testing
     let server = try LoopbackServer { _ in .init(200, "") }
     let url = try await server.start()
     await server.stop()
-    let sink = WebhookSink(url, retry: .never)
-    let notice = try delivery("1")
-    let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
-    #expect(error?.tookNothing == true)
+    #expect(try await refusal(by: WebhookSink(url, retry: .never))?.tookNothing == true)
   }
 
   @Test func aWebhookThatDoesNotAnswerInTimeIsGivenUp() async throws {
     let server = try PictureServer(["/hook": .held(Data())])
-    let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .milliseconds(300), retry: .never)
-    let notice = try delivery("1")
-    let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
+    let error = try await refusal(
+      by: WebhookSink(try await server.start().appending(path: "hook"), timeout: .milliseconds(300), retry: .never))
     #expect(error?.description == "the webhook at 127.0.0.1 did not answer within 0.3 s" && error?.tookNothing == false)
     await server.stop()
   }

@@ -8,22 +8,17 @@ import Testing
 
 /// Says what a test tells it to, and remembers what it was asked.
 final class ScriptedAlerts: AlertSource {
-  private struct State {
-    var answer: Result<AlertAnswer, ProviderError> = .success(.alerts([]))
-    var asked: [SpotCluster.ID] = []
-  }
-  private let state = Mutex(State())
+  private let answer = Mutex(Result<AlertAnswer, ProviderError>.success(.alerts([])))
+  private let clusters = Mutex<[SpotCluster.ID]>([])
 
-  var asked: [SpotCluster.ID] { state.withLock { $0.asked } }
-  func say(_ alerts: [WeatherAlert]) { state.withLock { $0.answer = .success(.alerts(alerts)) } }
-  func fail(_ error: ProviderError) { state.withLock { $0.answer = .failure(error) } }
-  func say(_ answer: AlertAnswer) { state.withLock { $0.answer = .success(answer) } }
+  var asked: [SpotCluster.ID] { clusters.withLock { $0 } }
+  func say(_ alerts: [WeatherAlert]) { say(.alerts(alerts)) }
+  func say(_ answer: AlertAnswer) { self.answer.withLock { $0 = .success(answer) } }
+  func fail(_ error: ProviderError) { answer.withLock { $0 = .failure(error) } }
 
   func alerts(in cluster: SpotCluster) async throws -> AlertAnswer {
-    try state.withLock { state in
-      state.asked.append(cluster.id)
-      return try state.answer.get()
-    }
+    clusters.withLock { $0.append(cluster.id) }
+    return try answer.withLock { $0 }.get()
   }
 }
 
@@ -64,9 +59,7 @@ final class RecordingSink: AlertSink {
 /// A warning in force from ten to ten in the evening.
 func warning(
   _ id: String = "w1", summary: String = "Wind", issued: String = "2026-07-01T09:30:00Z", expires: String = "2026-07-01T22:00:00Z"
-)
-  throws -> WeatherAlert
-{
+) throws -> WeatherAlert {
   WeatherAlert(
     id: id, summary: summary, areaName: "Finistère", source: "Météo-France", severity: "moderate", urgency: nil, certainty: nil,
     issued: try instant(issued), effective: try instant("2026-07-01T10:00:00Z"), expires: try instant(expires), onset: nil, end: nil,
@@ -76,9 +69,8 @@ func warning(
 func watcher(_ name: String, _ latitude: Double, _ longitude: Double, country: String = "FR", sink: String = "recording") throws -> Watcher
 {
   Watcher(
-    id: name, place: name, at: try #require(Coordinate(latitude: latitude, longitude: longitude)), timezone: "Europe/Paris",
-    country: country,
-    sink: sink)
+    id: name, place: name, coordinate: try #require(Coordinate(latitude: latitude, longitude: longitude)), country: country,
+    timezone: "Europe/Paris", sink: sink)
 }
 
 /// The parts of a pipeline, and a store that lives on between runs.
@@ -117,17 +109,13 @@ struct AlertBench {
     try await run(watchers, sinks, through: disk, schedule: schedule) { try await $0.round() }
   }
 
-  func checks() async throws -> [ClusterCheck] {
-    let store = try await Store.open(backend)
-    let checks = try await AlertQueue(store).checks.loadAll()
-    try await store.close()
-    return checks
-  }
+  func checks() async throws -> [ClusterCheck] { try await stored { $0.checks } }
+  func notices() async throws -> [AlertNotice] { try await stored { $0.notices } }
 
-  func notices() async throws -> [AlertNotice] {
+  func stored<Item>(_ repository: (AlertQueue) -> LocalRepository<Item>) async throws -> [Item] {
     let store = try await Store.open(backend)
-    let notices = try await AlertQueue(store).notices.loadAll()
+    let items = try await repository(try await AlertQueue(store)).loadAll()
     try await store.close()
-    return notices
+    return items
   }
 }

@@ -38,9 +38,7 @@ import Testing
   }
 
   @Test(arguments: [(1900.0, -2.7), (1972.5, 42.8), (2000, 63.8), (2020, 69.4), (2026, 69.2), (2035, 69.1), (2200, 69.1), (1820, -20)])
-  func theEarthIsLateByDeltaT(_ year: Double, _ seconds: Double) {
-    #expect(abs(AstronomicalTime.deltaT(year: year) - seconds) < 0.5)
-  }
+  func theEarthIsLateByDeltaT(_ year: Double, _ seconds: Double) { #expect(abs(AstronomicalTime.deltaT(year: year) - seconds) < 0.5) }
 
   @Test func betweenTheInstantsThatAreComputedPlacesAreExact() {
     let start = 1_790_000_000.0

@@ -2,7 +2,6 @@ import Foundation
 import Testing
 
 @testable import Astronomy
-@testable import WeatherSpotsKit
 
 @Suite struct CrossingsTests {
   private func crossings(
@@ -22,9 +21,7 @@ import Testing
   }
 
   /// A parabola as flat as the path of a body: 0.0136 degrees in half a step.
-  private func peak(at time: Double, height: Double) -> (Double) -> Double {
-    { height - ($0 - time) * ($0 - time) / 90_000 * 0.0136 }
-  }
+  private func peak(at time: Double, height: Double) -> (Double) -> Double { { height - ($0 - time) * ($0 - time) / 90_000 * 0.0136 } }
 
   @Test(arguments: [300.0, 40_100, 40_300, 40_500, 86_100, 86_200, 20, 86_390])
   func twoCrossingsInsideOneStepAreFound(_ time: Double) {

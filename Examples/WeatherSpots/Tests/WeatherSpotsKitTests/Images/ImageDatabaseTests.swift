@@ -6,22 +6,15 @@ import Testing
 @testable import WeatherSpotsKit
 
 @Suite(.timeLimit(.minutes(15))) struct ImageDatabaseTests {
-  private let folder = Folder()
+  private let workspace = Workspace()
   private let network = ScriptedImages()
 
-  /// A directory of a test's own, removed with it.
-  private final class Folder: Sendable {
-    let url = FileManager.default.temporaryDirectory.appending(path: "weather-spots-images-\(UUID().uuidString)")
-    deinit {
-      do { if FileManager.default.fileExists(atPath: url.path) { try FileManager.default.removeItem(at: url) } } catch {
-        Issue.record(error)
-      }
-    }
-  }
+  /// A directory that does not exist yet.
+  private var directory: URL { workspace.directory.appending(path: "images") }
 
   private func database() async throws -> ImageDatabase {
     let images = ImageDatabase()
-    try await images.setUp(directory: folder.url, transport: network)
+    try await images.setUp(directory: directory, transport: network)
     return images
   }
 
@@ -47,26 +40,26 @@ import Testing
     #expect(try await images.contents().map(\.key) == ["http://test/a", "http://test/b"])
     try await images.clear()
     #expect(try await images.usage() == .init())
-    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).allSatisfy { $0.hasPrefix("blob-index") })
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).allSatisfy { $0.hasPrefix("blob-index") })
     #expect(try await images.image(from: picture("/a")).origin == .network)
     try await images.close()
   }
 
   @Test func itIsSetUpOnceAndTheSameAgainIsNothing() async throws {
     let images = try await database()
-    try await images.setUp(directory: folder.url, transport: network)
-    let error = await #expect(throws: RepositoryError.self) { try await images.setUp(directory: folder.url.appending(path: "other")) }
+    try await images.setUp(directory: directory, transport: network)
+    let error = await #expect(throws: RepositoryError.self) { try await images.setUp(directory: directory.appending(path: "other")) }
     #expect(error?.code == .alreadyOpen)
     try await images.close()
   }
 
   @Test func manyWhoComeFirstOpenItOnce() async throws {
     let images = ImageDatabase()
-    let (folder, network) = (folder.url, network)
+    let (directory, network) = (directory, network)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<50 {
         group.addTask {
-          try await images.setUp(directory: folder, transport: network)
+          try await images.setUp(directory: directory, transport: network)
           let image = try await images.image(from: picture("/\(number % 5)"))
           #expect(image.storageError == nil)
         }
@@ -80,7 +73,7 @@ import Testing
   @Test func whereNothingCanBeKeptImagesStillCome() async throws {
     let first = try await database()
     let second = ImageDatabase()
-    let error = await #expect(throws: RepositoryError.self) { try await second.setUp(directory: folder.url, transport: network) }
+    let error = await #expect(throws: RepositoryError.self) { try await second.setUp(directory: directory, transport: network) }
     #expect(error?.code == .alreadyOpen)
     let image = try await second.image(from: picture("/a"))
     #expect(image.origin == .network && image.storageError?.code == .alreadyOpen)

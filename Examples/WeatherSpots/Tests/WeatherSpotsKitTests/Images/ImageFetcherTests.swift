@@ -41,9 +41,7 @@ import Testing
 
   @Test func whatAServerNeverSeesMakesNoOtherImage() async throws {
     let (images, _) = try await fetcher()
-    for text in ["http://test/a", "HTTP://test/a#top"] {
-      _ = try await images.image(from: #require(URL(string: text)))
-    }
+    for text in ["http://test/a", "HTTP://test/a#top"] { _ = try await images.image(from: #require(URL(string: text))) }
     #expect(network.paths.count == 1)
   }
 
@@ -65,15 +63,17 @@ import Testing
   @Test func whatIsNotAnImageIsNotKept() async throws {
     let (images, store) = try await fetcher()
     let url = try picture("/a")
-    network.answer("/a", .success(Data("<svg/>".utf8)))
-    #expect(await reason { () throws(ImageError) in try await images.image(from: url) } == .notAnImage)
+    for body in ["<svg/>", "<!doctype html><html></html>", ""] {
+      network.answer("/a", .success(Data(body.utf8)))
+      #expect(await reason { () throws(ImageError) in try await images.image(from: url) } == .notAnImage)
+    }
     #expect(store.persistedKeys.isEmpty && files.paths.allSatisfy { $0.contains("blob-index") })
   }
 
   @Test func tenThousandCallersMakeOneRequest() async throws {
     let (images, _) = try await fetcher()
     let url = try picture("/a")
-    network.hold()
+    network.gate.close()
     let network = network
     let origins = await withTaskGroup(of: LoadedImage.Origin?.self) { group in
       for _ in 0..<10_000 {
@@ -81,7 +81,7 @@ import Testing
       }
       group.addTask {
         while images.waiterCount < 5_000, !Task.isCancelled { await Task.yield() }
-        network.release()
+        network.gate.open()
         return .disk
       }
       return await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }
@@ -94,18 +94,18 @@ import Testing
   @Test func theRequestGoesOnUntilTheLastCallerLeaves() async throws {
     let (images, store) = try await fetcher()
     let url = try picture("/a")
-    network.hold()
+    network.gate.close()
     let callers = (0..<3).map { _ in Task { await reason { () throws(ImageError) in try await images.image(from: url) } } }
-    await network.state.wait { $0.active == 1 }
+    await network.calls.wait { $0.active == 1 }
     try await until { images.waiterCount == 3 }
     for (number, caller) in callers.enumerated() {
-      #expect(network.cancelled == 0 && network.active == 1)
+      #expect(network.calls.value.cancelled == 0 && network.calls.value.active == 1)
       caller.cancel()
       #expect(await caller.value == .cancelled)
       #expect(images.waiterCount == 2 - number)
     }
-    await network.state.wait { $0.cancelled == 1 }
-    network.release()
+    await network.calls.wait { $0.cancelled == 1 }
+    network.gate.open()
     #expect(try await images.image(from: url).origin == .network)
     #expect(network.paths.count == 2 && store.persistedKeys.count == 1)
   }
@@ -124,29 +124,29 @@ import Testing
   @Test func atMostFiveRequestsRunAtATime() async throws {
     let (images, _) = try await fetcher()
     let urls = try (0..<12).map { try picture("/\($0)") }
-    network.hold()
+    network.gate.close()
     let all = Task { await images.images(from: urls) }
     try await until { images.waiterCount == 12 }
-    await network.state.wait { $0.active >= 5 }
+    await network.calls.wait { $0.active >= 5 }
     for _ in 0..<1_000 { await Task.yield() }
-    #expect(network.active == 5)
-    network.release()
+    #expect(network.calls.value.active == 5)
+    network.gate.open()
     #expect(await all.value.count == 12)
-    #expect(network.mostActive == 5 && network.paths.count == 12)
+    #expect(network.calls.value.mostActive == 5 && network.paths.count == 12)
   }
 
   @Test func waitingForATurnCanBeGivenUp() async throws {
     let (images, _) = try await fetcher(.init(requests: 1))
     let (first, second) = (try picture("/1"), try picture("/2"))
-    network.hold()
+    network.gate.close()
     let running = Task { await reason { () throws(ImageError) in try await images.image(from: first) } }
-    await network.state.wait { $0.active == 1 }
+    await network.calls.wait { $0.active == 1 }
     let waiting = Task { await reason { () throws(ImageError) in try await images.image(from: second) } }
     try await until { images.waiterCount == 2 }
     for _ in 0..<100 { await Task.yield() }
     waiting.cancel()
     #expect(await waiting.value == .cancelled)
-    network.release()
+    network.gate.open()
     #expect(await running.value == nil)
     #expect(network.paths == ["/1"])
     // The turn was not lost.
@@ -168,22 +168,27 @@ import Testing
   @Test func aCancelledCallOfManyCancelsTheirRequests() async throws {
     let (images, _) = try await fetcher()
     let urls = try (0..<3).map { try picture("/\($0)") }
-    network.hold()
+    network.gate.close()
     let all = Task { await images.images(from: urls) }
-    await network.state.wait { $0.active == 3 }
+    await network.calls.wait { $0.active == 3 }
     all.cancel()
     for result in await all.value.values { #expect(throws: ImageError.cancelled) { try result.get() } }
-    await network.state.wait { $0.cancelled == 3 }
+    await network.calls.wait { $0.cancelled == 3 }
+  }
+
+  /// Clears the images while one is being fetched, which goes on when the gate opens.
+  private func clear(_ images: ImageFetcher, during url: URL) async throws -> Task<LoadedImage, any Error> {
+    network.gate.close()
+    let before = Task { try await images.image(from: url) }
+    await network.calls.wait { $0.active == 1 }
+    try await images.clear()
+    return before
   }
 
   @Test func whatIsFetchedWhileImagesAreClearedDoesNotComeBack() async throws {
-    let (images, store) = try await fetcher()
-    let url = try picture("/a")
-    network.hold()
-    let before = Task { try await images.image(from: url) }
-    await network.state.wait { $0.active == 1 }
-    try await images.clear()
-    network.release()
+    let ((images, store), url) = (try await fetcher(), try picture("/a"))
+    let before = try await clear(images, during: url)
+    network.gate.open()
     let late = try await before.value
     #expect(late.origin == .network && late.storageError == nil)
     #expect(store.persistedKeys.isEmpty)
@@ -192,15 +197,11 @@ import Testing
   }
 
   @Test func whoAsksAfterClearingDoesNotGetWhatWasFetchedBefore() async throws {
-    let (images, store) = try await fetcher()
-    let url = try picture("/a")
-    network.hold()
-    let before = Task { try await images.image(from: url) }
-    await network.state.wait { $0.active == 1 }
-    try await images.clear()
+    let ((images, store), url) = (try await fetcher(), try picture("/a"))
+    let before = try await clear(images, during: url)
     let after = Task { try await images.image(from: url) }
-    await network.state.wait { $0.active == 2 }
-    network.release()
+    await network.calls.wait { $0.active == 2 }
+    network.gate.open()
     #expect(try await before.value.origin == .network)
     #expect(try await after.value.origin == .network)
     #expect(store.persistedKeys.count == 1)  // the one that was begun after

@@ -26,7 +26,5 @@ import Testing
     Data([0, 0, 0, 8]) + Data("ftyp".utf8),
     Data("%PDF-1.7".utf8), point.dropFirst(), Data(point.prefix(7)),
   ])
-  func anythingElseIsNotAnImage(_ bytes: Data) {
-    #expect(ImageFormat(bytes) == nil)
-  }
+  func anythingElseIsNotAnImage(_ bytes: Data) { #expect(ImageFormat(bytes) == nil) }
 }

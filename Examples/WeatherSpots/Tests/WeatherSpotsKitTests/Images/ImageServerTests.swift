@@ -111,19 +111,11 @@ import Testing
     }
   }
 
-  @Test func aPageInPlaceOfAnImageIsNotAnImage() async throws {
-    try await serving(["/a": .whole(Data("<!doctype html><html></html>".utf8)), "/b": .whole(Data())]) { (_, base, images) async throws in
-      #expect(await reason(images, base.appending(path: "a")) == .notAnImage)
-      #expect(await reason(images, base.appending(path: "b")) == .notAnImage)
-    }
-  }
-
   @Test func aServerThatDoesNotAnswerInTimeIsATransportFailure() async throws {
     try await serving(["/held": .held(point), "/half": .stalled(point)], limits: .init(timeout: .milliseconds(300))) {
       (_, base, images) async throws in
       for path in ["held", "half"] {
-        #expect(
-          await reason(images, base.appending(path: path)) == .transport(.timedOut(host: "127.0.0.1", after: .milliseconds(300))))
+        #expect(await reason(images, base.appending(path: path)) == .transport(.timedOut(host: "127.0.0.1", after: .milliseconds(300))))
       }
       #expect(store.persistedKeys.isEmpty)
     }
@@ -143,8 +135,7 @@ import Testing
     try await serving([:]) { _, base, _ in gone = base.appending(path: "a") }
     let url = try #require(gone)
     #expect(
-      await reason(ImageFetcher(store: store), url)
-        == .transport(.unreachable(host: "127.0.0.1", code: NSURLErrorCannotConnectToHost)))
+      await reason(ImageFetcher(store: store), url) == .transport(.unreachable(host: "127.0.0.1", code: NSURLErrorCannotConnectToHost)))
   }
 
   @Test func cancellingTheCallerEndsTheDownload() async throws {

@@ -48,12 +48,24 @@ import Testing
     #expect(transport.requests.count == 3)
   }
 
+  @Test func aShorterHoldDoesNotEndALongerOne() async {
+    let holds = Holds(clock: clock)
+    let problem = WeatherProblem(ProviderError.serviceFailed(status: 503))
+    for wait in [60, 3_600, 10] { await holds.hold("a", because: problem, for: .seconds(wait)) }
+    #expect(holds.hold("a")?.until == clock.now + 3_600)
+    // A hold from the future is replaced, since the clock was set back.
+    clock.setWall(by: -7_200)
+    await holds.hold("a", because: problem, for: .seconds(10))
+    #expect(holds.hold("a")?.until == clock.now + 10)
+  }
+
   @Test func anAnswerForAnotherNumberOfPlacesIsNotAskedForAgainOneByOne() async throws {
-    let transport = ScriptedTransport(forecast: .body(WeatherServiceTests.land), marine: .down)
-    let provider = try provider(transport, Holds(clock: clock))
-    let answers = await provider.fetch(try (0..<25).map { try request(latitude: Double($0)) })
-    #expect(transport.requests.count == 1)
-    #expect(answers.allSatisfy { $0.hourly?.failure == .mismatched("1 places instead of 25") })
+    for (body, found, asked) in [(WeatherServiceTests.land, 1, 25), ("[\(WeatherServiceTests.land),\(WeatherServiceTests.land)]", 2, 1)] {
+      let transport = ScriptedTransport(forecast: .body(body), marine: .down)
+      let answers = try await provider(transport, Holds(clock: clock)).fetch(try (0..<asked).map { try request(latitude: Double($0)) })
+      #expect(transport.requests.count == 1)
+      #expect(answers.allSatisfy { $0.hourly?.failure == .mismatched("\(found) places instead of \(asked)") })
+    }
   }
 
   // MARK: What belongs to a server
@@ -74,8 +86,8 @@ import Testing
       _ = try await service(storage, bad, "http://bad\(inland.count)").forecast(for: spot)
       let forecast = try await service(storage, good, "http://good:8080").forecast(for: spot)
       #expect(forecast.marine.value != nil && forecast.hourly.value?.provenance.server == "good")
-      try await storage.store.repository(RepositorySchema<CachedEntry<ForecastPeriod, MarineForecast>>("weather-marine")).replaceAll(
-        with: [])
+      let seas = RepositorySchema<CachedEntry<ForecastPeriod, MarineForecast>>("weather-marine")
+      try await storage.store.repository(seas).replaceAll(with: [])
     }
     // Nobody's data are another's, but when nobody is asked at all the newest are shown.
     let none = try await service(storage, ScriptedTransport(forecast: .down, marine: .down), "http://third").forecast(
@@ -92,7 +104,7 @@ import Testing
     let storage = try await SpotStore(backend: InMemoryBackend())
     let spot = try Spot(name: "Brest", latitude: 48.39, longitude: -4.49, timezone: "GMT")
     let transport = GatedTransport(WeatherServiceTests.land)
-    transport.open()
+    transport.gate.open()
     _ = try await service(storage, transport, "http://test").weather(for: spot, including: .hourly)
     clock.advance(by: .hours(13))
     // Nobody answers any more: who waits for it waits for ever.
@@ -100,10 +112,10 @@ import Testing
     let later = try await service(storage, silent, "http://test")
     let hourly = try await later.weather(for: spot, policy: .staleWhileRevalidate, including: .hourly)
     #expect(hourly.cached?.fetchedAt == clock.now - 13 * 3600)
-    await silent.waitForWaiting(1)
-    silent.open()
+    await silent.gate.calls.wait { $0.active == 1 }
+    silent.gate.open()
     await later.settled()
-    #expect(silent.count == 1)
+    #expect(silent.gate.calls.value.count == 1)
   }
 
   @Test func moreSpotsThanEverHaveRoomForTheirForecasts() async throws {
@@ -113,8 +125,8 @@ import Testing
     }
     try await storage.spots.save(contentsOf: spots)
     let transport = ScriptedTransport(forecast: .body(hourlyBody("2026-07-01", [("temperature_2m", "°C", "1")])), marine: .down)
-    let (clock, limits) = (clock, ProviderLimits(concurrency: 4, quotas: []))
-    let provider = OpenMeteoProvider(servers: try server("http://test"), transport: transport, now: { clock.now })
+    let limits = ProviderLimits(concurrency: 4, quotas: [])
+    let provider = try provider(transport, Holds(clock: clock))
     let service = try await WeatherService(storage, provider: provider, limits: limits, retry: .never, clock: clock)
     for spot in spots { #expect(try await service.weather(for: spot, including: .hourly).value != nil) }
     var there = 0

@@ -41,7 +41,8 @@ import Testing
     ("120", Duration.seconds(120)), ("999999999", .seconds(86400)), ("Sun, 06 Nov 1994 08:50:37 GMT", .seconds(60)),
     ("Sun, 06 Nov 1994 08:00:00 GMT", .zero), ("Sun, 06 Nov 1994 9223372036854775807:49:37 GMT", nil),
     ("Sun, 06 Nov 1994 08:49:-9223372036854775808 GMT", nil), ("Sun, 06 Nov 1994 +8:50:37 GMT", nil),
-    ("Sun, 06 Nov 1994 8:50:37 GMT", nil), ("soon", nil), ("", nil),
+    ("Sun, 06 Nov 1994 8:50:37 GMT", nil), ("Sun, 99 Nov 1994 08:00:00 GMT", nil), ("soon", nil), ("", nil), ("-5", nil),
+    (" 7 ", .seconds(7)),
   ])
   func aWaitIsANumberOrADateAndNothingElse(_ text: String, _ wait: Duration?) throws {
     #expect(RetryAfter.wait(text, at: try instant("1994-11-06T08:49:37Z")) == wait)

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderTesting
+import StandInServer
 import Synchronization
 import Testing
 
@@ -31,7 +32,7 @@ import Testing
     for request in requests {
       let before = fake.calls.count
       answers.append(Task { try await Self.fetch(request, source) })
-      await fake.waitForCalls(before + 1)
+      await fake.gate.calls.wait { $0.count >= before + 1 }
     }
     return answers
   }
@@ -44,6 +45,12 @@ import Testing
     let answers = requests.map { request in Task { @MainActor in try await Self.fetch(request, source) } }
     await Task { @MainActor in }.value
     return answers
+  }
+
+  /// Asks for places one by one until four requests run, and then for more, which wait.
+  private func ask(_ more: [ProviderRequest], after fake: PlacesProvider) async throws -> Answers {
+    let source = source(fake)
+    return try await askInTurn((0..<4).map { try request($0) }, source, fake) + ask(more, source)
   }
 
   private static func fetch(
@@ -63,36 +70,30 @@ import Testing
   private func temperature(_ answer: ProviderAnswer) -> Double? { answer.hourly?.data?.hours.first?.temperatureCelsius }
 
   @Test func whatComesWhileFourCallsRunGoesTogetherInTheNext() async throws {
-    let fake = PlacesProvider(isOpen: false)
-    let source = source(fake)
-    let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
-    let tasks = first + (await ask(try (4..<60).map { try request($0) }, source))
+    let fake = PlacesProvider()
+    let tasks = try await ask(try (4..<60).map { try request($0) }, after: fake)
     #expect(fake.calls.map(\.count) == [1, 1, 1, 1])
-    fake.open()
+    fake.gate.open()
     for (number, task) in tasks.enumerated() { #expect(temperature(try await task.value) == Double(number)) }
-    #expect(fake.calls.map(\.count).sorted() == [1, 1, 1, 1, 6, 25, 25] && fake.mostAtATime == 4)
+    #expect(fake.calls.map(\.count).sorted() == [1, 1, 1, 1, 6, 25, 25] && fake.gate.calls.value.mostActive == 4)
   }
 
   @Test func onlyWhatWantsTheSameGoesTogether() async throws {
-    let fake = PlacesProvider(isOpen: false)
-    let source = source(fake)
+    let fake = PlacesProvider()
     let wanted = try (4..<24).map { try request($0, $0 % 2 == 0 ? [.hourly] : [.daily], days: $0 % 4 < 2 ? 7 : 16) }
-    let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
-    let tasks = first + (await ask(wanted, source))
-    fake.open()
+    let tasks = try await ask(wanted, after: fake)
+    fake.gate.open()
     for task in tasks { _ = try await task.value }
     #expect(fake.calls.map(\.count).sorted() == [1, 1, 1, 1, 5, 5, 5, 5])
     for call in fake.calls { #expect(Set(call.map(\.datasets)).count == 1 && Set(call.map(\.days)).count == 1) }
   }
 
   @Test func aCallThatFailsIsDividedUntilOnlyThePlaceThatFailsFails() async throws {
-    let fake = PlacesProvider(isOpen: false) { requests in
+    let fake = PlacesProvider { requests in
       requests.contains { $0.place.cell.center.latitude.rounded(.down) == 11 } ? .serviceFailed(status: 502) : nil
     }
-    let source = source(fake)
-    let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
-    let tasks = first + (await ask(try (4..<20).map { try request($0) }, source))
-    fake.open()
+    let tasks = try await ask(try (4..<20).map { try request($0) }, after: fake)
+    fake.gate.open()
     for (number, task) in tasks.enumerated() {
       if number == 11 {
         #expect(await failure(task) as? ProviderError == .serviceFailed(status: 502))
@@ -106,11 +107,9 @@ import Testing
 
   @Test(arguments: [ProviderError.serviceFailed(status: 500), .network(.timedOut(host: "test", after: .seconds(1)))])
   func aServiceThatIsOutMakesNoStorm(_ error: ProviderError) async throws {
-    let fake = PlacesProvider(isOpen: false) { _ in error }
-    let source = source(fake)
-    let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
-    let tasks = first + (await ask(try (4..<90).map { try request($0) }, source))
-    fake.open()
+    let fake = PlacesProvider { _ in error }
+    let tasks = try await ask(try (4..<90).map { try request($0) }, after: fake)
+    fake.gate.open()
     for task in tasks {
       let failure = await failure(task)
       if case CacheError.circuitOpen? = failure { continue }
@@ -120,17 +119,15 @@ import Testing
     #expect(fake.calls.count <= 8)
   }
 
-  @Test(
-    arguments: [
-      ProviderError.rateLimited(.minute, retryAfter: .seconds(60), reason: "Minutely API"),
-      .serviceFailed(status: 503, retryAfter: .seconds(60)),
-    ]) func whoAsksForTimeIsNotAskedAgainForEachPlace(_ failure: ProviderError) async throws
-  {
-    let fake = PlacesProvider(isOpen: false) { _ in failure }
+  @Test(arguments: [
+    ProviderError.rateLimited(.minute, retryAfter: .seconds(60), reason: "Minutely"), .serviceFailed(status: 503, retryAfter: .seconds(60)),
+  ])
+  func whoAsksForTimeIsNotAskedAgainForEachPlace(_ failure: ProviderError) async throws {
+    let fake = PlacesProvider { _ in failure }
     let source = source(fake, requestsAtATime: 1)
     let first = await askInTurn([try request(0)], source, fake)
     let tasks = first + (await ask(try (1..<20).map { try request($0) }, source))
-    fake.open()
+    fake.gate.open()
     #expect(await self.failure(tasks[0]) as? ProviderError == failure)
     for task in tasks.dropFirst() {
       guard case CacheError.circuitOpen? = await self.failure(task) else {
@@ -142,7 +139,7 @@ import Testing
   }
 
   @Test func whoLeavesLeavesTheOthersAndTheLastOneTakesTheCallAlong() async throws {
-    let fake = PlacesProvider(isOpen: false)
+    let fake = PlacesProvider()
     let source = source(fake)
     let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
     let waiting = await ask(try (4..<7).map { try request($0) }, source)
@@ -151,12 +148,12 @@ import Testing
     // Nobody waits for the first call any more: it ends, and the two go.
     first[0].cancel()
     #expect(await failure(first[0]) is CancellationError)
-    await fake.waitForCalls(5)
-    #expect(fake.calls[4].count == 2 && fake.cancelled == 1)
+    await fake.gate.calls.wait { $0.count >= 5 }
+    #expect(fake.calls[4].count == 2 && fake.gate.calls.value.cancelled == 1)
     waiting[1].cancel()
     #expect(await failure(waiting[1]) is CancellationError)
-    #expect(fake.cancelled == 1)
-    fake.open()
+    #expect(fake.gate.calls.value.cancelled == 1)
+    fake.gate.open()
     #expect(temperature(try await waiting[2].value) == 6)
     for task in first.dropFirst() { #expect(temperature(try await task.value) != nil) }
     #expect(fake.calls.count == 5)
@@ -164,15 +161,15 @@ import Testing
 
   @Test func quotasCountPlacesAndAFailureOfOneIsKeptApart() async throws {
     let clock = ManualClock(now: try Date("2026-07-01T12:00:00Z", strategy: .iso8601))
-    let fake = PlacesProvider(isOpen: false)
+    let fake = PlacesProvider()
     let quota = TokenBucket(1000, per: .hours(24), clock: clock)
     let limits = ProviderLimits(concurrency: 4, quotas: [quota], clock: clock)
     let service = try await WeatherService(
       try await SpotStore(backend: InMemoryBackend()), provider: fake, limits: limits, retry: .never, gathersPlaces: true, clock: clock)
     let spots = try (0..<30).map { try Spot(name: "\($0)", latitude: Double($0), longitude: 10, timezone: "GMT") }
     let callers = spots.map { spot in Task { try await service.weather(for: spot, including: .hourly, .daily) } }
-    await fake.waitForCalls(1)
-    fake.open()
+    await fake.gate.calls.wait { $0.count >= 1 }
+    fake.gate.open()
     for (number, caller) in callers.enumerated() {
       let (hourly, daily) = try await caller.value
       #expect(hourly.value?.hours.first?.temperatureCelsius == Double(number) && daily.value != nil)
@@ -222,21 +219,11 @@ import Testing
 
 /// Answers for several places, when the gate is open, with a temperature that is the place's latitude.
 private final class PlacesProvider: ForecastProvider {
-  private struct State {
-    var isOpen: Bool
-    var calls: [[ProviderRequest]] = []
-    var running = 0
-    var mostAtATime = 0
-    var cancelled = 0
-    var held: [Int: CheckedContinuation<Bool, Never>] = [:]
-    var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
-  }
-
-  private let state: Mutex<State>
+  let gate = CallGate()
+  private let asked = Mutex<[[ProviderRequest]]>([])
   private let failure: @Sendable ([ProviderRequest]) -> ProviderError?
 
-  init(isOpen: Bool, failure: @escaping @Sendable ([ProviderRequest]) -> ProviderError? = { _ in nil }) {
-    state = Mutex(State(isOpen: isOpen))
+  init(failure: @escaping @Sendable ([ProviderRequest]) -> ProviderError? = { _ in nil }) {
     self.failure = failure
   }
 
@@ -248,67 +235,17 @@ private final class PlacesProvider: ForecastProvider {
   func weight(of request: ProviderRequest) -> Double { Double(request.datasets.count) }
   func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> { [.hourly, .daily, .marine] }
 
-  var calls: [[ProviderRequest]] { state.withLock { $0.calls } }
-  var mostAtATime: Int { state.withLock { $0.mostAtATime } }
-  var cancelled: Int { state.withLock { $0.cancelled } }
-
-  func open() {
-    let held = state.withLock { state in
-      state.isOpen = true
-      defer { state.held = [:] }
-      return Array(state.held.values)
-    }
-    for continuation in held { continuation.resume(returning: true) }
-  }
-
-  /// Waits until so many calls came in all.
-  func waitForCalls(_ count: Int) async {
-    await withCheckedContinuation { continuation in
-      let isThere = state.withLock { state in
-        if state.calls.count >= count { return true }
-        state.watchers.append((count, continuation))
-        return false
-      }
-      if isThere { continuation.resume() }
-    }
-  }
+  var calls: [[ProviderRequest]] { asked.withLock { $0 } }
 
   func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
     await fetch([request]).first ?? ProviderAnswer(failure: .malformed("no place"), of: request.datasets)
   }
 
   func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
-    let (id, ready) = state.withLock { state in
-      state.calls.append(requests)
-      state.running += 1
-      state.mostAtATime = max(state.mostAtATime, state.running)
-      let ready = state.watchers.filter { $0.count <= state.calls.count }
-      state.watchers.removeAll { $0.count <= state.calls.count }
-      return (state.calls.count, ready)
-    }
-    for watcher in ready { watcher.continuation.resume() }
-    let isLet = await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let answer: Bool? = state.withLock { state in
-          if Task.isCancelled { return false }
-          if state.isOpen { return true }
-          state.held[id] = continuation
-          return nil
-        }
-        if let answer { continuation.resume(returning: answer) }
-      }
-    } onCancel: {
-      state.withLock { $0.held.removeValue(forKey: id) }?.resume(returning: false)
-    }
-    state.withLock { state in
-      state.running -= 1
-      state.cancelled += isLet ? 0 : 1
-    }
+    asked.withLock { $0.append(requests) }
+    let isLet = await gate.pass()
     let error = isLet ? failure(requests) : .network(.cancelled)
-    return requests.map { request in
-      if let error { return ProviderAnswer(failure: error, of: request.datasets) }
-      return Self.answer(request)
-    }
+    return requests.map { request in error.map { ProviderAnswer(failure: $0, of: request.datasets) } ?? Self.answer(request) }
   }
 
   private static func answer(_ request: ProviderRequest) -> ProviderAnswer {

@@ -13,8 +13,7 @@ import Testing
   private let provider: OpenMeteoProvider
 
   init() throws {
-    brest = ForecastPlace(
-      provider: "open-meteo", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris")
+    brest = ForecastPlace(provider: "open-meteo", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris")
     cadiz = ForecastPlace(provider: "open-meteo", try #require(Coordinate(latitude: 36.53, longitude: -6.29)), timezone: "Europe/Madrid")
     day = try localDay("2026-07-01")
     let now = try instant("2026-07-01T12:34:56Z")
@@ -92,11 +91,9 @@ import Testing
 
   @Test func anEmptySeaIsNoCoverageForADay() async throws {
     transport.set(forecast: .down, marine: .body(try Fixture.text("marine-inland-amsterdam-null.json")))
-    guard case .noCoverage(let lifetime) = await provider.fetch(request(brest, [.marine])).marine else {
-      Issue.record("not known to be without a sea")
-      return
-    }
-    #expect(lifetime == .seconds(86400))
+    let marine = await provider.fetch(request(brest, [.marine])).marine
+    let isForADay = if case .noCoverage(let lifetime)? = marine { lifetime == .seconds(86400) } else { false }
+    #expect(isForADay)
   }
 
   @Test func aLimitSaysHowLongToWait() async throws {
@@ -118,14 +115,6 @@ import Testing
     #expect(abs(provider.weight(of: request(brest, [.hourly])) - 1.2) < 1e-9)
     #expect(abs(provider.weight(of: request(brest, [.hourly, .current, .daily, .marine])) - 4.1) < 1e-9)
     #expect(abs(provider.weight(of: request(brest, [.hourly], days: 16)) - 1.2 * 17 / 14) < 1e-9)
-  }
-
-  @Test(arguments: [
-    ("120", 120), (" 7 ", 7), ("999999999", 86400), ("Wed, 01 Jul 2026 12:35:56 GMT", 60), ("Wed, 01 Jul 2026 12:00:00 GMT", 0),
-    ("soon", nil), ("-5", nil), ("", nil), ("Wed, 99 Jul 2026 12:00:00 GMT", nil),
-  ])
-  func retryAfterIsSecondsOrADate(_ text: String, _ seconds: Int?) throws {
-    #expect(try RetryAfter.wait(text, at: instant("2026-07-01T12:34:56Z")) == seconds.map { .seconds($0) })
   }
 }
 

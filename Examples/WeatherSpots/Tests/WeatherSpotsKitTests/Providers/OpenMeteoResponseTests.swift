@@ -36,9 +36,9 @@ import Testing
       {"utc_offset_seconds":19800,"hourly_units":{"time":"unixtime","wave_height":"m"},"hourly":{"time":[1782864000],"wave_height":[1]},
        "daily_units":{"time":"unixtime","weather_code":"wmo code"},"daily":{"time":[1782844200],"weather_code":[3]}}
       """#
-    let response = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8)))
-    #expect(response.hourly.instants == [try instant("2026-07-01T00:00:00Z")])
-    #expect(try response.weatherDays(in: zone("Asia/Kolkata")).map(\.day.description) == ["2026-07-01"])
+    let places = try OpenMeteoResponse(response(text))
+    #expect(places.hourly.instants == [try instant("2026-07-01T00:00:00Z")])
+    #expect(try places.weatherDays(in: zone("Asia/Kolkata")).map(\.day.description) == ["2026-07-01"])
   }
 
   @Test(arguments: [
@@ -49,21 +49,15 @@ import Testing
     #""utc_offset_seconds":0,"daily":{"time":["9999-12-31"]}"#,
   ])
   func aTimeThatNoCalendarHasIsRefused(_ members: String) {
-    #expect {
-      try OpenMeteoResponse(TransportResponse(status: 200, body: Data("{\(members)}".utf8)))
-    } throws: {
+    #expect { try OpenMeteoResponse(response("{\(members)}")) } throws: {
       if case .malformed = $0 as? ProviderError { true } else { false }
     }
   }
 
   @Test func aUnitIsShownOnOneLine() throws {
     let text = #"{"utc_offset_seconds":0,"hourly_units":{"a":"\u001b[2J\n%"},"hourly":{"time":["2026-07-01T00:00"],"a":[1]}}"#
-    let table = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))).hourly
-    #expect {
-      try table.column("a", unit: "°C")
-    } throws: {
-      "\($0)" == "the weather service answered a in \"[2J%\""
-    }
+    let table = try OpenMeteoResponse(response(text)).hourly
+    #expect { try table.column("a", unit: "°C") } throws: { "\($0)" == "the weather service answered a in \"[2J%\"" }
   }
 
   @Test func aUnitThatWasNotAskedForIsRefused() throws {
@@ -81,15 +75,15 @@ import Testing
       {"utc_offset_seconds":0,"hourly_units":{"time":"iso8601","wave_height":"m","wave_period":"undefined"},
        "hourly":{"time":["2026-07-01T00:00"],"wave_height":[1.5],"wave_period":[null]}}
       """#
-    let hours = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))).seaHours()
+    let hours = try OpenMeteoResponse(response(text)).seaHours()
     #expect(hours.map(\.waveMeters) == [1.5])
     #expect(hours.map(\.wavePeriodSeconds) == [nil])
   }
 
   @Test func valuesWithoutAUnitAreRefused() throws {
     let text = #"{"utc_offset_seconds":0,"hourly":{"time":["2026-07-01T00:00"],"wave_height":[1.5]}}"#
-    let response = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8)))
-    #expect(throws: ProviderError.unexpectedUnit(column: "wave_height", unit: "no unit")) { try response.seaHours() }
+    let places = try OpenMeteoResponse(response(text))
+    #expect(throws: ProviderError.unexpectedUnit(column: "wave_height", unit: "no unit")) { try places.seaHours() }
   }
 
   @Test func theSeaInlandIsEmpty() throws {
@@ -99,56 +93,42 @@ import Testing
   @Test func negativeZeroIsZero() throws {
     let text =
       #"{"utc_offset_seconds":0,"hourly_units":{"a":"°C"},"hourly":{"time":["2026-07-01T00:00","2026-07-01T01:00"],"a":[-0.0,-0]}}"#
-    let values = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))).hourly.column("a", unit: "°C")
+    let values = try OpenMeteoResponse(response(text)).hourly.column("a", unit: "°C")
     #expect(values.map { $0?.sign } == [.plus, .plus])
   }
 
+  private static func rejected(_ reason: String) -> ProviderError { .rejected(status: 400, reason: reason) }
+
+  private static func limited(_ window: RateWindow, _ reason: String) -> ProviderError {
+    .rateLimited(window, retryAfter: nil, reason: reason)
+  }
+
   @Test(arguments: [
-    (
-      "error-400-latitude-range.json", 400,
-      ProviderError.rejected(status: 400, reason: "Latitude must be in range of -90 to 90°. Given: 95.0.")
-    ),
+    ("error-400-latitude-range.json", 400, rejected("Latitude must be in range of -90 to 90°. Given: 95.0.")),
     ("error-400-no-data-for-location.json", 400, .noCoverage),
-    (
-      "error-start-date-out-of-range.json", 400,
-      .rejected(status: 400, reason: "Parameter 'start_date' is out of allowed range from 2016-01-01 to 2026-10-09")
-    ),
-    (
-      "error-429-minutely-limit.json", 429,
-      .rateLimited(.minute, retryAfter: nil, reason: "Minutely API request limit exceeded. Please try again in one minute.")
-    ),
-    (
-      "error-429-hourly-limit.json", 429,
-      .rateLimited(.hour, retryAfter: nil, reason: "Hourly API request limit exceeded. Please try again in the next hour.")
-    ),
-    (
-      "error-429-daily-limit.json", 429,
-      .rateLimited(.day, retryAfter: nil, reason: "Daily API request limit exceeded. Please try again tomorrow.")
-    ),
-    ("error-429-too-many-concurrent.json", 429, .rateLimited(.concurrent, retryAfter: nil, reason: "Too many concurrent requests")),
+    ("error-start-date-out-of-range.json", 400, rejected("Parameter 'start_date' is out of allowed range from 2016-01-01 to 2026-10-09")),
+    ("error-429-minutely-limit.json", 429, limited(.minute, "Minutely API request limit exceeded. Please try again in one minute.")),
+    ("error-429-hourly-limit.json", 429, limited(.hour, "Hourly API request limit exceeded. Please try again in the next hour.")),
+    ("error-429-daily-limit.json", 429, limited(.day, "Daily API request limit exceeded. Please try again tomorrow.")),
+    ("error-429-too-many-concurrent.json", 429, limited(.concurrent, "Too many concurrent requests")),
     ("error-503-overloaded.json", 503, .serviceFailed(status: 503)),
     ("forecast-200-nan-coordinates.invalid-json.txt", 200, .noCoverage),
     ("forecast-200-broken-stream.invalid-json.txt", 200, .interrupted),
   ])
   func everyErrorBodyIsOneTypedError(_ name: String, _ status: Int, _ error: ProviderError) throws {
-    let response = try Fixture.response(name, status: status)
-    #expect(throws: error) { try OpenMeteoResponse(response) }
+    #expect(throws: error) { try OpenMeteoResponse(Fixture.response(name, status: status)) }
   }
 
   @Test(arguments: [
     ("<html><body>502 Bad Gateway</body></html>", 502, ProviderError.serviceFailed(status: 502)),
     ("<html>sign in</html>", 200, .notJSON(status: 200)),
-    ("<html>too many</html>", 429, .rateLimited(.minute, retryAfter: nil, reason: "status 429")),
-    ("", 200, .notJSON(status: 200)),
+    ("<html>too many</html>", 429, limited(.minute, "status 429")), ("", 200, .notJSON(status: 200)),
     (#"{"utc_offset_seconds":0,"hourly_units":{"a":"m"}"#, 200, .interrupted),
     (#"{"utc_offset_seconds":0,"a":"}]"#, 200, .interrupted),
     (#"{"utc_offset_seconds":0,,}"#, 200, .malformed("not the expected JSON")),
     (#"[{"latitude": NaN,"longitude":1}]"#, 200, .noCoverage),
     (#"{"error":true,"reason":"Something went wrong."}"#, 200, .rejected(status: 200, reason: "Something went wrong.")),
-    (
-      #"{"error":true,"reason":"Hourly API request limit exceeded."}"#, 200,
-      .rateLimited(.hour, retryAfter: nil, reason: "Hourly API request limit exceeded.")
-    ),
+    (#"{"error":true,"reason":"Hourly API request limit exceeded."}"#, 200, limited(.hour, "Hourly API request limit exceeded.")),
     (#"{"error":true,"reason":"no\nkey\u001b[31m"}"#, 401, .unauthorized(reason: "nokey[31m")),
     (#"{"utc_offset_seconds":0,"hourly":{"time":["2026-0"#, 200, .interrupted),
     (#"{"hourly":{"time":[]}}"#, 200, .malformed("no utc_offset_seconds")),
@@ -157,7 +137,7 @@ import Testing
     (#"{"error":true,"reason":"Something went wrong."}"#, 500, .serviceFailed(status: 500)),
   ])
   func everyOtherBrokenBodyIsOneTypedError(_ body: String, _ status: Int, _ error: ProviderError) {
-    #expect(throws: error) { try OpenMeteoResponse(TransportResponse(status: status, body: Data(body.utf8))) }
+    #expect(throws: error) { try OpenMeteoResponse(response(body, status: status)) }
   }
 
   @Test func permanentAndTransientErrorsAreToldApart() {

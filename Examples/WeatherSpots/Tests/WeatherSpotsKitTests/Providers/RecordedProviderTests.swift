@@ -18,8 +18,7 @@ import Testing
     let clock = clock
     return try await WeatherService(
       try await SpotStore(backend: InMemoryBackend()), provider: OpenMeteoProvider.recorded(now: { clock.now }),
-      limits: .openMeteo(clock: clock),
-      clock: clock)
+      limits: .openMeteo(clock: clock), clock: clock)
   }
 
   @Test func theRecordingIsDatedAnewToTheAskedDayAndSaysSo() async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import LarderTesting
 import Testing
 
 @testable import WeatherSpotsKit
@@ -38,18 +39,17 @@ import Testing
     let example = vector.weatherkit_example
     #expect(WeatherKitToken.signingInput(header: example.header, claims: example.claims) == example.signing_input)
     let parts = try WeatherKitToken(key, at: now).text.split(separator: ".").map(String.init)
-    #expect(String(decoding: try #require(Self.bytes(parts[0])), as: UTF8.self) == example.header)
+    #expect(String(decoding: try #require(Data(base64URL: parts[0])), as: UTF8.self) == example.header)
     // Issued a minute before now, ended half an hour after it.
-    #expect(
-      String(decoding: try #require(Self.bytes(parts[1])), as: UTF8.self)
-        == example.claims.replacing("1767229200", with: "1767227460"))
+    let claims = example.claims.replacing("1767229200", with: "1767227460")
+    #expect(String(decoding: try #require(Data(base64URL: parts[1])), as: UTF8.self) == claims)
   }
 
   @Test func aTokenVerifiesAndOneFlippedBitDoesNot() throws {
     for token in [try WeatherKitToken(key, at: now).text, vector.weatherkit_example.token, vector.rfc7515_a3_jws] {
       #expect(try Signing.verifies(token, vector.pkcs8_pem))
       let parts = token.split(separator: ".").map(String.init)
-      var signature = try #require(Self.bytes(parts[2]))
+      var signature = try #require(Data(base64URL: parts[2]))
       #expect(signature.count == 64)
       signature[20] ^= 1
       #expect(try !Signing.verifies("\(parts[0]).\(parts[1]).\(signature.base64URL)", vector.pkcs8_pem))
@@ -58,25 +58,25 @@ import Testing
   }
 
   @Test func aTokenIsSignedOnceForAllAndAgainBeforeItEnds() async throws {
-    let clock = ManualDate(now)
+    let clock = ManualClock(now: now)
     let tokens = WeatherKitTokens(key, now: { clock.now })
     let signed = try await withThrowingTaskGroup(of: String.self) { group in
       for _ in 0..<200 { group.addTask { try await tokens.current().text } }
       return try await group.reduce(into: Set<String>()) { $0.insert($1) }
     }
     #expect(signed.count == 1)
-    clock.now += WeatherKitToken.lifetime - 61
+    clock.advance(by: .seconds(WeatherKitToken.lifetime - 61))
     #expect(try await signed.contains(tokens.current().text))
-    clock.now += 2
+    clock.advance(by: .seconds(2))
     #expect(try await !signed.contains(tokens.current().text))
     #expect(await tokens.signedCount == 2)
   }
 
   @Test func aTokenOfTheFutureIsNotUsedAfterTheClockWasSetBack() async throws {
-    let clock = ManualDate(now)
+    let clock = ManualClock(now: now)
     let tokens = WeatherKitTokens(key, now: { clock.now })
     let first = try await tokens.current()
-    clock.now -= 86400
+    clock.setWall(by: -86400)
     #expect(try await tokens.current() != first)
   }
 
@@ -96,8 +96,8 @@ import Testing
   }
 
   @Test func aKeyFileThatOthersCanReadIsRefused() throws {
-    let file = FileManager.default.temporaryDirectory.appending(path: "AuthKey-\(UUID().uuidString).p8")
-    defer { do { try FileManager.default.removeItem(at: file) } catch { Issue.record(error) } }
+    let folder = Workspace()
+    let file = folder.directory.appending(path: "AuthKey.p8")
     try Data(vector.pkcs8_pem.utf8).write(to: file)  // a test's input
     func read() throws { _ = try WeatherKitKey(file: file, keyID: "A", teamID: "B", serviceID: "c.d") }
     for mode in [0o644, 0o640, 0o604] {
@@ -131,10 +131,5 @@ import Testing
         try WeatherKitKey(pem: vector.pkcs8_pem, keyID: id, teamID: "TEAM123456", serviceID: "com.example.spots")
       }
     }
-  }
-
-  static func bytes(_ text: String) -> Data? {
-    let base64 = text.replacing("-", with: "+").replacing("_", with: "/")
-    return Data(base64Encoded: base64 + String(repeating: "=", count: (4 - base64.count % 4) % 4))
   }
 }

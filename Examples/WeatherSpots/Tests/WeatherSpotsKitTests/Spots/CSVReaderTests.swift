@@ -13,13 +13,9 @@ import Testing
     "a,b\nc,d\n", "a,b\r\nc,d\r\n", "a,b\nc,d", "\u{FEFF}a,b\nc,d\n", "\na,b\n\r\n\nc,d\r\n\n", "a,b\rc,d\r", "\u{FEFF}a,b\r\rc,d",
     "\"a\",b\r\r\nc,\"d\"\r",
   ])
-  func lineEndsMarksAndEmptyLinesMakeNoDifference(_ text: String) {
-    #expect(rows(text) == [.success(["a", "b"]), .success(["c", "d"])])
-  }
+  func lineEndsMarksAndEmptyLinesMakeNoDifference(_ text: String) { #expect(rows(text) == [.success(["a", "b"]), .success(["c", "d"])]) }
 
-  @Test func emptyFieldsAreKept() {
-    #expect(rows(",\n\"\",x,\n") == [.success(["", ""]), .success(["", "x", ""])])
-  }
+  @Test func emptyFieldsAreKept() { #expect(rows(",\n\"\",x,\n") == [.success(["", ""]), .success(["", "x", ""])]) }
 
   @Test func anEmptyFileHasNoRecords() {
     #expect(rows("").isEmpty)
@@ -36,31 +32,21 @@ import Testing
       ])
   }
 
-  @Test func aQuotationMarkInsideAPlainFieldIsReportedAndReadingGoesOn() {
-    let rows = rows("a,b\"c\nd,e\n")
-    #expect(rows.first == .failure(RowProblem(line: 1, column: 4, reason: "quotation mark inside a field that does not start with one")))
-    #expect(rows.last == .success(["d", "e"]))
-  }
+  private static let behind = "text after the closing quotation mark"
 
-  @Test func textAfterAClosingQuotationMarkIsReported() {
-    #expect(rows("\"a\"b,c\n") == [.failure(RowProblem(line: 1, column: 4, reason: "text after the closing quotation mark"))])
+  @Test(arguments: [
+    (Array("a,b\"c\nd,e\n".utf8), 1, 4, "quotation mark inside a field that does not start with one", ["d", "e"]),
+    (Array("\"a\"b,c\nd,e".utf8), 1, 4, behind, ["d", "e"]), ([0x61, 0x2C, 0xFF, 0x0A, 0x62], 1, 3, "not UTF-8", ["b"]),
+    (Array("\"a\nb\"x\nc".utf8), 2, 3, behind, ["c"]), (Array("\"a\rb\"x\nc".utf8), 2, 3, behind, ["c"]),
+    (Array("\"a\r\nb\"x\nc".utf8), 2, 3, behind, ["c"]),
+  ])
+  func aFaultIsReportedAtItsPlaceAndReadingGoesOn(_ bytes: [UInt8], _ line: Int, _ column: Int, _ reason: String, _ next: [String]) {
+    let rows = CSVReader(bytes).map { $0.map(\.fields) }
+    #expect(rows == [.failure(RowProblem(line: line, column: column, reason: reason)), .success(next)])
   }
 
   @Test func anOpenQuotationMarkIsReportedWhereItOpens() {
-    #expect(
-      rows("x,y\né,\"never\nended") == [
-        .success(["x", "y"]), .failure(RowProblem(line: 2, column: 3, reason: "quotation mark without an end")),
-      ])
-  }
-
-  @Test func bytesThatAreNotUTF8AreReported() {
-    let rows = CSVReader([0x61, 0x2C, 0xFF, 0x0A, 0x62]).map { $0.map(\.fields) }
-    #expect(rows == [.failure(RowProblem(line: 1, column: 3, reason: "not UTF-8")), .success(["b"])])
-  }
-
-  @Test func aFaultBehindAQuotedLineEndIsOnItsOwnLine() {
-    for end in ["\n", "\r", "\r\n"] {
-      #expect(rows("\"a\(end)b\"x\n") == [.failure(RowProblem(line: 2, column: 3, reason: "text after the closing quotation mark"))])
-    }
+    let problem = RowProblem(line: 2, column: 3, reason: "quotation mark without an end")
+    #expect(rows("x,y\né,\"never\nended") == [.success(["x", "y"]), .failure(problem)])
   }
 }

@@ -43,25 +43,15 @@ import Testing
     let (spots, all) = try await Self.storage()
     let (filter, indexes) = Self.filters[index]
     let query = Query.spots(filter, by: order)
-    let ordered =
-      switch order {
-      case .name: Self.byName
-      case .country: Self.byCountry
-      case .kind: Self.byKind
-      case .rating: Self.byRating
-      }
+    let orders: [SpotOrder: (index: String, rank: (Spot) -> String)] = [
+      .name: (Self.byName, { _ in "" }), .country: (Self.byCountry, \.country), .kind: (Self.byKind, \.kind),
+      .rating: (Self.byRating, { String(5 - $0.rating) }),
+    ]
+    let (ordered, rank) = try #require(orders[order])
     for query in [query, query.limit(5)] {
       let plan = spots.explain(query)
       #expect((indexes + [ordered]).contains(plan.index ?? ""), "\(plan)")
       #expect(plan.description.hasPrefix(plan.index ?? "an index"))
-    }
-    func rank(_ spot: Spot) -> String {
-      switch order {
-      case .name: ""
-      case .country: spot.country
-      case .kind: spot.kind
-      case .rating: String(5 - spot.rating)
-      }
     }
     let expected = all.enumerated().filter { filter.contains($0.element) }
       .sorted { (rank($0.element), $0.offset) < (rank($1.element), $1.offset) }.map(\.element.id)

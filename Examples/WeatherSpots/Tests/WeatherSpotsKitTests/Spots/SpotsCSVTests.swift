@@ -30,9 +30,7 @@ import Testing
     ("Brest,1,2,GMT,,\n", "2:16: 6 fields where the first row has 7"),
     ("Brest,1,2,GMT,,,,\n", "2:18: 8 fields where the first row has 7"),
   ])
-  func aBadRowIsReportedWithLineColumnAndReason(_ row: String, _ report: String) {
-    #expect(problems(row) == [report])
-  }
+  func aBadRowIsReportedWithLineColumnAndReason(_ row: String, _ report: String) { #expect(problems(row) == [report]) }
 
   @Test func aRatingIsAWholeNumberUpToFive() {
     let header = "name,latitude,longitude,timezone,rating\n"

@@ -16,9 +16,7 @@ enum Fixture {
     return folders.contains(kind) ? fixtures.appending(path: kind) : fixtures
   }
 
-  static func text(_ name: String) throws -> String {
-    String(decoding: try Data(contentsOf: file(name)), as: UTF8.self)
-  }
+  static func text(_ name: String) throws -> String { String(decoding: try Data(contentsOf: file(name)), as: UTF8.self) }
 
   static func response(_ name: String, status: Int = 200) throws -> TransportResponse {
     TransportResponse(status: status, body: try Data(contentsOf: file(name)))
@@ -32,6 +30,8 @@ enum Fixture {
   }
 }
 
+func response(_ text: String, status: Int = 200) -> TransportResponse { TransportResponse(status: status, body: Data(text.utf8)) }
+
 func instant(_ text: String) throws -> Date { try Date(text, strategy: .iso8601) }
 
 func zone(_ name: String) throws -> TimeZone { try #require(TimeZone(identifier: name)) }
@@ -44,5 +44,5 @@ func server(_ text: String) throws -> OpenMeteoServers { .init(try #require(URL(
 func metricBody(_ name: String) throws -> TransportResponse {
   let text = try Fixture.text(name).replacing("°F", with: "°C").replacing("mp/h", with: "km/h").replacing("\"inch\"", with: "\"mm\"")
     .replacing("\"kn\"", with: "\"km/h\"").replacing("\"ft\"", with: "\"m\"")
-  return TransportResponse(status: 200, body: Data(text.utf8))
+  return response(text)
 }

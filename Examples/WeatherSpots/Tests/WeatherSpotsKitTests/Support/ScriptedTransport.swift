@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
-import WeatherSpotsKit
+
+@testable import WeatherSpotsKit
 
 /// Answers as a test says, and remembers what was asked.
 final class ScriptedTransport: Transport {
@@ -13,10 +14,13 @@ final class ScriptedTransport: Transport {
   private let asked = Mutex<[URL]>([])
 
   init(forecast: Step, marine: Step) { steps = Mutex(["/v1/forecast": forecast, "/v1/marine": marine]) }
+  init(_ path: String, _ body: String) { steps = Mutex([path: .body(body)]) }
 
   var requests: [URL] { asked.withLock { $0 } }
 
   func set(forecast: Step, marine: Step) { steps.withLock { $0 = ["/v1/forecast": forecast, "/v1/marine": marine] } }
+
+  func set(_ path: String, _ body: String) { steps.withLock { $0[path] = .body(body) } }
 
   /// Returns the number of requests that went to a path.
   func count(_ path: String) -> Int { requests.count { $0.path == path } }
@@ -37,24 +41,4 @@ func hourlyBody(_ day: String, _ columns: [(name: String, unit: String, value: S
   let units = columns.map { "\"\($0.name)\":\"\($0.unit)\"" }.joined(separator: ",")
   let values = columns.map { "\"\($0.name)\":[\(Array(repeating: $0.value, count: 24).joined(separator: ","))]" }.joined(separator: ",")
   return "{\"utc_offset_seconds\":0,\"hourly_units\":{\(units)},\"hourly\":{\"time\":[\(times)],\(values)}}"
-}
-
-/// Answers each path with a body.
-final class PathTransport: Transport {
-  private let bodies: Mutex<[String: String]>
-  private let asked = Mutex<[URL]>([])
-
-  init(_ bodies: [String: String]) { self.bodies = Mutex(bodies) }
-
-  var urls: [URL] { asked.withLock { $0 } }
-
-  func set(_ path: String, _ body: String) { bodies.withLock { $0[path] = body } }
-
-  nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
-    asked.withLock { $0.append(request.url) }
-    guard let body = bodies.withLock({ $0[request.url.path] }) else {
-      throw .unreachable(host: "test", code: NSURLErrorCannotConnectToHost)
-    }
-    return TransportResponse(status: 200, body: Data(body.utf8))
-  }
 }

@@ -9,29 +9,16 @@ import Testing
   import Crypto
 #endif
 
-extension Trait where Self == ConditionTrait {
-  /// For tests of signed requests.
-  ///
-  /// They run with the package's trait: `swift test --traits WeatherKit --filter WeatherKit`.
-  static var needsSigning: Self { .enabled("built without the trait WeatherKit") { Signing.isBuilt } }
-}
-
-/// The signatures of WeatherKit's requests, where this build has them.
-enum Signing {
+extension Signing {
   #if canImport(CryptoKit) || WeatherKit
-    static let isBuilt = true
-
     /// Whether a token is signed by the key.
     static func verifies(_ token: String, _ pem: String) throws -> Bool {
       let parts = token.split(separator: ".").map(String.init)
-      guard parts.count == 3, let signature = WeatherKitTokenTests.bytes(parts[2]) else { return false }
+      guard parts.count == 3, let signature = Data(base64URL: parts[2]) else { return false }
       let key = try P256.Signing.PrivateKey(pemRepresentation: pem).publicKey
-      return key.isValidSignature(
-        try P256.Signing.ECDSASignature(rawRepresentation: signature), for: Data("\(parts[0]).\(parts[1])".utf8))
+      return key.isValidSignature(try P256.Signing.ECDSASignature(rawRepresentation: signature), for: Data("\(parts[0]).\(parts[1])".utf8))
     }
   #else
-    static let isBuilt = false
-
     static func verifies(_ token: String, _ pem: String) throws -> Bool { throw ProviderError.misconfigured("expected a build that signs") }
   #endif
 }

@@ -21,7 +21,7 @@ struct AlertsList: ReportingCommand {
     let lists = try await globals.withStore { storage in try await Self.lists(storage, at: now) }
     if globals.json { try writeJSON(lists) } else { try writeText(lists.text) }
     // A script must not take last known warnings for current ones.
-    if lists.clusters.contains(where: { !$0.current && !$0.alerts.isEmpty }) { throw ExitCode(Outcome.stale.rawValue) }
+    if lists.clusters.contains(where: { !$0.isCurrent && !$0.alerts.isEmpty }) { throw ExitCode(Outcome.stale.rawValue) }
   }
 
   private static func lists(_ storage: SpotStore, at now: Date) async throws -> Lists {
@@ -31,15 +31,15 @@ struct AlertsList: ReportingCommand {
       let near = Query.spots(near: check.id.center, within: .kilometers(SpotCluster.radius))
       // A cluster ends at the border, as warnings are asked for by country, while the circle crosses it.
       let spots = try await storage.spots.fetch(near).filter { $0.country == check.id.country }.map(\.name)
-      clusters.append(Cluster(check, spots, at: now))
+      clusters.append(Cluster(check: check, spots: spots, now: now))
     }
     var counts: [String: Int] = [:]
     for notice in try await queue.notices.loadAll() { counts[notice.state.rawValue, default: 0] += 1 }
     let calls = try await queue.ledger.loadAll().last
     return Lists(
       // The cluster id breaks ties, so that two runs list clusters in the same order.
-      clusters: clusters.sorted { ($0.spots.first ?? "", $0.cluster) < ($1.spots.first ?? "", $1.cluster) }, notices: counts,
-      callsOnLastDay: calls?.calls ?? 0, callsWithoutClusters: calls?.unclustered ?? 0)
+      clusters: clusters.sorted { ($0.spots.first ?? "", $0.check.id.rawValue) < ($1.spots.first ?? "", $1.check.id.rawValue) },
+      notices: counts, callsOnLastDay: calls?.calls ?? 0, callsWithoutClusters: calls?.unclustered ?? 0)
   }
 
   private struct Lists: Encodable {
@@ -57,40 +57,30 @@ struct AlertsList: ReportingCommand {
   }
 
   private struct Cluster: Encodable {
-    let cluster: String
+    let check: ClusterCheck
     let spots: [String]
-    let current: Bool
-    @NullEncoded var checkedAt: String?
-    @NullEncoded var ageSeconds: Int?
-    let calls: Int
-    @NullEncoded var problem: String?
-    let alerts: [AlertReport]
+    let now: Date
 
-    /// The unexpired warnings, one line each.
-    private let lines: String
+    var isCurrent: Bool { check.isCurrent(at: now) }
+    // Expired warnings stay stored until the next check, and must not be shown.
+    var alerts: [WeatherAlert] { check.alerts.filter { now < $0.expires } }
+    private var ageSeconds: Int? { check.checkedAt.map { Int(now.timeIntervalSince($0).rounded()) } }
+    private var problem: String? { check.isOffered ? check.problem : "the provider has no warnings here" }
 
-    // `lines` is only for people and stays out of the JSON.
-    private enum CodingKeys: CodingKey { case cluster, spots, current, checkedAt, ageSeconds, calls, problem, alerts }
-
-    init(_ check: ClusterCheck, _ spots: [String], at now: Date) {
-      cluster = check.id.rawValue
-      self.spots = spots
-      current = check.isCurrent(at: now)
-      checkedAt = check.checkedAt?.formatted(.iso8601)
-      ageSeconds = check.checkedAt.map { Int(now.timeIntervalSince($0).rounded()) }
-      calls = check.calls
-      problem = check.isOffered ? check.problem : "the provider has no warnings here"
-      // Expired warnings stay stored until the next check, and must not be shown.
-      let standing = check.alerts.filter { now < $0.expires }
-      alerts = standing.map(AlertReport.init)
-      lines = standing.map { "  \($0.summary), \($0.severity), until \($0.expires.formatted(.iso8601)), \($0.source)\n" }.joined()
+    func encode(to encoder: any Encoder) throws {
+      let row: JSONRow = [
+        "cluster": check.id.rawValue, "spots": spots, "current": isCurrent, "checkedAt": check.checkedAt?.formatted(.iso8601),
+        "ageSeconds": ageSeconds, "calls": check.calls, "problem": problem, "alerts": alerts.map(AlertReport.init),
+      ]
+      try row.encode(to: encoder)
     }
 
     var text: String {
       let names = spots.isEmpty ? "Spots that are gone" : spots.joined(separator: ", ")
-      let age = ageSeconds.map { current ? "as of \(ageText(seconds: $0)) ago" : "last known \(ageText(seconds: $0)) ago, not current" }
-      let head = "\(names) (\(cluster)): \(alerts.isEmpty ? "no warnings" : counted(alerts.count, "warning")), \(age ?? "never answered")"
-      return "\(head)\(problem.map { "; \($0)" } ?? "")\n\(lines)"
+      let age = ageSeconds.map { isCurrent ? "as of \(ageText(seconds: $0)) ago" : "last known \(ageText(seconds: $0)) ago, not current" }
+      let count = alerts.isEmpty ? "no warnings" : counted(alerts.count, "warning")
+      let lines = alerts.map { "  \($0.summary), \($0.severity), until \($0.expires.formatted(.iso8601)), \($0.source)\n" }
+      return "\(names) (\(check.id.rawValue)): \(count), \(age ?? "never answered")\(problem.map { "; \($0)" } ?? "")\n\(lines.joined())"
     }
   }
 }

@@ -55,8 +55,9 @@ struct AlertsWatch: ReportingCommand {
     let store = try globals.file(creating: false)
     // A provider without warnings or a bad key is reported before the store is opened.
     _ = try source(nil)
-    // Two watchers would deliver the same notices twice.
-    let lock = try AlertLock(beside: store)
+    // Two watchers would deliver the same notices twice. The lock is not the store's: other commands may open that while a watcher runs.
+    // Absolute, so that processes with different working directories contend for one file.
+    let lock = try POSIXFileSystem().lock(store.absoluteURL.path + "-alerts.lock")
     defer { lock.release() }
     try await globals.withStore { storage in
       let pipeline = AlertPipeline(

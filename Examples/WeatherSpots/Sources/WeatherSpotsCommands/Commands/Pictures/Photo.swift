@@ -44,11 +44,10 @@ struct Photo: ReportingCommand {
     }
     try file?.write(image.data)
     if globals.json {
-      let row: JSONRow = [
-        "spot": spot.id, "url": image.url, "format": image.format, "bytes": image.data.count, "origin": image.origin,
-        "kept": image.storageError == nil,
-      ]
-      try writeJSON(row)
+      let isKept = image.storageError == nil
+      let (format, bytes) = (image.format, image.data.count)
+      try writeJSON(
+        ["spot": spot.id, "url": image.url, "format": format, "bytes": bytes, "origin": image.origin, "kept": isKept] as JSONRow)
     } else {
       try writeText("\(spot.name): \(image.format.name), \(image.data.count) bytes, from \(image.origin.words).\n")
     }
@@ -68,13 +67,7 @@ struct Photo: ReportingCommand {
 }
 
 extension LoadedImage.Origin {
-  var words: String {
-    switch self {
-    case .memory: "memory"
-    case .disk: "disk"
-    case .network: "the network"
-    }
-  }
+  var words: String { self == .network ? "the network" : rawValue }
 }
 
 extension GlobalOptions {

@@ -98,9 +98,7 @@ struct ConfigUnset: ReportingCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func execute() async throws {
-    try ConfigFile.read().writing(key, nil)
-  }
+  func execute() async throws { try ConfigFile.read().writing(key, nil) }
 }
 
 private func settingKey(_ text: String) throws -> Settings.Key {

@@ -108,14 +108,9 @@ struct Settings {
 
 /// Configuration file with lines of `key = value`, and comment lines that begin with `#`.
 struct ConfigFile {
-  struct Line {
-    let value: String
-    let line: Int
-  }
-
   let url: URL
   private let text: [String]
-  let lines: [Settings.Key: Line]
+  let lines: [Settings.Key: (value: String, line: Int)]
 
   /// Reads the file, and returns an empty configuration if there is none.
   ///
@@ -130,7 +125,7 @@ struct ConfigFile {
     var text = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     // The part behind the last line break is no line. Kept, it would add a blank line at each writing.
     if text.last?.isEmpty == true { text.removeLast() }
-    var lines: [Settings.Key: Line] = [:]
+    var lines: [Settings.Key: (value: String, line: Int)] = [:]
     for (index, line) in text.enumerated() {
       func failure(_ reason: String) -> Failure { Failure(.configuration, "\(url.path):\(index + 1): \(reason)") }
       let trimmed = line.trimmingCharacters(in: .whitespaces)
@@ -145,7 +140,7 @@ struct ConfigFile {
       // Two lines for a key are an error: either choice would surprise the user who edits the other one.
       if let earlier = lines[key] { throw failure("\(key.rawValue) is set in line \(earlier.line) already") }
       if let problem = key.problem(parts[1]) { throw failure(problem) }
-      lines[key] = Line(value: parts[1], line: index + 1)
+      lines[key] = (parts[1], index + 1)
     }
     return ConfigFile(url: url, text: text, lines: lines)
   }
@@ -173,5 +168,5 @@ struct ConfigFile {
     }
   }
 
-  private static var location: URL { PlatformDirectory.configuration.url.appending(path: "weather-spots/config") }
+  private static var location: URL { PlatformDirectory.configuration.appending(path: "weather-spots/config") }
 }

@@ -17,7 +17,7 @@ struct Remove: ReportingCommand {
     let spot = try await globals.withStore(clock: time.clock) { storage in
       // Looked up first, since an ambiguous name must remove nothing.
       let spot = try await storage.spot(named: name)
-      try await storage.remove(spot)
+      try await storage.remove(spot.id)
       return spot
     }
     if globals.json { try writeJSON(["removed": spot.id]) } else { try writeText("Removed \(spot.id).\n") }

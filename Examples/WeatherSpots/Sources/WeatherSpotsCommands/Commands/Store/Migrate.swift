@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import Larder
 import Synchronization
 import WeatherSpotsKit
@@ -18,9 +17,7 @@ struct Migrate: ReportingCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func execute() async throws {
-    try await dryRun ? tryOut() : migrate()
-  }
+  func execute() async throws { try await dryRun ? tryOut() : migrate() }
 
   private func tryOut() async throws {
     // The dry run opens the file by itself: `withStore` would open it for writing.
@@ -40,8 +37,7 @@ struct Migrate: ReportingCommand {
     // The bar is removed before any other line is written to the terminal.
     bar.withLock { $0.finish() }
     if let error = progress.error { throw error }
-    let summary = Summary(progress)
-    if globals.json { try writeJSON(summary) } else { try writeText(summary.text) }
+    if globals.json { try writeJSON(Self.row(progress)) } else { try writeText(Self.text(progress)) }
     try end(progress.failures, progress.failureCount)
   }
 
@@ -65,24 +61,16 @@ struct Migrate: ReportingCommand {
     return (lines.isEmpty ? "No spots.\n" : lines.joined()) + "Tried in \(milliseconds) ms; nothing was changed.\n"
   }
 
-  private struct Summary: Encodable {
-    let version: Int
-    let rewritten: Int
-    let failures: Int
-    let copy: String?
+  private static func row(_ progress: MigrationProgress) -> JSONRow {
+    let row: JSONRow = ["version": progress.version, "rewritten": progress.rewritten, "failures": progress.failureCount]
+    return progress.backupFile.map { row.adding("copy", $0) } ?? row
+  }
 
-    init(_ progress: MigrationProgress) {
-      version = progress.version
-      rewritten = progress.rewritten
-      failures = progress.failureCount
-      copy = progress.backupFile
-    }
-
-    var text: String {
-      // A store without old records has no copy made beside it, so there is no copy to name.
-      guard rewritten + failures > 0 else { return "Nothing to do: all spots are of version \(version).\n" }
-      let copied = copy.map { "The store as it was is in \($0).\n" } ?? ""
-      return "Rewrote \(rewritten) spots as version \(version)\(failures == 0 ? "" : ", \(failures) could not be").\n\(copied)"
-    }
+  private static func text(_ progress: MigrationProgress) -> String {
+    let (version, failures) = (progress.version, progress.failureCount)
+    // A store without old records has no copy made beside it, so there is no copy to name.
+    guard progress.rewritten + failures > 0 else { return "Nothing to do: all spots are of version \(version).\n" }
+    let copied = progress.backupFile.map { "The store as it was is in \($0).\n" } ?? ""
+    return "Rewrote \(progress.rewritten) spots as version \(version)\(failures == 0 ? "" : ", \(failures) could not be").\n\(copied)"
   }
 }

@@ -19,7 +19,7 @@ struct SyncConflicts: ReportingCommand {
     try await globals.withStore { storage in
       let conflicts = try await storage.sync(token: nil).conflicts
       let found = try await conflicts.fetch(Query().sorted(by: \.date))
-      if globals.json { try writeJSON(found.map(Row.init)) } else { try writeText(text(found)) }
+      if globals.json { try writeJSON(found.map(row)) } else { try writeText(text(found)) }
       // Only the listed conflicts are deleted, after they were written: one that arrives meanwhile is listed next time.
       if clear { for conflict in found { try await conflicts.delete(conflict.id) } }
     }
@@ -33,15 +33,7 @@ struct SyncConflicts: ReportingCommand {
     }.joined()
   }
 
-  private struct Row: Encodable {
-    let spot: String
-    let lost: [String: String]
-    let local: Bool
-    let date: String
-
-    init(_ conflict: SyncConflict) {
-      (spot, lost, local) = (conflict.recordID, conflict.lost, conflict.isLocal)
-      date = conflict.date.formatted(.iso8601)
-    }
+  private func row(_ conflict: SyncConflict) -> JSONRow {
+    ["spot": conflict.recordID, "lost": conflict.lost, "local": conflict.isLocal, "date": conflict.date.formatted(.iso8601)]
   }
 }

@@ -84,6 +84,6 @@ struct SyncExchange: ReportingCommand {
     try await sync.exchange()
     let state = await sync.report(on: storage)
     if globals.json { return try writeJSON(state) }
-    try writeText("Sent \(counted(state.pushed, "spot")), took \(state.pulled). \(state.text)")
+    try writeText("Sent \(counted(state.status.pushed, "spot")), took \(state.status.pulled). \(state.text)")
   }
 }

@@ -22,31 +22,26 @@ struct SyncState: ReportingCommand {
   }
 }
 
-/// Counts of a store's sync, as written for a person or as JSON.
+/// Target and counts of a store's sync, as written for a person or as JSON.
 struct SyncReport: Encodable {
-  let server: String
-  let scope: String
-  let pending: Int
-  let inFlight: Int
-  let pushed: Int
-  let pulled: Int
-  let rejected: Int
-  let conflicts: Int
+  let target: SyncTarget?
+  let status: SyncStatus
 
   var text: String {
-    """
-    Synced with \(server) in the scope \(scope): \(pending) unsent, \(counted(conflicts, "conflict")), \(rejected) rejected.
+    "Synced with \(target?.server.absoluteString ?? "") in the scope \(target?.scope ?? ""): \(status.pending) unsent, "
+      + "\(counted(status.conflicts, "conflict")), \(status.rejected) rejected.\n"
+  }
 
-    """
+  func encode(to encoder: any Encoder) throws {
+    let row: JSONRow = [
+      "server": target?.server.absoluteString ?? "", "scope": target?.scope ?? "", "pending": status.pending, "inFlight": status.inFlight,
+      "pushed": status.pushed, "pulled": status.pulled, "rejected": status.rejected, "conflicts": status.conflicts,
+    ]
+    try row.encode(to: encoder)
   }
 }
 
 extension SyncEngine {
   /// Returns the sync target and counts of a store.
-  func report(on storage: SpotStore) -> SyncReport {
-    let status = status.current
-    return SyncReport(
-      server: storage.syncTarget?.server.absoluteString ?? "", scope: storage.syncTarget?.scope ?? "", pending: status.pending,
-      inFlight: status.inFlight, pushed: status.pushed, pulled: status.pulled, rejected: status.rejected, conflicts: status.conflicts)
-  }
+  func report(on storage: SpotStore) -> SyncReport { SyncReport(target: storage.syncTarget, status: status.current) }
 }

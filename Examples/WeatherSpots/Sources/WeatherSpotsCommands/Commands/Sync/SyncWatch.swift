@@ -65,19 +65,12 @@ struct SyncWatch: Sendable {
       guard let news = SpotNews(change) else { continue }
       let isRemote = change.origin == .remote
       if isJSON {
-        try writeJSON(ChangeLine(change: news.change, remote: isRemote, spot: news.spot))
+        try writeJSON(["change": news.change, "remote": isRemote, "spot": news.spot] as JSONRow)
       } else {
         try writeText(isRemote ? news.text : "\(news.text.dropLast())  (here)\n")
       }
     }
   }
-}
-
-/// JSON line for one change of a spot.
-private struct ChangeLine: Encodable {
-  let change: String
-  let remote: Bool
-  let spot: Spot
 }
 
 /// One line of output for a sync status.

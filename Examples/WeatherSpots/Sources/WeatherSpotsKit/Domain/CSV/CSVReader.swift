@@ -1,8 +1,6 @@
 // CSV/ reads and writes RFC 4180 files. A library would be enough for the values alone. This reader exists because a bad row must be
 // reported with the line and the column that a text editor shows.
 
-import Foundation
-
 /// A reader of RFC 4180 files that returns one record at a time, with the position of each field.
 ///
 /// Quoted fields may hold commas, quotation marks and line ends. Lines end with LF, CRLF or CR. A byte order mark is skipped, and so are

@@ -24,12 +24,8 @@ public struct SpotsCSV: Sendable {
       headerProblem = error
       return
     }
-    // One cache for the file: looking up a time zone costs more than the rest of a row.
-    var zones = ZoneNames()
     while let row = reader.next() {
-      do throws(RowProblem) {
-        spots.append(try Self.spot(try row.get(), of: reader, columns, &zones))
-      } catch {
+      do throws(RowProblem) { spots.append(try Self.spot(try row.get(), of: reader, columns)) } catch {
         // One bad row does not end the reading, so that a person can correct all of them at once.
         problems.append(error)
       }
@@ -60,9 +56,7 @@ public struct SpotsCSV: Sendable {
     return columns
   }
 
-  private static func spot(
-    _ record: CSVReader.Record, of reader: CSVReader, _ columns: Columns, _ zones: inout ZoneNames
-  ) throws(RowProblem) -> Spot {
+  private static func spot(_ record: CSVReader.Record, of reader: CSVReader, _ columns: Columns) throws(RowProblem) -> Spot {
     // With a field too few or too many, the values would land in the wrong columns.
     guard record.fields.count == columns.count else {
       let index = min(record.fields.count, columns.count)
@@ -95,7 +89,7 @@ public struct SpotsCSV: Sendable {
       return try Spot(
         name: value(.name), latitude: try number(.latitude), longitude: try number(.longitude), timezone: value(.timezone),
         country: try country(), kind: value(.kind), source: value(.source), rating: try count(.rating), notes: value(.notes),
-        tags: value(.tags).split(separator: " ").map(String.init), visits: try count(.visits), zones: &zones)
+        tags: value(.tags).split(separator: " ").map(String.init), visits: try count(.visits))
     } catch {
       throw reader.problem(in: record, field: columns.indices[error.field] ?? 0, error.description)
     }

@@ -44,8 +44,7 @@ public enum CountryNames {
   }
 
   private static func folded(_ text: String) -> String {
-    let plain = text.folding(options: [.caseInsensitive, .diacriticInsensitive], locale: Locale(identifier: "en_US_POSIX"))
-    let words = plain.replacing("&", with: "and").replacing("st.", with: "saint").replacing("’", with: "'").split(separator: " ")
-    return words.joined(separator: " ")
+    text.foldedForSearch.replacing("&", with: "and").replacing("st.", with: "saint").replacing("’", with: "'").split(separator: " ")
+      .joined(separator: " ")
   }
 }

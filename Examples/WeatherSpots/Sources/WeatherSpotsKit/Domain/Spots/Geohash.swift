@@ -22,13 +22,9 @@ public struct Geohash: Hashable, Sendable, TextCodable {
   private let row: Int
   /// Column of the cell, counted eastwards from 180 degrees.
   private let column: Int
+}
 
-  private init(precision: Int, row: Int, column: Int) {
-    self.precision = precision
-    self.row = row
-    self.column = column
-  }
-
+extension Geohash {
   /// Creates the cell that contains a point.
   ///
   /// A point on an edge belongs to the cell north or east of it. The north pole belongs to the last row, and 180 degrees is -180.
@@ -37,11 +33,13 @@ public struct Geohash: Hashable, Sendable, TextCodable {
   ///   - coordinate: The point.
   ///   - precision: The number of characters. A number outside 1 to 12 is clamped to that range.
   public init(_ coordinate: Coordinate, precision: Int) {
-    self.precision = min(max(precision, Self.precisions.lowerBound), Self.precisions.upperBound)
-    let bits = Self.bits(self.precision)
-    row = Self.index(coordinate.latitude, in: -90, 90, bits: bits.row)
+    let precision = min(max(precision, Self.precisions.lowerBound), Self.precisions.upperBound)
+    let bits = Self.bits(precision)
     // 180 and -180 are one meridian. Without this its points would lie in two cells at opposite ends of the grid.
-    column = Self.index(coordinate.longitude == 180 ? -180 : coordinate.longitude, in: -180, 180, bits: bits.column)
+    let longitude = coordinate.longitude == 180 ? -180 : coordinate.longitude
+    self.init(
+      precision: precision, row: Self.index(coordinate.latitude, in: -90, 90, bits: bits.row),
+      column: Self.index(longitude, in: -180, 180, bits: bits.column))
   }
 
   /// Parses a geohash in upper or lower case, or returns `nil` for any other text.

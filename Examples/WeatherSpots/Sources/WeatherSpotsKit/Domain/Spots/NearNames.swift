@@ -1,4 +1,3 @@
-import Foundation
 public import Larder
 
 /// Suggestions for a misspelled name.
@@ -12,12 +11,12 @@ public enum NearNames {
   ///   - limit: The maximum number of results.
   /// - Returns: The similar names, or an empty array. Cost: the length of all names times that of the text.
   public static func names(near text: String, in names: some Sequence<String>, limit: Int = 3) -> [String] {
-    let wanted = folded(text)
+    let wanted = Array(text.foldedForSearch)
     guard !wanted.isEmpty else { return [] }
     var found: [(distance: Int, name: String)] = []
     // Many spots share a name, and one suggestion of it is enough.
     for name in Set(names) {
-      let candidate = folded(name)
+      let candidate = Array(name.foldedForSearch)
       // Nearly every name contains a text of one or two letters.
       let isPart = wanted.count > 2 && (contains(candidate, wanted) || candidate.count > 3 && contains(wanted, candidate))
       // At least one change, so that a text of two letters can have a typing error.
@@ -28,10 +27,6 @@ public enum NearNames {
       if isPart || distance <= most { found.append((distance, name)) }
     }
     return found.sorted { ($0.distance, $0.name) < ($1.distance, $1.name) }.prefix(limit).map(\.name)
-  }
-
-  private static func folded(_ text: String) -> [Character] {
-    Array(text.folding(options: [.caseInsensitive, .diacriticInsensitive], locale: Locale(identifier: "en_US_POSIX")))
   }
 
   private static func contains(_ text: [Character], _ part: [Character]) -> Bool {

@@ -9,40 +9,19 @@ extension Spot {
     var data = Data("{\"type\":\"FeatureCollection\",\"features\":[".utf8)
     for (index, spot) in spots.sorted(by: listedBefore).enumerated() {
       data.append(contentsOf: (index == 0 ? "\n" : ",\n").utf8)
-      data.append(try encoder.encode(Feature(spot)))
+      data.append(try encoder.encode(feature(spot)))
     }
     data.append(contentsOf: "\n]}\n".utf8)
     return data
   }
 
-  private struct Feature: Encodable {
-    let type = "Feature"
-    let id: String
-    let geometry: Point
-    let properties: Properties
-
-    init(_ spot: Spot) {
-      id = spot.id
-      // GeoJSON puts the longitude first (RFC 7946, section 3.1.1).
-      geometry = Point(coordinates: [spot.longitude, spot.latitude])
-      properties = Properties(spot)
-    }
-  }
-
-  private struct Properties: Encodable {
-    let name, timezone, country, kind, source, rating, notes: String
-    let tags: [String]
-    let visits: Int
-
-    init(_ spot: Spot) {
-      (name, timezone, country, kind) = (spot.name, spot.timezone, spot.country, spot.kind)
-      (source, rating, notes) = (spot.source, spot.rating == 0 ? "" : String(spot.rating), spot.notes)
-      (tags, visits) = (spot.tags, spot.visits)
-    }
-  }
-
-  private struct Point: Encodable {
-    let type = "Point"
-    let coordinates: [Double]
+  private static func feature(_ spot: Spot) -> JSONRow {
+    // GeoJSON puts the longitude first (RFC 7946, section 3.1.1).
+    let point: JSONRow = ["type": "Point", "coordinates": [spot.longitude, spot.latitude]]
+    let properties: JSONRow = [
+      "name": spot.name, "timezone": spot.timezone, "country": spot.country, "kind": spot.kind, "source": spot.source,
+      "rating": spot.rating == 0 ? "" : String(spot.rating), "notes": spot.notes, "tags": spot.tags, "visits": spot.visits,
+    ]
+    return ["type": "Feature", "id": spot.id, "geometry": point, "properties": properties]
   }
 }

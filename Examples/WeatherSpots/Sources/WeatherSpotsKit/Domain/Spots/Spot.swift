@@ -35,24 +35,13 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     name: String, latitude: Double, longitude: Double, timezone: String, country: String = "", kind: String = "", source: String = "",
     rating: Int = 0, notes: String = "", tags: [String] = [], visits: Int = 0
   ) throws(SpotProblem) {
-    var zones = ZoneNames()
-    try self.init(
-      name: name, latitude: latitude, longitude: longitude, timezone: timezone, country: country, kind: kind, source: source,
-      rating: rating, notes: notes, tags: tags, visits: visits, zones: &zones)
-  }
-
-  /// Creates one of many spots with a shared cache of time zone names.
-  init(
-    name: String, latitude: Double, longitude: Double, timezone: String, country: String, kind: String, source: String,
-    rating: Int, notes: String, tags: [String], visits: Int, zones: inout ZoneNames
-  ) throws(SpotProblem) {
     // The name is part of the id: composed and decomposed accents would make two spots of one place.
     let name = name.precomposedStringWithCanonicalMapping.trimmingCharacters(in: .whitespaces)
     guard !name.isEmpty else { throw SpotProblem(.name, "name is empty") }
     guard name.utf8.count <= 200 else { throw SpotProblem(.name, "name is longer than 200 bytes") }
     guard (-90.0...90.0).contains(latitude) else { throw SpotProblem(.latitude, "latitude is outside -90 to 90") }
     guard (-180.0...180.0).contains(longitude) else { throw SpotProblem(.longitude, "longitude is outside -180 to 180") }
-    guard zones.contains(timezone) else { throw SpotProblem(.timezone, "timezone is not a known zone such as Europe/Paris") }
+    guard TimeZone.named(timezone) != nil else { throw SpotProblem(.timezone, "timezone is not a known zone such as Europe/Paris") }
     let (country, kind) = (Self.normalizedCountry(country), Self.normalizedKind(kind))
     guard (0...5).contains(rating) else { throw SpotProblem(.rating, "rating is outside 0 to 5") }
     for (field, text) in [(SpotField.name, name), (.country, country), (.kind, kind), (.source, source), (.notes, notes)] {
@@ -118,12 +107,7 @@ public enum SpotField: String, CaseIterable, Sendable {
   case name, latitude, longitude, timezone, country, kind, source, rating, notes, tags, visits
 
   /// Whether an import fails for a file without this column.
-  var isRequired: Bool {
-    switch self {
-    case .name, .latitude, .longitude, .timezone: true
-    case .country, .kind, .source, .rating, .notes, .tags, .visits: false
-    }
-  }
+  var isRequired: Bool { [.name, .latitude, .longitude, .timezone].contains(self) }
 }
 
 /// An error for values that do not make a valid spot.
@@ -139,25 +123,9 @@ public struct SpotProblem: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// A cache of checked time zone names, because a lookup costs more than the rest of reading a row.
-struct ZoneNames {
-  private var known: [String: Bool] = [:]
-
-  mutating func contains(_ name: String) -> Bool {
-    if let answer = known[name] { return answer }
-    // The system looks up zones as files. A name such as "../../etc/passwd" must not leave the directory of zones.
-    let isName =
-      !name.isEmpty && name.utf8.count <= 64 && !name.contains("..") && !name.hasPrefix("/") && name.utf8.allSatisfy(Self.isAllowed)
-    let answer = isName && TimeZone(identifier: name) != nil
-    known[name] = answer
-    return answer
-  }
-
-  private static func isAllowed(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    case UInt8(ascii: "/"), UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "+"): true
-    default: false
-    }
+extension String {
+  /// Returns whether the text has only ASCII letters, ASCII digits and characters of `others`.
+  func hasOnlyAlphanumerics(and others: String) -> Bool {
+    unicodeScalars.allSatisfy { ($0.isASCII && Character($0).isLetter) || ("0"..."9").contains($0) || others.unicodeScalars.contains($0) }
   }
 }

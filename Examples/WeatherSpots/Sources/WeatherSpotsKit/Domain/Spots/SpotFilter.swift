@@ -100,7 +100,5 @@ extension SpotStore {
 
 extension String {
   /// The text without its case and accents.
-  var foldedForSearch: String {
-    folding(options: [.caseInsensitive, .diacriticInsensitive], locale: Locale(identifier: "en_US_POSIX"))
-  }
+  var foldedForSearch: String { folding(options: [.caseInsensitive, .diacriticInsensitive], locale: Locale(identifier: "en_US_POSIX")) }
 }

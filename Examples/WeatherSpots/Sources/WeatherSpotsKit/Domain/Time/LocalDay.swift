@@ -65,9 +65,7 @@ public struct LocalDay: Hashable, Comparable, Sendable, TextCodable {
   }
 
   /// Returns the number of days from this day to another one, which is negative for an earlier day.
-  public func days(until other: LocalDay) -> Int {
-    Int((other.noon(in: .gmt).timeIntervalSince(noon(in: .gmt)) / 86400).rounded())
-  }
+  public func days(until other: LocalDay) -> Int { Int((other.noon(in: .gmt).timeIntervalSince(noon(in: .gmt)) / 86400).rounded()) }
 
   /// The day as yyyy-MM-dd.
   public var description: String { "\(year.padded(4))-\(month.padded(2))-\(day.padded(2))" }

@@ -22,13 +22,6 @@ public struct Provenance: Codable, Hashable, Sendable {
   public var server: String
   /// Whether the data are an old recording with new dates, and thus not the real weather.
   public var isRecorded: Bool
-
-  /// Creates a provenance.
-  public init(provider: String, server: String, isRecorded: Bool) {
-    self.provider = provider
-    self.server = server
-    self.isRecorded = isRecorded
-  }
 }
 
 /// The current weather of a place, with its origin.

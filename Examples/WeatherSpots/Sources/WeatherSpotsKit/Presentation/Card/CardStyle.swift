@@ -51,9 +51,7 @@ public struct CardStyle: Hashable, Sendable {
   func angle(_ degrees: Double, decimals: Int) -> String { degrees.text(decimals: decimals) + (isPlain ? " deg" : "°") }
 
   /// Returns a value with its unit, such as 21.5 °C, or 21.5 C in plain text.
-  func text(_ number: String, _ symbol: String) -> String {
-    "\(number) \(isPlain ? symbol.replacing("°", with: "") : symbol)"
-  }
+  func text(_ number: String, _ symbol: String) -> String { "\(number) \(isPlain ? symbol.replacing("°", with: "") : symbol)" }
 
   /// Returns a range of temperatures, such as 2.7 to 17.6 °C.
   func temperatures(_ celsius: ClosedRange<Double>) -> String {

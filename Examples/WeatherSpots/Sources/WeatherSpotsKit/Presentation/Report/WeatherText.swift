@@ -88,9 +88,7 @@ struct WeatherText: Sendable {
 
 extension DaySummary {
   /// Precipitation of the day, with snow as melted water.
-  var precipitation: Measurement<UnitLength>? {
-    precipitationMillimeters.map { Measurement(value: $0, unit: .millimeters) }
-  }
+  var precipitation: Measurement<UnitLength>? { precipitationMillimeters.map { Measurement(value: $0, unit: .millimeters) } }
 }
 
 extension LocalDay {

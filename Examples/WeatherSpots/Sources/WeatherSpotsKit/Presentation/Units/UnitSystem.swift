@@ -49,12 +49,7 @@ public struct Quantity<Dimension: Foundation.Dimension> {
     self.imperial = Scale(unit: imperial, decimals: imperialDecimals)
   }
 
-  func scale(in system: UnitSystem) -> Scale {
-    switch system {
-    case .metric: metric
-    case .imperial: imperial
-    }
-  }
+  func scale(in system: UnitSystem) -> Scale { system == .metric ? metric : imperial }
 }
 
 extension Quantity where Dimension == UnitTemperature {

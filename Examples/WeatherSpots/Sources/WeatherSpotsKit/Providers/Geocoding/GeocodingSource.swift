@@ -84,9 +84,8 @@ struct ZoneSource: RemoteSource {
     do throws(ProviderError) {
       answer = try await client.get(client.servers.url(client.servers.forecast, "/v1/forecast", items), OpenMeteoResponse.init)
     } catch { throw error.asCancellation }
-    var names = ZoneNames()
     // Without the check a name that this system cannot resolve would be cached for a year.
-    guard let name = answer.timezone, names.contains(name) else { throw ProviderError.malformed("no zone that is known here") }
+    guard let name = answer.timezone, TimeZone.named(name) != nil else { throw ProviderError.malformed("no zone that is known here") }
     return .value(name)
   }
 }

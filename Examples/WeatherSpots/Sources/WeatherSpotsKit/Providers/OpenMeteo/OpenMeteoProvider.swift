@@ -82,12 +82,6 @@ public struct OpenMeteoProvider: ForecastProvider {
     }
   }
 
-  private func fetchEachAlone(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
-    var answers: [ProviderAnswer] = []
-    for request in requests { answers.append(await fetch(request)) }
-    return answers
-  }
-
   private func forecastAnswers(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
     let asked = requests.first?.datasets.intersection([.current, .hourly, .daily]) ?? []
     guard let query = forecastQuery(requests) else { return requests.map { _ in ProviderAnswer() } }
@@ -129,13 +123,14 @@ public struct OpenMeteoProvider: ForecastProvider {
     // Without variables the request would cost a call of the quota for an empty answer.
     guard !sections.isEmpty else { return nil }
     return OpenMeteoQuery(
-      client.servers, client.servers.forecast, "/v1/forecast", requests, sections: sections, today: today, metric: ["celsius", "kmh", "mm"])
+      client.servers, client.servers.forecast, "/v1/forecast", requests, sections: sections, today: today,
+      metric: [("temperature_unit", "celsius"), ("wind_speed_unit", "kmh"), ("precipitation_unit", "mm")])
   }
 
   private func marineQuery(_ requests: [ProviderRequest]) -> OpenMeteoQuery {
     OpenMeteoQuery(
       client.servers, client.servers.marine, "/v1/marine", requests, sections: [("hourly", SeaHour.variables.map(\.name))], today: today,
-      metric: ["metric"])
+      metric: [("length_unit", "metric")])
   }
 
   private var today: LocalDay { LocalDay(containing: client.now(), in: .gmt) }

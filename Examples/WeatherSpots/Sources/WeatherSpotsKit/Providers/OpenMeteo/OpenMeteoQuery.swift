@@ -8,7 +8,7 @@ struct OpenMeteoQuery {
   /// Creates the query for requests that differ only in their places.
   init(
     _ servers: OpenMeteoServers, _ server: URL, _ path: String, _ requests: [ProviderRequest], sections: [(String, [String])],
-    today: LocalDay, metric: [String]
+    today: LocalDay, metric: [(String, String)]
   ) {
     // The centre of the cell and not the point: the answer is cached for the whole cell.
     let centers = requests.map(\.place.cell.center)
@@ -27,15 +27,7 @@ struct OpenMeteoQuery {
       items += [("start_date", start.description), ("end_date", end.description)]
       days = start.days(until: end) + 1
     }
-    items += metric.map { unit in
-      switch unit {
-      case "celsius": ("temperature_unit", unit)
-      case "kmh": ("wind_speed_unit", unit)
-      case "mm": ("precipitation_unit", unit)
-      default: ("length_unit", unit)
-      }
-    }
-    url = servers.url(server, path, items)
+    url = servers.url(server, path, items + metric)
     // Open-Meteo's rule for weights: at least one call, more from ten variables and two weeks on.
     let tens = Double(sections.map(\.1.count).reduce(0, +)) / 10
     weight = Double(requests.count) * max(1, tens, tens * Double(days) / 14)

@@ -8,40 +8,30 @@ public struct OpenMeteoServers: Sendable {
   /// Origin of another server, or `nil` for Open-Meteo's own servers.
   let origin: String?
   /// API key of a paying customer, which is sent only to servers that ``mayHaveKey(_:)`` accepts.
-  let apiKey: String?
+  private(set) var apiKey: String?
 
+  /// Open-Meteo's free servers, for non-commercial use.
+  public static let openMeteo = OpenMeteoServers(prefix: "")
+}
+
+extension OpenMeteoServers {
   /// Creates the URLs of another server that answers `/v1/forecast`, `/v1/marine` and `/v1/search`.
-  public init(_ base: URL) {
-    self.init(base, apiKey: nil)
-  }
-
-  private init(_ base: URL, apiKey: String?) {
-    forecast = base
-    marine = base
-    geocoding = base
-    origin = Self.origin(base)
-    self.apiKey = apiKey
-  }
+  public init(_ base: URL) { self.init(forecast: base, marine: base, geocoding: base, origin: Self.origin(base)) }
 
   /// Creates the URLs of Open-Meteo's own servers.
   ///
   /// The host names of the servers for customers begin with a prefix.
-  private init(prefix: String, apiKey: String? = nil) {
+  private init(prefix: String) {
     func url(_ name: String) -> URL { URL(string: "https://\(prefix)\(name).open-meteo.com") ?? URL(filePath: "/") }
-    (forecast, marine, geocoding) = (url("api"), url("marine-api"), url("geocoding-api"))
-    origin = nil
-    self.apiKey = apiKey
+    self.init(forecast: url("api"), marine: url("marine-api"), geocoding: url("geocoding-api"), origin: nil)
   }
 
   /// Creates the URLs of Open-Meteo's servers for customers with an API key, or of another server.
   ///
   /// The key is sent only to this machine and, over https, to open-meteo.com and its subdomains. Requests to other servers leave it out.
   public init(apiKey: String, at base: URL? = nil) {
-    if let base {
-      self.init(base, apiKey: apiKey)
-    } else {
-      self.init(prefix: "customer-", apiKey: apiKey)
-    }
+    self = base.map(OpenMeteoServers.init) ?? OpenMeteoServers(prefix: "customer-")
+    self.apiKey = apiKey
   }
 
   /// Returns scheme, host, port and path of a URL, which identify a server.
@@ -68,7 +58,4 @@ public struct OpenMeteoServers: Sendable {
     let all = items + (key.map { [("apikey", $0)] } ?? [])
     return server.appending(path: path).appending(queryItems: all.map { URLQueryItem(name: $0.0, value: $0.1) })
   }
-
-  /// Open-Meteo's free servers, for non-commercial use.
-  public static let openMeteo = OpenMeteoServers(prefix: "")
 }

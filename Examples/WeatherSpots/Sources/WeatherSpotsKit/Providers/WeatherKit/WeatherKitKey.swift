@@ -35,21 +35,13 @@ public struct WeatherKitKey: Sendable {
   /// Reads a key from its text in PEM form.
   public init(pem: String, keyID: String, teamID: String, serviceID: String) throws(ProviderError) {
     // The ids are put into the token's JSON without escaping: a quotation mark would change its claims.
-    for id in [keyID, teamID, serviceID] where id.isEmpty || !id.utf8.allSatisfy(Self.isAllowed) {
+    for id in [keyID, teamID, serviceID] where id.isEmpty || !id.hasOnlyAlphanumerics(and: ".-") {
       throw .misconfigured("a WeatherKit id has letters, digits, points and hyphens only")
     }
     key = try SigningKey(pem: pem)
     self.keyID = keyID
     self.teamID = teamID
     self.serviceID = serviceID
-  }
-
-  private static func isAllowed(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    case UInt8(ascii: "."), UInt8(ascii: "-"): true
-    default: false
-    }
   }
 
   /// Fingerprint of the key, a hash of its public half.

@@ -118,38 +118,32 @@ public struct WeatherKitProvider: ForecastProvider {
   /// A refused token is renewed once for all requests that used it. If the service refuses the new token too, the key is on hold and later
   /// requests throw.
   private func get(_ path: String, _ items: [URLQueryItem]) async throws(ProviderError) -> TransportResponse {
-    let token = try await tokens.current()
+    var token = try await tokens.current()
     var response = try await send(path, items, token)
     // A loop: the token of another request's trial may be refused as well. A hold of the key ends it with an error.
     while response.status == 401 {
-      let renewal = try await tokens.renewal(after: response.token)
+      let renewal = try await tokens.renewal(after: token)
+      token = renewal.token
       guard renewal.isTrial else {
-        response = try await send(path, items, renewal.token)
+        response = try await send(path, items, token)
         continue
       }
       // Every path must end the trial. Otherwise all waiting requests hang for ever.
-      do throws(ProviderError) { response = try await send(path, items, renewal.token) } catch {
+      do throws(ProviderError) { response = try await send(path, items, token) } catch {
         await tokens.endTrial(refusal: nil)
         throw error
       }
       // Only a 401 speaks against the key. Any other status is the outcome of this request.
-      let refusal = response.status == 401 ? WeatherKitResponse.error(response.response, at: now()) : nil
+      let refusal = response.status == 401 ? WeatherKitResponse.error(response, at: now()) : nil
       await tokens.endTrial(refusal: refusal)
       if let refusal { throw refusal }
     }
-    guard response.status == 200 else { throw WeatherKitResponse.error(response.response, at: now()) }
-    return response.response
+    guard response.status == 200 else { throw WeatherKitResponse.error(response, at: now()) }
+    return response
   }
 
-  /// A response with the token that its request was signed with.
-  private struct Answer {
-    let response: TransportResponse
-    let token: WeatherKitToken
-    var status: Int { response.status }
-  }
-
-  private func send(_ path: String, _ items: [URLQueryItem], _ token: WeatherKitToken) async throws(ProviderError) -> Answer {
-    Answer(response: try await send(path, items, headers: ["Authorization": "Bearer \(token.text)"]), token: token)
+  private func send(_ path: String, _ items: [URLQueryItem], _ token: WeatherKitToken) async throws(ProviderError) -> TransportResponse {
+    try await send(path, items, headers: ["Authorization": "Bearer \(token.text)"])
   }
 
   private func send(_ path: String, _ items: [URLQueryItem], headers: [String: String]) async throws(ProviderError) -> TransportResponse {

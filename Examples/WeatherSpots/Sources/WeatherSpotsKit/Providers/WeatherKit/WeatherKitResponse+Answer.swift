@@ -7,8 +7,8 @@ extension WeatherKitResponse {
   func answer(to asked: Set<WeatherDataset>, in zone: TimeZone, _ provenance: Provenance) -> ProviderAnswer {
     var answer = ProviderAnswer()
     if asked.contains(.current) {
-      answer.current = part(currentWeather, \.metadata) {
-        CurrentWeather(conditions: $0.conditions.row(at: $0.asOf), provenance: provenance)
+      answer.current = part(currentWeather, \.own.metadata) {
+        CurrentWeather(conditions: $0.conditions.row(at: $0.own.asOf), provenance: provenance)
       }
     }
     if asked.contains(.hourly) {
@@ -47,13 +47,13 @@ extension WeatherKitResponse {
   /// Returns the hourly rows, each with the precipitation of the hour before it.
   ///
   /// WeatherKit sends the amount of the hour that follows, so each amount moves to the next row.
-  private static func hours(_ wire: [Hour]) -> [WeatherHour] {
+  private static func hours(_ wire: [Joined<Hour>]) -> [WeatherHour] {
     // `uniquingKeysWith:`, since a repeated hour in the answer would trap otherwise.
-    let amounts = Dictionary(wire.map { ($0.forecastStart + 3600, $0.precipitationAmount) }, uniquingKeysWith: { first, _ in first })
+    let amounts = Dictionary(wire.map { ($0.own.forecastStart + 3600, $0.own.precipitationAmount) }) { first, _ in first }
     return wire.map { hour in
-      var row = hour.conditions.row(at: hour.forecastStart)
-      row.precipitationPercent = hour.precipitationChance.flatMap(percent)
-      row.precipitationMillimeters = amounts[hour.forecastStart].flatMap { $0 }
+      var row = hour.conditions.row(at: hour.own.forecastStart)
+      row.precipitationPercent = hour.own.precipitationChance.flatMap(percent)
+      row.precipitationMillimeters = amounts[hour.own.forecastStart].flatMap { $0 }
       return row
     }.sorted { $0.instant < $1.instant }
   }

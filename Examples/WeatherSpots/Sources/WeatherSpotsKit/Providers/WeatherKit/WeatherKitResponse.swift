@@ -4,7 +4,7 @@ import Foundation
 ///
 /// Each data set is decoded on its own. One that lacks a field is unreadable, names that field, and leaves the others intact.
 struct WeatherKitResponse: Decodable {
-  let currentWeather: DataSet<Current>
+  let currentWeather: DataSet<Joined<Current>>
   let forecastHourly: DataSet<Hourly>
   let forecastDaily: DataSet<Daily>
   let weatherAlerts: DataSet<Alerts>
@@ -52,46 +52,35 @@ struct WeatherKitResponse: Decodable {
 
   struct Metadata: Decodable {
     let expireTime: Date
-    let readTime: Date?
     let units: String?
   }
 
-  struct Current: Decodable {
-    let metadata: Metadata
-    let asOf: Date
+  /// An object with fields of its own and the conditions beside them.
+  struct Joined<Own: Decodable>: Decodable {
+    let own: Own
     let conditions: Conditions
 
-    private enum CodingKeys: CodingKey { case metadata, asOf }
-
     init(from decoder: any Decoder) throws {
-      let container = try decoder.container(keyedBy: CodingKeys.self)
-      metadata = try container.decode(Metadata.self, forKey: .metadata)
-      asOf = try container.decode(Date.self, forKey: .asOf)
+      own = try Own(from: decoder)
       // From the same object: the API puts these fields beside the others, not into an object of their own.
       conditions = try Conditions(from: decoder)
     }
   }
 
+  struct Current: Decodable {
+    let metadata: Metadata
+    let asOf: Date
+  }
+
   struct Hourly: Decodable {
     let metadata: Metadata
-    let hours: [Hour]
+    let hours: [Joined<Hour>]
   }
 
   struct Hour: Decodable {
     let forecastStart: Date
     let precipitationAmount: Double?
     let precipitationChance: Double?
-    let conditions: Conditions
-
-    private enum CodingKeys: CodingKey { case forecastStart, precipitationAmount, precipitationChance }
-
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.container(keyedBy: CodingKeys.self)
-      forecastStart = try container.decode(Date.self, forKey: .forecastStart)
-      precipitationAmount = try container.decodeIfPresent(Double.self, forKey: .precipitationAmount)
-      precipitationChance = try container.decodeIfPresent(Double.self, forKey: .precipitationChance)
-      conditions = try Conditions(from: decoder)
-    }
   }
 
   /// Fields that the JSON objects of the current weather and of an hour have in common.

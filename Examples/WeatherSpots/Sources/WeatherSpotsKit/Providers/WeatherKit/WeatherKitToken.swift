@@ -26,9 +26,7 @@ struct WeatherKitToken: Sendable, Hashable {
     expires = Date(timeIntervalSince1970: Double(end))
   }
 
-  static func signingInput(header: String, claims: String) -> String {
-    "\(Data(header.utf8).base64URL).\(Data(claims.utf8).base64URL)"
-  }
+  static func signingInput(header: String, claims: String) -> String { "\(Data(header.utf8).base64URL).\(Data(claims.utf8).base64URL)" }
 }
 
 extension WeatherKitToken: CustomStringConvertible {

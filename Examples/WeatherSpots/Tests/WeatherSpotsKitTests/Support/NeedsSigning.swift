@@ -1,0 +1,1 @@
+../../WeatherSpotsCommandTests/Support/NeedsSigning.swift
