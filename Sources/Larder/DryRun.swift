@@ -5,7 +5,7 @@
 /// if !report.isSound { for failure in report.failures { print(failure.key, failure.error) } }
 /// ```
 public struct DryRunReport: Sendable {
-  /// Results for the records of one schema version.
+  /// Results of a dry run for the records of one schema version.
   public struct Version: Hashable, Sendable {
     /// Schema version in which the records are stored.
     public let version: Int
@@ -19,9 +19,9 @@ public struct DryRunReport: Sendable {
 
   /// Name of the collection.
   public let collection: String
-  /// Version of the schema that was tried.
+  /// Version of the schema that the dry run has tried.
   public let schemaVersion: Int
-  /// Results for each version that was found, oldest first.
+  /// Results for each schema version that was found in the records, oldest first.
   public internal(set) var versions: [Version] = []
   /// First records that failed, with the reason, at most 1,000 of them.
   public internal(set) var failures: [UndecodableRecord] = []
@@ -39,27 +39,29 @@ public struct DryRunReport: Sendable {
 extension Store {
   /// Tries a schema and its migrations on the records of a store, without changing a byte.
   ///
-  /// Opens the backend for reading only, migrates and decodes every record of the collection in memory, on every core, and drops the
-  /// results. Records of the schema's own version are decoded too. You can call it beside a writer if the backend can be read beside one.
-  /// The `access` of the options is ignored.
-  /// - Throws: the errors of the backend's `open` for `.readOnly`. `.dataMissing` if there is no store. `.newerSchema` if a newer version
-  ///   wrote a record. `.unsupported` for a schema that cannot be stored.
+  /// The call opens the backend for reading only, migrates and decodes every record of the collection in memory, on every core, and drops
+  /// the results. Records of the schema's own version are decoded too. You can make a dry run beside a writer if the backend can be read
+  /// beside one. The `access` of the options is ignored.
+  /// - Throws: the errors of the backend's `open` for `.readOnly`. `.dataMissing` if there is no store. `.newerSchema` if a record has a
+  ///   newer version than the schema. `.unsupported` for a schema that cannot be stored.
   @concurrent public static func dryRun<Item: Codable & Identifiable & Sendable>(
     _ backend: any StorageBackend, schema: RepositorySchema<Item>, options: StoreOptions = .init()
   ) async throws(RepositoryError) -> DryRunReport where Item.ID: Hashable & Codable & Sendable {
     try schema.validate()
     let start = ContinuousClock.now
     var options = options
-    // A dry run takes no writer's lock, so that it can run beside the app.
+    // The backend is opened `.readOnly`, because a dry run must take no writer's lock beside the app.
     options.access = .readOnly
     var slots = try await records(of: schema.name, in: backend, options)
+    // Records under the collection's old name are tried too, because opening a repository with this schema would move them to the new name.
     if let renaming = schema.renaming(in: backend.name) {
       let others = try await records(of: renaming.oldName, in: backend, options)
-      // A repository refuses to open such a store too, because two of the records may have one id.
+      // A repository also refuses a store with records under the old and the new name of the collection, because two of the records may
+      // have one id.
       guard slots.isEmpty || others.isEmpty else { throw renaming.bothNames(count: slots.count, oldCount: others.count) }
       slots += others
     }
-    // Checked before decoding, because each of these records would otherwise count as a failure of the schema.
+    // Records of a newer version are refused before decoding, because each of them would otherwise count as a failure of the schema.
     if let newest = slots.map(\.schemaVersion).max(), newest > schema.version {
       throw RepositoryError(
         .newerSchema, "the collection \(schema.name) holds records of a newer version; try the newer schema", file: backend.name,
@@ -79,12 +81,12 @@ extension Store {
   private static func records(
     of collection: String, in backend: any StorageBackend, _ options: StoreOptions
   ) async throws(RepositoryError) -> [RecordSlot] {
-    // An executor of its own, because opening blocks its thread.
+    // The backend is opened on an executor of its own, because opening blocks the thread.
     let executor = StoreExecutor(label: "larder.dry-run")
     return try await executor.run { () throws(RepositoryError) in
       var loader = StoreLoader(limits: options.limits)
       let report = try backend.open(options) { if $0.collection == collection { loader.add($0) } }
-      // Nothing was written, so folding and syncing, the work of `close()`, have nothing to do.
+      // `abandon()` is enough here. A dry run has written nothing, so `close()`, which also folds the journal and syncs, is not needed.
       backend.abandon()
       return loader.finish(commit: report.commit).collections.first?.records.ordered() ?? []
     }
@@ -92,7 +94,7 @@ extension Store {
 }
 
 extension DryRunReport {
-  /// Returns a report on some of the records alone, so that tasks can work on their parts without sharing.
+  /// Returns a report on some of the records, so that several tasks can try different records without sharing state.
   fileprivate func trying<Item>(_ slots: ArraySlice<RecordSlot>, _ coder: RecordCoder<Item>) -> DryRunReport {
     var report = self
     for slot in slots {
@@ -112,7 +114,7 @@ extension DryRunReport {
 
   fileprivate mutating func add(_ part: DryRunReport) {
     for found in part.versions { add(found) }
-    // A million records can fail for one reason, and each failure keeps its record's key and error.
+    // The failures are limited, because a million records can fail for one reason, and each failure keeps its record's key and error.
     failures += part.failures.prefix(max(MigrationProgress.failureLimit - failures.count, 0))
   }
 

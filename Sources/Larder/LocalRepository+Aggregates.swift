@@ -3,7 +3,7 @@ internal import Foundation
 extension LocalRepository {
   /// Returns the least value of a property among the records that meet the query, or `nil` if there are none.
   ///
-  /// Cost: one search if an index gives the order. Otherwise as ``fetch(_:)``.
+  /// Cost: one search if an index gives the order. Without such an index, the cost is that of ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func min<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
@@ -13,7 +13,8 @@ extension LocalRepository {
 
   /// Returns the greatest value of a property among the records that meet the query, or `nil` if there are none.
   ///
-  /// A NaN is greater than every number. Cost: one search if an index gives the order. Otherwise as ``fetch(_:)``.
+  /// A NaN is greater than every number. Cost: one search if an index gives the order. Without such an index, the
+  /// cost is that of ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func max<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
@@ -48,7 +49,7 @@ extension LocalRepository {
   public nonisolated(nonsending) func min<Value: Comparable & IndexableValue>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
-    // Between the overloads above, the compiler cannot choose for a type that meets both constraints.
+    // Without this overload, the compiler could not choose between the two above for a type that is `Comparable` and `IndexableValue`.
     try await first(SortColumn(indexed: keyPath, .forward), in: query)?[keyPath: keyPath]
   }
 
@@ -87,8 +88,8 @@ extension LocalRepository {
   /// Returns the first record in the order of a column, among the records that meet the query.
   ///
   /// - Parameters:
-  ///   - isLeftOut: Returns true for a record without a value, which does not count.
-  ///   - narrowed: Adds the same condition to a query that has no limit and no offset.
+  ///   - isLeftOut: Returns true for a record whose property is `nil`, which does not count.
+  ///   - narrowed: Adds to a query without limit and offset the condition that the property is not `nil`.
   private nonisolated(nonsending) func first(
     _ column: SortColumn<Item>, in query: Query<Item>, unless isLeftOut: (Item) -> Bool = { _ in false },
     _ narrowed: (Query<Item>) -> Query<Item> = { $0 }
@@ -99,7 +100,8 @@ extension LocalRepository {
       ordered.order = [column]
       return try await first(ordered)
     }
-    // A limit or an offset chooses records in the query's own order. A condition or another order would let other records in.
+    // A limit or an offset selects records in the query's own order. The query must run unchanged, because another order would select other
+    // records.
     return try await fetch(query).filter { !isLeftOut($0) }.min { column.compare($0, $1) < 0 }
   }
 }
@@ -108,7 +110,7 @@ extension LocalRepository {
   /// Returns the sum of an integer property over the records that meet the query, or zero if there are none.
   ///
   /// Cost: as ``fetch(_:)``.
-  /// - Throws: `.unsupported` if the sum is outside the range of the type. Otherwise as ``fetch(_:)``.
+  /// - Throws: `.unsupported` if the sum is outside the range of the type. The other errors are those of ``fetch(_:)``.
   public nonisolated(nonsending) func sum<Value: FixedWidthInteger & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value {
@@ -118,7 +120,7 @@ extension LocalRepository {
   /// Returns the sum of an optional integer property over the records that meet the query and have a value, or zero if there are none.
   ///
   /// Cost: as ``fetch(_:)``.
-  /// - Throws: `.unsupported` if the sum is outside the range of the type. Otherwise as ``fetch(_:)``.
+  /// - Throws: `.unsupported` if the sum is outside the range of the type. The other errors are those of ``fetch(_:)``.
   public nonisolated(nonsending) func sum<Value: FixedWidthInteger & Sendable>(
     of keyPath: any KeyPath<Item, Value?> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value {
@@ -135,8 +137,7 @@ extension LocalRepository {
     try await fetch(query).reduce(0) { $0 + $1[keyPath: keyPath] }
   }
 
-  /// Returns the sum of an optional floating-point property over the records that meet the query and have a value, or zero if there are
-  /// none.
+  /// Returns the sum of an optional floating-point property over the records that meet the query, or zero if none has a value.
   ///
   /// Values are added in the query's order, and the sum is NaN if one of them is. Cost: as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
@@ -147,7 +148,7 @@ extension LocalRepository {
   }
 
   private nonisolated static func sum<Value: FixedWidthInteger>(_ values: some Sequence<Value>) throws(RepositoryError) -> Value {
-    // Counts overflows in both directions, because otherwise the order of the records would decide between a sum and an error.
+    // Overflows are counted in both directions. Otherwise the order of the records would decide between a sum and an error.
     var (sum, carry) = (Value.zero, 0)
     for value in values {
       let (next, overflow) = sum.addingReportingOverflow(value)

@@ -1,19 +1,19 @@
 extension LocalRepository {
   /// Progress of rewriting older records in the schema's current version.
   ///
-  /// Reads do not wait for it. A record that was not rewritten yet is migrated when it is read.
+  /// Reads do not wait for the rewriting. A record that was not rewritten yet is migrated when it is read.
   public nonisolated var migrationProgress: MigrationProgress { migration.progress }
 
-  /// Rewrites the remaining older records, or waits for the rewrite that is running.
+  /// Rewrites the remaining records of older schema versions, or waits for the rewrite that is running.
   ///
-  /// Call it with ``StoreOptions/Migration/Mode/manual``, in tests, and to continue after a stop (`.full`, once there is space again).
-  /// Records that cannot be migrated do not make it throw: ``MigrationProgress/failures`` lists them. Cancelling the task ends the wait and
-  /// not the rewriting. In a shared store the call first reads the records that older programs have saved.
-  /// - Throws: `.cancelled` if the task is cancelled. `.full` or another error of storage that stopped the rewriting or prevented the copy
-  ///   before it. `.newerSchema` if another process or repository has written a still newer version meanwhile. `.unsupported` in a store
-  ///   opened read-only. See <doc:Errors>.
+  /// Call this method with ``StoreOptions/Migration/Mode/manual``, in tests, and to continue after a stop (`.full`, once there is space
+  /// again). Records that cannot be migrated do not make the call throw: ``MigrationProgress/failures`` lists them. Cancelling the task
+  /// ends the wait and not the rewriting. In a shared store the call first reads the records that older programs have saved.
+  /// - Throws: `.cancelled` if the task is cancelled. `.full` or another error of storage that stopped the rewriting or prevented the
+  ///   backup before the rewriting. `.newerSchema` if another process or repository has written a still newer version meanwhile.
+  ///   `.unsupported` in a store opened read-only. See <doc:Errors>.
   public nonisolated func finishMigration() async throws(RepositoryError) {
-    // An older program may have saved records of its version since the last look at the file.
+    // Another process with an older schema may have saved records of its version since this store last read the file.
     if core.options.access == .shared, !core.state.isClosed { try await core.refresh() }
     migration.lookAgain()
     guard migrationProgress.phase != .notNeeded else { return }
@@ -23,18 +23,18 @@ extension LocalRepository {
     repeat {
       migration.start(isUrgent: true)
       await migration.finish()
-      // Another caller may have started a new run just now, for records that an older program has saved since.
+      // The loop repeats, because another caller may have started a new run for records that an older program has saved meanwhile.
     } while !Task.isCancelled && !migration.isCancelled && [.waiting, .running].contains(migrationProgress.phase)
-    // `finish()` also returns when the task is cancelled, and then the run goes on.
+    // `finish()` also returns when the task is cancelled, although the rewriting goes on.
     if migrationProgress.phase == .running { throw RepositoryError(.cancelled, "the wait for the migration was cancelled") }
-    // A run that the closing store has cancelled does not start again.
+    // A migration that was cancelled because the store closes does not start again.
     if migrationProgress.phase == .waiting { throw .storeClosed }
     if let error = migrationProgress.error { throw error }
   }
 
   /// Begins the rewrite that the options request, and with `.eager` also waits for its end.
   nonisolated func beginMigration() async {
-    // Nothing can be rewritten in a read-only store, where each record is migrated when it is read.
+    // No record can be rewritten in a read-only store, where each record is migrated when it is read.
     guard core.options.access != .readOnly else { return }
     switch core.options.migration.mode {
     case .manual: return

@@ -3,8 +3,9 @@ public import Foundation
 extension LocalRepository {
   /// Opens or creates a store in a JSON file, with this one repository in it.
   ///
-  /// Missing directories are created, for their owner only. By default, no other opening may write the store until ``close()``. A store
-  /// that is refused is left as it was. If recovering from a crash fails (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
+  /// Missing directories are created with access for their owner only. By default, no other opening may write the store until ``close()``.
+  /// If a store is refused, its files stay unchanged. If recovering from a crash fails (`.inputOutput`, `.full`), nothing that was
+  /// acknowledged is lost.
   /// - Throws: `.locked` or `.alreadyOpen` if the store is open elsewhere. `.protectedDataUnavailable` if the system refuses access.
   ///   `.unsupported` for options that a file cannot serve, and as ``init(backend:schema:options:)``. See <doc:Errors>.
   public init(
@@ -15,15 +16,15 @@ extension LocalRepository {
 
   /// Opens or creates a JSON store in the app's own directory of the platform's default place for data.
   ///
-  /// That place is `$XDG_DATA_HOME` or `~/.local/share` on Linux, as the XDG Base Directory Specification says, and Application Support
-  /// elsewhere. The app's directory in it has the bundle's identifier, or the name of the process. Pass a file name of one path component,
-  /// such as "spots.json".
-  /// - Throws: `.unsupported` for a name that is empty, `.` or `..`, or contains a slash or a NUL. Otherwise as
+  /// The platform's place for data is `$XDG_DATA_HOME` or `~/.local/share` on Linux, as the XDG Base Directory Specification says, and
+  /// Application Support elsewhere. The name of the app's directory there is the bundle's identifier, or the name of the process. Pass a
+  /// file name of one path component, such as "spots.json".
+  /// - Throws: `.unsupported` for a name that is empty, `.` or `..`, or contains a slash or a NUL. The other errors are those of
   ///   ``init(jsonFile:schema:options:)``.
   public init(
     filename: String, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
-    // A slash would lead out of the app's directory, and system calls end a path at its first NUL.
+    // A slash would lead out of the app's directory, and system calls end a path at its first NUL byte.
     guard !filename.isEmpty, !filename.utf8.contains(0x2F), !filename.utf8.contains(0), filename != ".", filename != ".." else {
       throw RepositoryError(.unsupported, "a file name is one path component")
     }
@@ -33,7 +34,7 @@ extension LocalRepository {
 }
 
 extension LocalRepository {
-  /// Creates a repository in memory with options, whose records are gone with the process.
+  /// Creates a repository with options that keeps its records in memory only and writes no file.
   ///
   /// ```swift
   /// let spots = try await LocalRepository(inMemory: RepositorySchema<Spot>("spots"), options: StoreOptions(indexing: .eager))
@@ -55,26 +56,26 @@ extension LocalRepository {
   /// ```
   ///
   /// The initializer neither waits nor throws, and the repository is readable when it returns. Reads, writes, queries and live results work
-  /// as in any other repository, and the records are gone with the object. Use ``init(jsonFile:schema:options:)`` for values that are kept,
-  /// and ``init(inMemory:)`` for a repository that refuses a wrong schema.
+  /// as in any other repository, and the records are freed together with the repository. Use ``init(jsonFile:schema:options:)`` for values
+  /// that are kept, and ``init(inMemory:)`` for a repository that refuses a wrong schema.
   ///
   /// A sample that cannot be stored is left out, and ``OpenReport/leftOut`` says which and why. All samples are left out if the schema
-  /// itself is refused. Samples that violate a unique index are kept, and listed in ``OpenReport/duplicates``. In both cases
-  /// ``OpenReport/isClean`` is `false`. Of two samples with one id the last one is kept.
+  /// itself is refused. Samples that violate a unique index are kept, and listed in ``OpenReport/duplicates``. ``OpenReport/isClean`` is
+  /// `false` if a sample was left out or violates a unique index. Of two samples with one id the last one is kept.
   ///
   /// Cost: encodes and decodes every sample, on the calling thread.
   public init(previewing samples: [Item], schema: RepositorySchema<Item> = .init()) {
     var (schema, samples, leftOut) = (schema, samples, [RepositoryError]())
     do throws(RepositoryError) { try schema.validate() } catch {
       leftOut.append(error)
-      // The declared indexes are kept, because a query for a place or for words throws without its index.
+      // The indexes of a refused schema are kept, because a query for a place or for words throws without its index.
       (schema, samples) = (RepositorySchema(indexes: schema.indexes), [])
     }
     let coder = RecordCoder<Item>(schemaVersion: schema.version, limits: .init(), refusal: schema.placeRefusal)
     var records: [RecordKey: StoredRecord] = [:]
     for (index, sample) in samples.enumerated() {
       do throws(RepositoryError) {
-        // Decoded too, so that a sample that cannot be read back is reported here and not missing in the view.
+        // The sample is decoded too, so that a sample that cannot be read back is reported here and not just missing in the view.
         let record = try coder.encode(sample, decoding: true)
         records[record.key] = StoredRecord(
           collection: schema.name, key: record.key, revision: Revision(1), schemaVersion: record.schemaVersion, value: record.value)
@@ -86,17 +87,17 @@ extension LocalRepository {
       }
     }
     let core = StoreCore.previewing(records.values.sorted { $0.key < $1.key }, leftOut)
-    // The store is new, so the collection cannot be open as another type.
+    // The store is new, so no other repository can have opened the collection as another type.
     self.init(core: core, collection: core.collection(named: schema.name), schema: schema, ownsStore: true)
     prepareNow()
   }
 }
 
-// Access for products of this package that keep an index in a repository. LarderBlobs works on the repository's executor, between its
-// commits.
+// Access to the store for other products of this package. LarderBlobs keeps its index in a repository, and works on the repository's
+// executor, between its commits.
 
 extension LocalRepository {
-  /// Serial executor of the store.
+  /// Serial executor on which the store commits.
   package nonisolated var executor: StoreExecutor { core.executor }
 
   /// Checks that the store accepts writes.
@@ -109,7 +110,7 @@ extension LocalRepository {
 
   /// Returns the collection and the key under which the record with this id is stored.
   ///
-  /// - Throws: `.invalidKey`.
+  /// - Throws: `.invalidKey` for an id that cannot be a key.
   package nonisolated func address(of id: Item.ID) throws(RepositoryError) -> RecordAddress {
     RecordAddress(collection: schema.name, key: try coder.keys.key(for: id))
   }

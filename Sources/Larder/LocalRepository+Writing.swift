@@ -1,39 +1,40 @@
 public import Foundation
 
 extension LocalRepository {
-  /// Inserts the record, or replaces the one with its id.
+  /// Inserts the record, or replaces the stored record with the same id.
   ///
   /// Returns when the record is durable and visible. The value is encoded in the calling task, away from its actor. Later reads return the
   /// stored bytes, decoded, and not the value that was passed.
   /// - Parameters:
   ///   - item: The value.
-  ///   - ifRevision: The revision that the record must have. Pass ``Revision/zero`` if there must be no such record, and `nil` for any.
-  ///   - durability: The failures that the write survives. By default the option of the store.
+  ///   - ifRevision: The revision that the record must have. Pass ``Revision/zero`` if there must be no record with this id, and `nil` to
+  ///     accept any revision.
+  ///   - durability: The kinds of failure after which the record is still stored. The default is the durability in the store's options.
   /// - Returns: The revision that the record has now.
-  /// - Throws: `.revisionMismatch` if the record was written since, and `.uniqueViolation` if another record has its value in a unique
-  ///   index. `.full` if there is no space. In these cases nothing was written, and the same holds for every other code but one: with
+  /// - Throws: `.revisionMismatch` if the record was written since the revision `ifRevision`, and `.uniqueViolation` if another record has
+  ///   the same value in a unique index. `.full` if there is no space. A save that throws has written nothing, with one exception: after
   ///   `.outcomeUnknown` the record may be there after the next opening. `.decodingFailed` is thrown for a type whose own encoding does not
   ///   decode. `.unsupported` is thrown for a place that a `.geo` index cannot hold, and in a store opened read-only. See <doc:Errors>.
   @concurrent @discardableResult
   public nonisolated func save(
     _ item: Item, ifRevision: Revision? = nil, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    // Encoded here and not on the store's executor, so that writers encode on all cores, and a failure never reaches the queue.
+    // The value is encoded here and not on the store's executor, so that writers encode on all cores and a failure never reaches the queue.
     let record = try coder.encode(item, decoding: needsValues(of: 1))
     return try await core.submit(.put(record, in: collection, expecting: Expectation(ifRevision)), durability).revision
   }
 
-  /// Inserts or replaces all these records in one batch, all of them or none.
+  /// Inserts or replaces the given records in one batch: either all of them are stored or none.
   ///
   /// Of two records with one id the last one is kept.
   ///
-  /// - Returns: The revision that all of them have now. If there are none, the newest revision of the store.
+  /// - Returns: The revision that all of the records have now. For an empty sequence, the newest revision of the store is returned.
   /// - Throws: as ``save(_:ifRevision:durability:)`` without `.revisionMismatch`. An error of one record fails the batch.
   @concurrent @discardableResult
   public nonisolated func save(
     contentsOf items: some Sequence<Item> & Sendable, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    // A sequence may allow only one pass, and encoding in parallel needs its count and its parts.
+    // The sequence is copied to an array, because it may allow only one pass, and encoding in parallel needs its count and its parts.
     let items = Array(items)
     let records = try await coder.encodeAll(items, decoding: needsValues(of: items.count))
     return try await core.submit(.putAll(records, in: collection), durability).revision
@@ -41,7 +42,7 @@ extension LocalRepository {
 
   /// Inserts a record whose id is new.
   ///
-  /// - Throws: `.alreadyExists` if there is a record with this id. Otherwise as ``save(_:ifRevision:durability:)`` without
+  /// - Throws: `.alreadyExists` if there is a record with this id. The other errors are those of ``save(_:ifRevision:durability:)`` without
   ///   `.revisionMismatch`.
   @concurrent @discardableResult
   public nonisolated func insert(_ item: Item, durability: Durability? = nil) async throws(RepositoryError) -> Revision {
@@ -49,12 +50,13 @@ extension LocalRepository {
     return try await core.submit(.put(record, in: collection, expecting: .absent), durability).revision
   }
 
-  /// Changes a record in place, with no other write between reading it and writing it.
+  /// Changes a stored record with a closure, with no other write between reading the record and writing it.
   ///
-  /// The closure runs on the store's executor while other writes wait, so it should be quick. It must not change the id.
+  /// The closure runs on the store's executor while other writes wait, so the closure should be quick and must not change the id.
   /// - Returns: The record as the closure left it.
-  /// - Throws: `.notFound` if there is no such record. The error of the closure, and then nothing was written. `.decodingFailed` or
-  ///   `.migrationFailed` if the stored record cannot be read. Otherwise as ``save(_:ifRevision:durability:)``.
+  /// - Throws: `.notFound` if there is no record with this id. The error of the closure, in which case nothing was written.
+  ///   `.decodingFailed` or `.migrationFailed` if the stored record cannot be read. The other errors are those of
+  ///   ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func update(
     _ id: Item.ID, durability: Durability? = nil, _ body: @escaping @Sendable (inout Item) throws -> Void
@@ -64,11 +66,11 @@ extension LocalRepository {
 
   /// Deletes the record with this id, if there is one.
   ///
-  /// Pass `ifRevision:` to delete it only if it has that revision.
+  /// Pass `ifRevision:` to delete the record only if the record has that revision.
   /// - Returns: True if there was a record.
-  /// - Throws: `.revisionMismatch` if the record was written since. `.invalidKey` for an id that cannot be a key. `.newerSchema` if another
-  ///   process has stored a newer version. `.unsupported` in a store opened read-only. The errors of storage and cancellation as
-  ///   ``save(_:ifRevision:durability:)``.
+  /// - Throws: `.revisionMismatch` if the record was written since the revision `ifRevision`. `.invalidKey` for an id that cannot be a key.
+  ///   `.newerSchema` if another process has stored a record of a newer schema version. `.unsupported` in a store opened read-only. The
+  ///   errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func delete(
     _ id: Item.ID, ifRevision: Revision? = nil, durability: Durability? = nil
@@ -78,46 +80,49 @@ extension LocalRepository {
     return try await core.submit(deletion, durability).recordCount > 0
   }
 
-  /// Replaces all records by these in one batch, so that readers see the old contents or the new.
+  /// Replaces all records of the collection by `items` in one batch, so that readers see the old contents or the new.
   ///
-  /// Records that do not decode as `Item` are missing in ``loadAll()``, and a replacement would delete them unseen. A collection that has
-  /// any is therefore left as it is. ``RepositorySnapshot/undecodable`` lists them, and ``replaceAll(with:discardingUndecodable:)`` can
-  /// delete them.
+  /// Records that do not decode as `Item` are missing in ``loadAll()``, and a replacement would delete them unseen. A collection with
+  /// records that do not decode is left as it is. ``RepositorySnapshot/undecodable`` lists them, and
+  /// ``replaceAll(with:discardingUndecodable:)`` can delete them.
   ///
   /// Cost: linear in the old and the new records, and a decode of every record that was not read yet.
   /// - Parameter items: The new contents. Of two records with one id the last one is kept.
-  /// - Throws: `.decodingFailed` with the number of records that do not decode, and then nothing was written. Otherwise as
-  ///   ``save(_:ifRevision:durability:)``.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode, in which case nothing was written. The other errors are
+  ///   those of ``save(_:ifRevision:durability:)``.
   @concurrent public nonisolated func replaceAll(with items: some Sequence<Item> & Sendable) async throws(RepositoryError) {
     try await replaceAll(with: items, discardingUndecodable: false)
   }
 
-  /// Replaces all records by these in one batch, and deletes records that do not decode if you ask for it.
+  /// Replaces all records by `items` in one batch, and if `discardingUndecodable` is true also those records that do not decode.
   ///
-  /// Cost: linear in the old and the new records, and a decode of every record that was not read yet unless `discardingUndecodable`.
+  /// Cost: linear in the old and the new records, and a decode of every record that was not read yet, unless `discardingUndecodable` is
+  /// true.
   /// - Parameters:
   ///   - items: The new contents. Of two records with one id the last one is kept.
-  ///   - discardingUndecodable: True to delete records that do not decode, with the others. If `false`, nothing is written while there are
-  ///     any.
-  /// - Throws: `.decodingFailed` with the number of records that do not decode, and then nothing was written. Otherwise as
-  ///   ``save(_:ifRevision:durability:)``.
+  ///   - discardingUndecodable: True to delete records that do not decode, with the others. If `false`, nothing is written while the
+  ///     collection has records that do not decode.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode, in which case nothing was written. The other errors are
+  ///   those of ``save(_:ifRevision:durability:)``.
   @concurrent public nonisolated func replaceAll(
     with items: some Sequence<Item> & Sendable, discardingUndecodable: Bool
   ) async throws(RepositoryError) {
     let items = Array(items)
     let records = try await coder.encodeAll(items, decoding: needsValues(of: items.count))
-    // Decoded here on all cores. The check is made again on the executor, which then finds nearly all records decoded.
+    // The records are decoded here on all cores. The executor checks again whether all records decode, which is quick, because nearly all
+    // of them are decoded by then.
     if !discardingUndecodable { try await core.records(of: collection).decode(coder) }
     let coder = discardingUndecodable ? nil : coder
     try await core.submit(.replaceAll(records, in: collection, schemaVersion: schema.version, ifDecodableBy: coder))
   }
 
-  /// Runs several reads and writes as one commit, all of them or none, with no other write between.
+  /// Runs several reads and writes as one commit: all writes are stored or none, and no other write comes between them.
   ///
-  /// The closure is synchronous and runs on the store's executor, where its reads include its own writes. It may use every repository of
-  /// the same store.
+  /// The closure is synchronous and runs on the store's executor, where its reads include its own writes. The closure may use every
+  /// repository of the same store.
   /// - Returns: The value that the closure returns, once its writes are durable.
-  /// - Throws: the error of the closure, and then nothing was written. Otherwise as ``save(_:ifRevision:durability:)``.
+  /// - Throws: the error of the closure, in which case nothing was written. The other errors are those of
+  ///   ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func transaction<R: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws -> R
@@ -135,12 +140,12 @@ extension LocalRepository {
 
   /// True if indexes need the decoded values of `count` written records.
   ///
-  /// The writing task then decodes them, off the store's executor.
+  /// The task of the writer decodes these values, and not the store's executor.
   private nonisolated func needsValues(of count: Int) -> Bool { core.state.collections[collection].indexes.needsValues(of: count) }
 }
 
 extension Repository {
-  /// Deletes the record that has the id of this item, whatever value is stored under it.
+  /// Deletes the record that has the id of this item, even if the stored value differs from the item.
   ///
   /// - Returns: True if there was a record.
   /// - Throws: as ``delete(_:)``.
@@ -151,12 +156,13 @@ extension Repository {
 extension LocalRepository {
   /// Deletes all records in one commit, so that readers see all of them or none.
   ///
-  /// Records that do not decode would be deleted unseen, so a collection that has any is left as it is unless `discardingUndecodable`.
+  /// A record that does not decode is in no result of a fetch, so the app could not check its value before its deletion. A collection with
+  /// records that do not decode is left as it is, unless `discardingUndecodable` is true.
   ///
-  /// Cost: linear, and a decode of every record that was not read yet unless `discardingUndecodable`.
+  /// Cost: linear, and a decode of every record that was not read yet, unless `discardingUndecodable` is true.
   /// - Parameter discardingUndecodable: True to delete records that do not decode, with the others. The default is `false`.
-  /// - Throws: `.decodingFailed` with the number of records that do not decode, and then nothing was deleted. Otherwise as
-  ///   ``replaceAll(with:)``.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode, in which case nothing was deleted. The other errors are
+  ///   those of ``replaceAll(with:)``.
   @concurrent public nonisolated func deleteAll(discardingUndecodable: Bool = false) async throws(RepositoryError) {
     try await replaceAll(with: EmptyCollection(), discardingUndecodable: discardingUndecodable)
   }
@@ -167,18 +173,18 @@ extension LocalRepository {
   /// try await spots.update(where: Query().where(#Predicate { $0.country == "JP" })) { $0.rating += 1 }
   /// ```
   ///
-  /// The closure runs once for each record, on the store's executor while other writes wait, so it should be quick. It must not change the
-  /// id. Every record that the closure receives is written, even if the closure leaves it as it was.
+  /// The closure runs once for each record, on the store's executor while other writes wait, so the closure should be quick and must not
+  /// change the id. Every record that the closure receives is written, even if the closure does not change the record.
   ///
-  /// Cost: builds the missing indexes of the query first. Then the query, the closure and one commit run on the executor.
+  /// Cost: builds the missing indexes of the query first. The query, the closure and one commit run on the store's executor.
   /// - Returns: The number of records that were changed.
-  /// - Throws: the error of the closure, and then nothing was written. `.invalidKey` if the closure changes an id. Otherwise as
-  ///   ``save(_:ifRevision:durability:)`` and ``fetch(_:)``.
+  /// - Throws: the error of the closure, in which case nothing was written. `.invalidKey` if the closure changes an id. The other errors
+  ///   are those of ``save(_:ifRevision:durability:)`` and ``fetch(_:)``.
   @concurrent @discardableResult
   public nonisolated func update(
     where query: Query<Item>, durability: Durability? = nil, _ body: @escaping @Sendable (inout Item) throws -> Void
   ) async throws -> Int {
-    // Builds the missing indexes here. The transaction would build them on the store's executor, while all writes wait.
+    // Missing indexes are built here, because the transaction would build them on the store's executor, while all writes wait.
     _ = try await readyRun(query)
     return try await transaction(durability: durability) { transaction in try transaction.update(where: query, in: self, body) }
   }
@@ -201,12 +207,14 @@ extension Transaction {
   /// The closure must not change the id.
   ///
   /// - Returns: The number of records that were changed.
-  /// - Throws: the error of the closure. `.invalidKey` if it changes an id. Otherwise as ``fetch(_:in:)`` and ``save(_:in:ifRevision:)``.
+  /// - Throws: the error of the closure. `.invalidKey` if the closure changes an id. The other errors are those of ``fetch(_:in:)`` and
+  ///   ``save(_:in:ifRevision:)``.
   @discardableResult
   public mutating func update<Item>(
     where query: Query<Item>, in repository: LocalRepository<Item>, _ body: (inout Item) throws -> Void
   ) throws -> Int {
-    // All records are found before the first one changes. A change could otherwise bring a record into the result once more.
+    // All records are found before the first one is changed. If the query ran during the changes, a changed record could occur in the
+    // result once more.
     let found = try fetch(query, in: repository)
     for item in found { try update(item.id, in: repository, body) }
     return found.count

@@ -1,5 +1,6 @@
-// The files beside the folders are the public face of Larder: repositories, stores, transactions, snapshots.
-// Invariant: a type here checks its arguments, encodes, and calls one folder. It holds no logic of storage.
+// The files of Larder outside its folders are its public API: repositories, stores, transactions, snapshots.
+// Invariant: a type in these files checks its arguments, encodes values, and calls one folder. No file outside the folders holds logic of
+// storage.
 // Called by apps and the other products.
 
 internal import Synchronization
@@ -27,20 +28,20 @@ internal import Synchronization
 ///
 /// ## Promises and cost
 ///
-/// A read returns the newest committed state from memory. It never waits for a write, a disk or an actor. A write returns when it is
-/// durable, and readers see it only then. A write that throws has changed nothing, with one exception:
+/// A read returns the newest committed state from memory, and never waits for a write, a disk or an actor. A write returns when it is
+/// durable, and its records cannot be read before that. A write that throws has changed nothing, with one exception:
 /// ``RepositoryError/Code-swift.struct/outcomeUnknown``.
 ///
-/// Memory holds every record. A look-up by id costs about as much as in a dictionary, and the first read of a record also decodes it. A
-/// write costs one sync of the disk, whatever the size of the store, and now and then some more syncs to make room. Writes that arrive
-/// together share a sync.
+/// Memory holds every record. A look-up by id costs about as much as in a dictionary, and the first read of a record also decodes it. For a
+/// store of any size, a write costs one sync of the disk, and now and then some more syncs to make room. Writes that arrive together share
+/// a sync.
 ///
 /// ## Threads and tasks
 ///
-/// Call a repository from every thread, actor and task. It is declared an `actor`, but it has no isolated state: reads and writes are
-/// `nonisolated`, so they never queue behind each other on the actor. `find(by:)` stays on the caller's actor. A query that examines many
-/// records leaves it. A write encodes its value in the calling task, and the store commits it on its own executor. Only ``flush()``,
-/// ``checkpoint()``, ``refresh()`` and ``close()`` are isolated to the actor, whose executor is that of the store.
+/// Call a repository from every thread, actor and task. A repository is declared an `actor`, but it has no isolated state: reads and writes
+/// are `nonisolated`, so they never queue behind each other on the actor. `find(by:)` stays on the caller's actor. A query that examines
+/// many records leaves the caller's actor. A write encodes its value in the calling task, and the store commits it on its own executor.
+/// Only ``flush()``, ``checkpoint()``, ``refresh()`` and ``close()`` are isolated to the actor, whose executor is that of the store.
 ///
 /// A snapshot reads without `await`:
 ///
@@ -59,11 +60,12 @@ internal import Synchronization
 /// ## Avoid
 ///
 /// - Do not open a file twice. A second opening for writing throws `.alreadyOpen`, unless both are `.shared`.
-/// - Do not read a record, change it and save it. Another write may come between. Use ``update(_:durability:_:)``, or pass `ifRevision:`.
+/// - Do not read a record, change it and save it. Another write may come between the read and the save. Use ``update(_:durability:_:)``, or
+///   pass `ifRevision:`.
 /// - Do not save many records one after the other, which costs a sync for each. Use ``save(contentsOf:durability:)``.
-/// - Do not work long in the closure of `update` or `transaction`. Other writes wait for it.
-/// - Do not copy the result of ``loadAll()`` to another store. It leaves out records that do not decode. Use ``Store/copy(to:)``, or read
-///   with `strict: true`.
+/// - Do not work long in the closure of `update` or `transaction`. Other writes wait until the closure returns.
+/// - Do not copy the result of ``loadAll()`` to another store. ``loadAll()`` leaves out records that do not decode. Use
+///   ``Store/copy(to:)``, or read with `strict: true`.
 ///
 /// ## Topics
 ///
@@ -130,9 +132,9 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   private let findings: Mutex<OpeningFindings>
   /// True if ``close()`` closes the store, because the store was opened for this repository alone.
   private let ownsStore: Bool
-  /// Use of the store by this repository, which lasts as long as the object.
+  /// Counts this repository as a user of the store, as long as the repository exists.
   ///
-  /// The last use to end also ends the migrations.
+  /// When the store's last user is freed, its background migrations are cancelled.
   private let use: StoreUser
   nonisolated let migration: MigrationRun<Item>
 
@@ -154,29 +156,32 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.collection = collection
     findings = Mutex(OpeningFindings(collection: schema.name))
     core.follower.note(supportedVersion: schema.version, of: collection)
-    // LarderSync's own records contain records of the app, so they may be longer and deeper than the app's limits.
+    // LarderSync's own collections store records of the app inside their records, so records of these collections may be longer and deeper
+    // than the app's limits.
     coder = RecordCoder(
       schemaVersion: schema.version, limits: core.options.limits.holding(for: schema.name) ?? .largest, coding: core.options.coding,
       migrations: schema.migrations,
       refusal: schema.placeRefusal, keepsEncoded: schema.trigger != nil)
     if let trigger = schema.trigger {
-      // A trigger writes to these collections while a commit is staged, and staging cannot add a collection.
+      // A trigger writes to its collections while a commit is staged, and staging cannot add a collection. The collections are therefore
+      // created here.
       for name in trigger.collections { _ = core.collection(named: name) }
       core.register.set(CollectionTrigger(trigger: trigger, coder: coder), of: collection)
     }
     migration = core.migrations.run(of: collection, named: schema.name, coder: coder, in: core)
   }
 
-  /// Moves records of a renamed collection here, declares the indexes, and builds the unique and the eager ones.
+  /// Moves the records of a renamed collection to this one, declares the indexes, and builds the unique and the eager indexes.
   ///
-  /// Decodes records up to the first one that decodes.
+  /// To find a collection of another type, the call also decodes records until one of them decodes.
   nonisolated func prepare() async throws(RepositoryError) {
     if let renaming = schema.renaming(in: core.backend.name),
       let moved = try await core.rename(renaming, to: collection, version: schema.version, fits: { [coder] in Self.reads($0, coder) })
     {
       let found = OpenReport.Renaming(oldName: renaming.oldName, name: renaming.name, recordCount: moved.recordCount)
       findings.withLock { $0.renamed = (found, moved.commit) }
-      // The migration was set up when this collection was still empty, so it found nothing to rewrite.
+      // The migration was set up while this collection was still empty, and found nothing to rewrite. `lookAgain()` makes it examine the
+      // moved records.
       migration.lookAgain()
     }
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
@@ -187,8 +192,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Adds all records to the open report if none of them decodes.
   ///
-  /// The collection then probably holds another type, or another program wrote its keys. Runs away from the caller's actor, because every
-  /// record is decoded in that case.
+  /// A collection in which no record decodes probably holds another type, or another program wrote its keys. The call runs away from the
+  /// caller's actor, because a collection in which no record decodes is examined to its last record.
   @concurrent private nonisolated func noteUndecodable() async {
     let failures = core.state.collections[collection].records.failuresOfAll(coder)
     guard !failures.isEmpty else { return }
@@ -208,7 +213,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated func prepareNow() {
     var indexes = IndexSet(schema.indexes, coder)
     indexes.build(eagerIndexes, from: core.state.collections[collection].records)
-    // Nothing is committed between the read above and this write, because no other task has the store.
+    // No commit can happen between the read of the records above and this write of the indexes, because no other task has a reference to
+    // the store.
     core.updateCollection(collection) { $0.indexes = indexes }
     noteDuplicates()
   }
@@ -227,18 +233,18 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Opens or creates the store of a backend, with this one repository in it.
   ///
-  /// A store that is refused is left as it was: nothing is written before the store was read and accepted. If recovering from a crash fails
-  /// (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
+  /// A store that is refused is left as it was, because nothing is written before the store was read and accepted. If recovering from a
+  /// crash fails (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
   ///
   /// - Throws: `.locked` or `.alreadyOpen` if the store is open elsewhere. `.newerSchema` if a newer version wrote the file or a record.
   ///   `.unsupported` for options that the backend cannot serve, for a schema that cannot be stored, and for a collection name that the
-  ///   store does not have while its records have another name. In that last case the schema was forgotten, or a name was given to records
-  ///   without one: see ``RepositorySchema/renamedFrom``. See <doc:Errors>.
+  ///   store does not have while its records have another name. The cause of a missing collection name is a forgotten schema, or a name for
+  ///   records that were stored without one: see ``RepositorySchema/renamedFrom``. See <doc:Errors>.
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
     try schema.validate()
-    // Checks the schema before recovery writes anything, so that a refused store keeps every byte.
+    // The schema is checked before recovery writes anything, so that a refused store keeps every byte.
     let core = try await StoreCore.open(backend, options) { (found) throws(RepositoryError) in
       try schema.checkVersion(of: found.state)
       try schema.checkName(against: found)
@@ -247,14 +253,14 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       try self.init(core: core, schema: schema, ownsStore: true)
       try await prepare()
     } catch {
-      // Not `close()`, which may checkpoint: the files of a refused store stay as they are.
+      // `abandon()` is called and not `close()`, because a checkpoint would change the files of a store that is refused.
       await core.abandon()
       throw error
     }
     await beginMigration()
   }
 
-  /// Creates a repository in memory, whose records are gone with the process.
+  /// Creates a repository that keeps its records in memory only and writes no file.
   ///
   /// - Throws: `.unsupported` for a schema that cannot be stored.
   public init(inMemory schema: RepositorySchema<Item> = .init()) async throws(RepositoryError) {
@@ -278,11 +284,12 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Returns the record with this id, or `nil` if there is none.
   ///
-  /// Never leaves the caller's actor and never waits. Cost: about that of a dictionary. The first read of a record also decodes it.
+  /// The call never leaves the caller's actor and never waits. Cost: about that of a look-up in a dictionary. The first read of a record
+  /// also decodes it.
   /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` or `.newerSchema` for a stored record that cannot be read as `Item`.
   ///   `.invalidKey` for an id that cannot be a key. `.closed`.
   public nonisolated(nonsending) func find(by id: Item.ID) async throws(RepositoryError) -> Item? {
-    // Not through `snapshot`: copying the whole state would add to a cost that is near a dictionary's.
+    // `snapshot` is not used here, because copying the store's whole state would add to a cost that is near that of a dictionary.
     try core.records(of: collection).value(for: coder.keys.key(for: id), coder)
   }
 
@@ -293,7 +300,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// - Throws: `.closed`.
   public nonisolated(nonsending) func loadAll() async throws(RepositoryError) -> [Item] {
     let records = try core.records(of: collection)
-    // Up to 512 records are decoded here, which takes less time than starting tasks for them.
+    // Up to 512 records are decoded on the caller's actor, which takes less time than starting tasks for them.
     guard records.count > ConcurrentMap.partSize else {
       return RepositorySnapshot(revision: .zero, collection: schema.name, records: records, coder: coder).loadAll()
     }
@@ -302,35 +309,36 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Returns the revision of the record with this id, or `nil` if there is none.
   ///
-  /// Pass it as `ifRevision:` to write only if the record has not changed since.
+  /// Pass the revision as `ifRevision:` to write only if the record has not changed since.
   public nonisolated func revision(of id: Item.ID) -> Revision? { snapshot.revision(of: id) }
 
   // MARK: Upkeep
 
-  /// Makes every earlier write survive power loss.
+  /// Makes every earlier write durable, so that no power cut can undo it.
   ///
-  /// Call `flush()` after `.buffered` writes. Other writes do not need it.
+  /// Call `flush()` after `.buffered` or `.ordered` writes that a power cut must not undo. `.durable` writes, the default, do not need it.
   ///
   /// - Throws: `.outcomeUnknown` if the sync fails, and from then on writes throw `.poisoned`. `.dataMissing` if the files are gone, and
-  ///   `.locked` if the journal is another process's. See <doc:Errors>.
+  ///   `.locked` if the journal belongs to another process. See <doc:Errors>.
   public func flush() async throws(RepositoryError) { try await core.flush() }
 
   /// Folds the journal into the main file.
   ///
-  /// You seldom need this call. A checkpoint runs by itself when the journal is large, and when the store is idle or closed if that is
-  /// worth the rewriting: see ``StoreOptions/checkpoint``.
+  /// You seldom need to call `checkpoint()`. A checkpoint runs by itself when the journal is large. It also runs when the store is idle or
+  /// closed, if the main file is small or at most twice as large as the journal, or if the oldest change in the journal is a day old: see
+  /// ``StoreOptions/checkpoint``.
   ///
   /// Cost: reads and writes the whole main file, beside other writes.
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`, and then the store goes on as before. `.corrupted` if the old file
-  ///   is damaged. `.unsupported` for a JSON file opened `.readOnly`. See <doc:Errors>.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`, after which the store goes on as before. `.corrupted` if the old
+  ///   file is damaged. `.unsupported` for a JSON file opened `.readOnly`. See <doc:Errors>.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpointer.checkpoint(core) }
 
   /// Reads the commits of other processes into a store that is open `.shared` or `.readOnly`.
   ///
-  /// Call `refresh()` when the app comes to the foreground. A store also does this within ``StoreOptions/pollInterval``, and before every
-  /// write.
+  /// Call `refresh()` when the app comes to the foreground. A store also reads those commits within ``StoreOptions/pollInterval``, and
+  /// before every write.
   ///
-  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then reads go on as before. See <doc:Errors>.
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, after which reads go on as before. See <doc:Errors>.
   public func refresh() async throws(RepositoryError) { try await core.refresh() }
 
   /// Suspends the store with all of its repositories, as ``Store/suspend()`` does.
@@ -343,16 +351,16 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Commits the queued writes and closes the store, after which calls throw `.closed`.
   ///
-  /// Only the main file remains, and beside a large JSON file perhaps a journal that is not worth folding yet. A repository of a ``Store``
-  /// makes its writes durable and leaves the store open. A second call does nothing. You may also drop a repository without closing it:
-  /// nothing is lost, and the next opening replays its journal.
-  /// - Throws: the error that prevented a clean close. Everything that was committed is safe in any case.
+  /// After a close only the main file remains, and beside a large JSON file perhaps a journal that is not worth folding yet. A repository
+  /// of a ``Store`` makes its writes durable and leaves the store open. A second call of `close()` does nothing. You may also drop a
+  /// repository without closing it: nothing is lost, and the next opening replays its journal.
+  /// - Throws: the error that prevented a clean close. Everything that was committed is safe even if `close()` throws.
   public func close() async throws(RepositoryError) {
     if ownsStore { return try await core.close() }
     do throws(RepositoryError) {
       try await core.flush()
     } catch {
-      // A closed store has nothing left to sync, and a second call must do nothing.
+      // A closed store has nothing left to sync, and a second `close()` must do nothing. The error `.closed` is therefore not thrown.
       if error.code != .closed { throw error }
     }
   }

@@ -46,7 +46,7 @@ public protocol Repository<Item>: Sendable {
   func count(_ query: Query<Item>) async throws(RepositoryError) -> Int
   /// Returns true if there is a record with this id.
   ///
-  /// Unless the type implements this call itself, only a record that can be read counts.
+  /// The default implementation returns true only for a record that can be read.
   func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool
   /// Inserts the record, or replaces the one with its id, and returns its revision when it is stored.
   @discardableResult func save(_ item: Item) async throws(RepositoryError) -> Revision
@@ -59,23 +59,24 @@ extension Repository {
   public func count() async throws(RepositoryError) -> Int { try await count(Query()) }
 }
 
-// `@concurrent`, because with Swift 6.3.1 a function that stays on the caller's actor does not return to it when it forwards an error of a
-// function that left it.
+// `save` and `delete` are `@concurrent` because of a defect of Swift 6.3.1. With this version, a function that runs on the caller's actor
+// and calls a function off that actor does not return to the actor when it forwards an error of the called function.
 extension LocalRepository: Repository {
   /// Inserts the record, or replaces the one with its id.
   @concurrent @discardableResult public nonisolated func save(_ item: Item) async throws(RepositoryError) -> Revision {
-    // With all arguments, because `save(item)` would call this function again.
+    // `save` is called with all its arguments, because `save(item)` would call this function again.
     try await save(item, ifRevision: nil, durability: nil)
   }
 
   /// Deletes the record with this id, if there is one.
   @concurrent @discardableResult public nonisolated func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool {
-    // With all arguments, because `delete(id)` would call this function again.
+    // `delete` is called with all its arguments, because `delete(id)` would call this function again.
     try await delete(id, ifRevision: nil, durability: nil)
   }
 }
 
-// Disfavored, so that a reference without arguments, such as `let read = repository.fetch`, means the call that takes a query.
+// These calls are disfavored, so that a reference without arguments, such as `let read = repository.fetch`, means the overload that takes a
+// query.
 extension Repository {
   /// Returns the records for which the predicate holds, sorted by id.
   @_disfavoredOverload
@@ -132,9 +133,10 @@ extension LocalRepository {
   }
 }
 
-/// The calls that a view model with live results needs: those of a repository, and its results and changes over time.
+/// The calls that a view model with live results needs: those of a repository, and sequences of its results and changes.
 ///
-/// ``LocalRepository`` conforms, and so can a double of a test. ``LiveQuery`` follows any of them:
+/// ``LocalRepository`` conforms, and a test can define a double that conforms too. ``LiveQuery`` follows the results of any type that
+/// conforms:
 ///
 /// ```swift
 /// @MainActor final class BestSpots {

@@ -6,7 +6,7 @@ extension Store {
 
   /// A snapshot of the newest commit, as stored values.
   package var stored: StoredSnapshot {
-    // A record whose value was migrated holds bytes of this version, and not of the version in which it is stored.
+    // A record that was migrated in memory holds bytes of the repository's schema version, and not of the version in which it is stored.
     StoredSnapshot(state: core.state, versions: core.register.triggers.mapValues(\.coder.schemaVersion))
   }
 
@@ -18,7 +18,7 @@ extension Store {
 
   /// Triggers that run beside each change, by the names of their collections.
   package var recordTriggers: [String: any RecordTrigger] {
-    // Read before the names: a repository that opens meanwhile adds its name first, so each position here has one.
+    // The triggers are read before the names. A repository that opens meanwhile adds its name first, so each trigger's position has a name.
     let triggers = core.register.triggers
     let names = core.state.names
     var named: [String: any RecordTrigger] = [:]
@@ -28,19 +28,19 @@ extension Store {
 
   /// Runs reads and writes of stored values as one write, whose changes observers receive as changes of another device.
   ///
-  /// - Throws: the error of the closure, and then nothing was written. Otherwise as ``transaction(durability:_:)``.
+  /// - Throws: the error of the closure, after which nothing was written. The other errors are those of ``transaction(durability:_:)``.
   package func writeStored<Output: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
     try await core.write(durability) { (pending) throws(RepositoryError) in
-      // Marks the write as remote, so that no trigger puts its changes into the outbox and sends them back.
+      // The write is marked as remote, so that no trigger puts its changes into the outbox and sends them back.
       pending.beginStored()
       return try body(&pending)
     }
   }
 }
 
-/// A store at one commit, as stored values.
+/// A snapshot of a store at one commit, whose records are read as stored values.
 package struct StoredSnapshot: Sendable {
   let state: StoreState
   /// Schema versions of migrated values in tracked collections, by the positions of the collections.
@@ -51,7 +51,8 @@ package struct StoredSnapshot: Sendable {
 
   /// Returns the stored value of a record, or `nil` if there is none.
   package func stored(_ key: RecordKey, in collection: Int) -> StoredValue? {
-    // Here and below, a collection that was created after the snapshot has a position beyond its end.
+    // A collection that was created after the snapshot has a position beyond the snapshot's collections. Such a collection counts as empty
+    // in all functions of the snapshot.
     collection < state.collections.count ? state.collections[collection].records[key]?.stored(versions[collection]) : nil
   }
 
@@ -81,9 +82,9 @@ package struct StoredSnapshot: Sendable {
 }
 
 extension PendingState {
-  /// Inserts a value of a repository, or replaces the one with its id.
+  /// Inserts a value of a repository, or replaces the stored value with the same id.
   ///
-  /// - Throws: as a save of the value.
+  /// - Throws: the errors of a save of the value.
   package mutating func save<Item>(_ item: Item, in repository: LocalRepository<Item>) throws(RepositoryError) {
     try put(repository.coder.encode(item, decoding: false), in: repository.collection)
   }
@@ -98,7 +99,8 @@ extension PendingState {
 
   /// Deletes a value of a repository, if there is one.
   package mutating func delete<Item>(_ id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) {
-    // `deleteStored` checks no version and runs no trigger. LarderSync deletes from its own collections, which have neither.
+    // `deleteStored` checks no version and runs no trigger. LarderSync calls `delete(_:in:)` only for its own collections, which need no
+    // version check and have no trigger.
     deleteStored(try repository.coder.keys.key(for: id), in: repository.collection)
   }
 }
@@ -116,23 +118,24 @@ extension Store {
     return keys
   }
 
-  /// The newest commit that was announced to ``ChangedKeys``, or zero before the first.
+  /// The newest commit that was announced to ``ChangedKeys``, or zero before the first announcement.
   ///
-  /// On the store's executor, as in a closure of ``writeStored(durability:_:)``, it is the newest commit. Elsewhere it may be older.
+  /// On the store's executor, as in a closure of ``writeStored(durability:_:)``, the announced commit is the newest one. On another thread
+  /// it may be older than the newest commit.
   package var announced: Revision { core.hub.progress.revision }
 }
 
-/// A set of the keys of changed records of one collection, which its one reader empties.
+/// A set of the keys of changed records of one collection, which one reader takes and empties.
 package final class ChangedKeys: ChangeObserver {
   private let editsOnly: Bool
   private let keys = Mutex<Set<RecordKey>>([])
   private let signal = Signal()
 
-  /// - Parameter editsOnly: Whether changes of other devices and of migrations are left out.
+  /// - Parameter editsOnly: True to leave out changes of other devices and of migrations.
   init(editsOnly: Bool) { self.editsOnly = editsOnly }
 
   func receive(_ changes: [RecordChange], commit: Revision) {
-    // Observers of every collection are called at each commit, mostly without changes of theirs.
+    // The store calls the observers of every collection at each commit, mostly without changes of their collection.
     guard !changes.isEmpty else { return }
     // Values that came from other devices must not be sent back, and a migration does not change the meaning of a record.
     let changed = changes.lazy.filter { [editsOnly] in !editsOnly || ($0.origin != .remote && $0.origin != .migration) }.map(\.key)
@@ -145,7 +148,7 @@ package final class ChangedKeys: ChangeObserver {
 
   func finish() { signal.finish() }
 
-  /// Returns the keys of all records that have changed since the last call, and forgets them.
+  /// Returns the keys of all records that have changed since the last call, and empties the set.
   package func takeKeys() -> Set<RecordKey> {
     keys.withLock { keys in
       defer { keys = [] }
@@ -153,12 +156,13 @@ package final class ChangedKeys: ChangeObserver {
     }
   }
 
-  /// Returns the keys of all records that have changed, as soon as there are any.
+  /// Returns the keys of all records that have changed since the last call, as soon as there are any.
   ///
-  /// It returns `nil` when the store is closed and when the task is cancelled.
+  /// The call returns `nil` when the store is closed and when the task is cancelled.
   package nonisolated(nonsending) func next() async -> Set<RecordKey>? {
     while !Task.isCancelled {
-      // Both are read before the keys. A change that comes after them ends the wait, and changes before the end are still returned.
+      // The state of the signal is read before the keys. A change after that read ends the wait below, and changes before the store's close
+      // are still returned.
       let (moment, isFinished) = (signal.moment, signal.isFinished)
       let taken = takeKeys()
       if !taken.isEmpty { return taken }

@@ -15,27 +15,28 @@ public import Foundation
 /// }
 /// ```
 ///
-/// Open a store once, and pass its repositories to your code. Use them as any other ``LocalRepository``. All of them share the store's
-/// file, its journal and its commits.
+/// Open a store once, and pass its repositories to your code. Use a store's repository as any other ``LocalRepository``. All repositories
+/// of a store share its file, its journal and its commits.
 ///
 /// ## Threads and lifetime
 ///
 /// Call a store from every thread, actor and task. Reads return from memory and never wait. Writes of all its repositories are committed by
 /// one executor, and writes that arrive together share a sync.
 ///
-/// Opening costs one pass over the file, and each repository costs nothing but its unique indexes. A store stays open as long as it or one
-/// of its repositories is kept, or until ``close()``.
+/// Opening a store costs one pass over its file, and each repository costs only the building of its unique indexes. A store stays open as
+/// long as it or one of its repositories is kept, or until ``close()``.
 ///
 /// ## When to use another type
 ///
-/// - Use ``LocalRepository`` for a single collection. It opens a store of its own.
-/// - Use ``snapshot`` to read several repositories at one commit. A transaction that only reads waits for its turn among the writes.
+/// - Use ``LocalRepository`` for a single collection. A ``LocalRepository`` that you open by itself has a store of its own.
+/// - Use ``snapshot`` to read several repositories at one commit. Do not use a transaction only to read, because it waits for the writes
+///   before it.
 ///
 /// ## Avoid
 ///
 /// - Do not open a file twice. A second opening for writing throws `.alreadyOpen`, unless both are `.shared`.
 /// - Do not rename a collection without ``RepositorySchema/renamedFrom``. A store may have several collections, so a new name opens a new,
-///   empty one.
+///   empty collection.
 /// - Do not keep a lock while iOS suspends your app. For a file in an app group, call ``suspend()`` and ``resume()``: <doc:InAnXcodeApp>.
 /// - Do not copy the file of an open store. Use ``backup(to:)``, or ``copy(to:)`` for another kind of backend.
 ///
@@ -72,9 +73,9 @@ public import Foundation
 /// - ``dryRun(_:schema:options:)``
 public final class Store: Sendable {
   let core: StoreCore
-  /// Use of the store by this object, which lasts as long as the object.
+  /// Counts this object as a user of the store, as long as the object exists.
   ///
-  /// The last use to end also ends the migrations.
+  /// When the store's last user is freed, its background migrations are cancelled.
   private let use: StoreUser
 
   private init(_ core: StoreCore) {
@@ -84,14 +85,14 @@ public final class Store: Sendable {
 
   /// Opens the store of a backend, or creates it.
   ///
-  /// Opening also recovers from a crash. Schemas follow later, with ``repository(_:)``, which may refuse a collection of a store that is
-  /// open and recovered by then.
+  /// Opening also recovers from a crash. Schemas are passed later, to ``repository(_:)``. If it refuses a collection, the store is already
+  /// open and recovered, and stays open.
   ///
   /// - Throws: `.locked` or `.alreadyOpen` if the store is open elsewhere. `.protectedDataUnavailable` if the system refuses access.
   ///   `.unsupported` for options that the backend cannot serve. A store that is refused is left as it was, and nothing that was
   ///   acknowledged is lost if recovering fails. See <doc:Errors>.
   public static func open(_ backend: any StorageBackend, options: StoreOptions = .init()) async throws(RepositoryError) -> Store {
-    // There is no schema to check yet, so recovery need not wait for one.
+    // The check of the schema is empty, because a store is opened before any repository brings a schema. Recovery follows at once.
     Store(try await StoreCore.open(backend, options) { (_) throws(RepositoryError) in })
   }
 
@@ -103,12 +104,12 @@ public final class Store: Sendable {
   /// Records under the name in ``RepositorySchema/renamedFrom`` are moved first, if there are any.
   /// - Throws: `.newerSchema` if a newer version wrote a record. `.unsupported` for a schema that cannot be stored, for records that cannot
   ///   move (both names have some, or the old one was synced), and for a schema with another type or other indexes than the first
-  ///   repository of the name had since the store was opened, even if that one was dropped or refused. If records move, also the errors of
-  ///   a save.
+  ///   repository of the name had since the store was opened, even if that first repository was dropped or refused. If records move, also
+  ///   the errors of a save.
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
     let repository = try LocalRepository(core: core, schema: schema, ownsStore: false)
     try await repository.prepare()
-    // Only now, so that the records that `prepare()` has moved here are rewritten too.
+    // The migration begins only after `prepare()`, so that records which `prepare()` has moved to this collection are rewritten too.
     await repository.beginMigration()
     return repository
   }
@@ -117,7 +118,8 @@ public final class Store: Sendable {
   ///
   /// The closure is synchronous and runs on the store's executor, where its reads include its own writes.
   /// - Returns: The value that the closure returns, once its writes are durable.
-  /// - Throws: the error of the closure, and then nothing was written. Otherwise as ``LocalRepository/transaction(durability:_:)``.
+  /// - Throws: the error of the closure, and then nothing was written. The other errors are those of
+  ///   ``LocalRepository/transaction(durability:_:)``.
   @concurrent @discardableResult
   public func transaction<R: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws -> R
@@ -125,59 +127,63 @@ public final class Store: Sendable {
     try await core.transaction(durability, body).get()
   }
 
-  /// Makes every earlier write survive power loss.
+  /// Makes every earlier write durable, so that no power cut can undo it.
   ///
-  /// Call `flush()` after `.buffered` writes. Other writes do not need it.
+  /// Call `flush()` after `.buffered` or `.ordered` writes that a power cut must not undo. `.durable` writes, the default, do not need it.
   ///
   /// - Throws: `.outcomeUnknown` if the sync fails, and from then on writes throw `.poisoned`. `.dataMissing` if the files are gone, and
-  ///   `.locked` if the journal is another process's. See <doc:Errors>.
+  ///   `.locked` if the journal belongs to another process. See <doc:Errors>.
   public func flush() async throws(RepositoryError) { try await core.flush() }
 
   /// Folds the journal into the main file.
   ///
-  /// You seldom need this call. A checkpoint runs by itself when the journal is large, and when the store is idle or closed if that is
-  /// worth the rewriting.
+  /// You seldom need to call `checkpoint()`. A checkpoint runs by itself when the journal is large. It also runs when the store is idle or
+  /// closed, if the main file is small or at most twice as large as the journal, or if the oldest change in the journal is a day old.
   ///
   /// Cost: reads and writes the whole main file, beside other writes.
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`, and then the store goes on as before. `.corrupted` if the old file
-  ///   is damaged. `.unsupported` for a JSON file opened `.readOnly`. See <doc:Errors>.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`, after which the store goes on as before. `.corrupted` if the old
+  ///   file is damaged. `.unsupported` for a JSON file opened `.readOnly`. See <doc:Errors>.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpointer.checkpoint(core) }
 
   /// Reads the commits of other processes into a store that is open `.shared` or `.readOnly`.
   ///
-  /// A store also does this within ``StoreOptions/pollInterval``, and before every write.
+  /// A store also reads those commits within ``StoreOptions/pollInterval``, and before every write.
   ///
-  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then reads go on as before. See <doc:Errors>.
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, after which reads go on as before. See <doc:Errors>.
   public func refresh() async throws(RepositoryError) { try await core.refresh() }
 
   /// Releases every lock before the system suspends the process, and keeps the store readable.
   ///
-  /// iOS ends a process that is suspended while it holds a lock on a file of a shared container (`0xDEAD10CC`). Call this when the app goes
-  /// to the background, and ``resume()`` when it comes back: see <doc:InAnXcodeApp>. In between, another process may use the store.
+  /// iOS ends a process that is suspended while it holds a lock on a file of a shared container (`0xDEAD10CC`). Call `suspend()` when the
+  /// app goes to the background, and ``resume()`` when it comes back: see <doc:InAnXcodeApp>. Between ``suspend()`` and ``resume()``,
+  /// another process may use the store.
   ///
-  /// Reads, snapshots, live queries and observers go on with the records in memory. A write waits for ``resume()``, at most for
-  /// ``StoreOptions/suspensionTimeout``, and then throws `.suspended`. The other calls that need the files throw it at once: `checkpoint`,
-  /// `backup`, `flush` and `refresh`. `verify` reports it. A checkpoint that runs beside commits is given up, and nothing is lost with it.
+  /// Reads, snapshots, live queries and observers go on with the records in memory. A write waits for ``resume()``, and throws `.suspended`
+  /// if it has waited for ``StoreOptions/suspensionTimeout``. The other calls that need the files (`checkpoint`, `backup`, `flush` and
+  /// `refresh`) throw `.suspended` at once, and `verify` reports that error. A checkpoint that runs beside commits is given up, without a
+  /// loss of data.
   ///
-  /// Everything that was acknowledged is durable when this returns, buffered writes too. A second call does nothing, and neither does a
-  /// call on a closed store.
+  /// Every acknowledged write is durable when `suspend()` returns, including `.buffered` writes. A call on a store that is already
+  /// suspended or closed does nothing.
   ///
-  /// Cost: the writes that wait already, as far as one commit takes them, and some syncs. The call also waits for a backup or a
-  /// verification that is running.
+  /// Cost: one commit with as many of the waiting writes as fit into it, and some syncs. The call also waits for a backup or a verification
+  /// that is running.
   public nonisolated(nonsending) func suspend() async { await core.suspend() }
 
   /// Takes the locks again, and reads the commits that other processes have made since ``suspend()``.
   ///
   /// Observers receive those commits, and then the waiting writes go on. The call does nothing if the store is not suspended.
   ///
-  /// An exclusive store that another process has written may have to be read again, and ``openReport`` then has the findings. A SQLite
-  /// store is always read again, and a JSON file after a checkpoint, which each close of a JSON file of up to 1 MiB makes.
+  /// An exclusive store that another process has written may have to be read again, after which ``openReport`` has the findings of this
+  /// reading. After writes of another process, an exclusive SQLite store is always read again, and a JSON file is read again if the other
+  /// process has made a checkpoint. Each close of a JSON file of up to 1 MiB makes a checkpoint.
   ///
-  /// Cost: under a millisecond if no other process has written. Otherwise a `.shared` store, or a JSON file whose journal another process
-  /// has continued, reads the new commits. A store that is read again takes about twice as long as opening it.
-  /// - Throws: `.locked` or `.alreadyOpen` while another process, or another store of this one, has the file. `.dataMissing` if another
-  ///   file, or an older copy, is in the place of the store. Otherwise as ``open(_:options:)``. The store stays suspended, and a later call
-  ///   may succeed. `.poisoned` after a failed sync. `.closed`.
+  /// Cost: under a millisecond if no other process has written. After writes of another process, a `.shared` store reads only the new
+  /// commits. A JSON store reads only the new commits if the other process has appended to the same journal. Reading a store again takes
+  /// about twice as long as opening it.
+  /// - Throws: `.locked` or `.alreadyOpen` while another process, or another `Store` in this process, has the file open. `.dataMissing` if
+  ///   another file, or an older copy, is in the place of the store. The other errors are those of ``open(_:options:)``. After any of these
+  ///   errors the store stays suspended, and a later call of `resume()` may succeed. `.poisoned` after a failed sync. `.closed`.
   public nonisolated(nonsending) func resume() async throws(RepositoryError) { try await core.resume() }
 
   /// Reads everything back from storage and compares every checksum, without changing the files.
@@ -196,7 +202,8 @@ public final class Store: Sendable {
 
   /// Commits the queued writes and closes the store, after which calls throw `.closed`.
   ///
-  /// Only the main file remains, and beside a large JSON file perhaps a journal that is not worth folding yet. A second call does nothing.
-  /// - Throws: the error that prevented a clean close. Everything that was committed is safe in any case.
+  /// After a close only the main file remains, and beside a large JSON file perhaps a journal that is not worth folding yet. A second call
+  /// of `close()` does nothing.
+  /// - Throws: the error that prevented a clean close. Everything that was committed is safe even if `close()` throws.
   public func close() async throws(RepositoryError) { try await core.close() }
 }

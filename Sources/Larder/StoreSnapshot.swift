@@ -8,9 +8,9 @@
 /// let visits = try now.fetch(Query().where(#Predicate { $0.spot == id }), in: visits)
 /// ```
 ///
-/// Every call runs on the calling thread, and uses the indexes that had been built when the snapshot was taken. Taking one copies a few
-/// pointers. Later writes do not change it, and it still returns its records after the store was closed. It keeps them in memory. For one
-/// repository, ``LocalRepository/snapshot`` is enough.
+/// Every call runs on the calling thread, and uses the indexes that had been built when the snapshot was taken. Taking a snapshot copies a
+/// few pointers. Later writes do not change a snapshot, and a snapshot still returns its records after the store was closed. A snapshot
+/// keeps its records in memory. For one repository, ``LocalRepository/snapshot`` is enough.
 ///
 /// ## Topics
 ///
@@ -40,16 +40,17 @@ public struct StoreSnapshot: Sendable {
 
   /// Returns a snapshot of one repository at this commit.
   ///
-  /// It is empty if the repository has a new name and was created after the snapshot was taken.
+  /// The result is empty if the repository's collection was created after the store's snapshot was taken.
   ///
   /// - Throws: `.unsupported` for a repository of another store.
   public func snapshot<Item>(of repository: LocalRepository<Item>) throws(RepositoryError) -> RepositorySnapshot<Item> {
-    // An object of its own, because a new store may get the address of one that is gone.
+    // Stores are compared by an identity object and not by address, because a new store may get the address of one that was freed.
     guard repository.core.identity === store else {
       throw RepositoryError(.unsupported, "expected a repository of the store that the snapshot is of, found one of another store")
     }
     let collections = state.collections
-    // The position of a repository that was created later is beyond the collections of this commit.
+    // A collection that was created after the snapshot was taken has a position beyond the snapshot's collections, and is empty in the
+    // snapshot.
     let collection = repository.collection < collections.count ? collections[repository.collection] : CollectionState()
     // If the repository was opened after the snapshot was taken, its indexes are declared and none of them is built.
     let indexes =

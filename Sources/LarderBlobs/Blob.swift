@@ -1,12 +1,12 @@
 public import Foundation
 
-/// Bytes that a blob store returns for a key.
+/// Bytes that a blob store returns for a key, with their age and origin.
 public struct Blob: Sendable {
   /// Place from which a blob was read: memory or disk.
   public enum Origin: String, Codable, Hashable, Sendable {
     /// The blob was in memory.
     case memory
-    /// The blob was read from its file, and its hash was compared.
+    /// The blob was read from its file, and the hash of its bytes was compared with the stored hash.
     case disk
   }
 
@@ -18,7 +18,7 @@ public struct Blob: Sendable {
   public let origin: Origin
 }
 
-/// Key, size and age of a blob, which need no read of its file.
+/// Key, size and age of a blob, which are read from the index of the blob store and not from the blob's file.
 public struct BlobInfo: Hashable, Sendable {
   /// Key of the blob.
   ///
@@ -30,25 +30,26 @@ public struct BlobInfo: Hashable, Sendable {
   public let storedAt: Date
 }
 
-/// Entry of a blob in the index of a blob store.
+/// The record of a blob in the index of a blob store.
 struct BlobEntry: Codable, Identifiable, Sendable {
-  /// SHA-256 of the key's UTF-8.
+  /// SHA-256 of the key's UTF-8, which also names the file of the blob.
   let id: String
   let key: String
   let size: Int
   /// SHA-256 of the contents.
   let hash: String
-  /// Which of the key's two file names the blob has, 0 or 1.
+  /// Number of the blob's file name, 0 or 1, since each key has two file names.
   ///
-  /// A new blob is written under the other name, and the commit of its entry makes it valid. So the old file stays whole until then.
+  /// A new blob of the key is written under the other of the two names, and the commit of its entry makes the new file valid. The old file
+  /// stays whole until that commit.
   let slot: Int
   let storedAt: Date
-  /// Number of the blob's last use.
+  /// Number of the blob's last use, by which the store evicts the blobs that were not used for the longest time.
   ///
-  /// The store numbers uses upward.
+  /// A later use has a higher number, also after a restart.
   var used: UInt64
 
-  /// Returns true if another entry of the same key comes from the same write.
+  /// Returns true if another entry of the same key comes from the same write of a blob.
   func isSameBlob(as other: BlobEntry) -> Bool { slot == other.slot && hash == other.hash && storedAt == other.storedAt }
 
   var info: BlobInfo { BlobInfo(key: key, size: size, storedAt: storedAt) }

@@ -3,8 +3,8 @@ internal import Larder
 
 /// Names of a blob store's files, and the operations on them.
 ///
-/// A blob's file is named by the SHA-256 of its key, so a key is never a path. Every operation blocks, so call it only on the store's
-/// executor.
+/// A blob's file is named by the SHA-256 of its key, so a key is never a path. Every operation blocks, so call `BlobFiles` only on the
+/// store's executor.
 struct BlobFiles: Sendable {
   let directory: String
   let fileSystem: any FileSystem
@@ -23,14 +23,15 @@ struct BlobFiles: Sendable {
 
   func path(_ name: String) -> String { directory + "/" + name }
 
-  /// Kind of a file, by its name: a blob, an unfinished write, or a file that is not the store's.
+  /// Kind of a file, by its name: a blob, an unfinished write, or a file that does not belong to the store.
   enum Kind { case blob, unfinished, other }
 
   /// Returns the kind of a file name.
   ///
   /// Names that a blob store does not make are `.other`.
   static func kind(of name: String) -> Kind {
-    // Strict, because a file of the kind `.blob` or `.unfinished` without an entry is removed. A user's file must not match.
+    // The pattern is strict, because a file of the kind `.blob` or `.unfinished` that the index does not name is removed. A user's file
+    // must not match the pattern.
     let parts = name.split(separator: "-", omittingEmptySubsequences: false)
     guard let id = parts.first?.utf8, id.count == 64, id.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }) else {
       return .other
@@ -43,13 +44,13 @@ struct BlobFiles: Sendable {
     }
   }
 
-  /// Returns the contents of a blob, or `nil` if its file is gone.
+  /// Returns the contents of a blob, or `nil` if its file does not exist.
   ///
   /// - Throws: `.corrupted` if the size or the hash is not that of the entry.
   func read(_ entry: BlobEntry, comparesHash: Bool) throws(RepositoryError) -> Data? {
     let path = path(Self.name(entry))
     guard let file = try fileSystem.open(path, writable: false) else { return nil }
-    // The size first: a file that has grown to gigabytes must not be read into memory to be refused.
+    // The size is compared before the read, so that a damaged file of several gigabytes is not read into memory only to be refused.
     let size = try file.size()
     guard size == entry.size || !comparesHash else {
       throw RepositoryError(.corrupted, "the blob has \(size) bytes and not \(entry.size)", file: path)
@@ -64,7 +65,8 @@ struct BlobFiles: Sendable {
 
   /// Renames a written and synced file to its final name, durably.
   ///
-  /// A directory, a link or a pipe of that name is set aside first. On failure neither name is left, as far as the system allows.
+  /// A directory, a link or a pipe that has the final name is set aside (renamed) first. On failure, the file is removed under both names
+  /// if the system allows it.
   /// - Returns: An error to report if an entry was set aside.
   func place(_ temporary: String, as name: String) throws(RepositoryError) -> RepositoryError? {
     do throws(RepositoryError) {
@@ -85,7 +87,7 @@ struct BlobFiles: Sendable {
       try fileSystem.rename(path(temporary), to: path(name))
       return nil
     } catch { failure = error }
-    // Looked up only after a failure, which saves a system call in every other write.
+    // The kind of the directory's entry is looked up only after a failed rename, which saves a system call in every other write.
     guard isOfAnotherKind(name) else { throw failure }
     let problem = try setAside(name)
     try fileSystem.rename(path(temporary), to: path(name))
@@ -94,7 +96,7 @@ struct BlobFiles: Sendable {
 
   /// Removes a file that no index entry names, and ignores a failure.
   ///
-  /// A file that stays is never read, and the next opening removes it.
+  /// A file that could not be removed is never read, and the next opening removes it.
   func discard(_ name: String) {
     do throws(RepositoryError) { try fileSystem.remove(path(name)) } catch {}
   }
@@ -116,25 +118,27 @@ struct BlobFiles: Sendable {
     do throws(RepositoryError) {
       return try fileSystem.status(of: path(name)).map { $0.kind != .file } ?? false
     } catch {
-      return error.code == .unsupported  // a file layer that opens a file to read its status refuses other kinds of entries
+      return error.code == .unsupported  // a `FileSystem` that opens a file to read its status refuses other kinds of entries
     }
   }
 
   /// Renames an entry of the directory to a name that ends in `-damaged`, under which the store never reads or removes it.
   ///
-  /// A plain file replaces one that was set aside before it. If the new name belongs to another kind of entry, a number is added.
+  /// A plain file replaces a plain file that was set aside under that name before. If another kind of entry has the name, a number is
+  /// added.
   /// - Returns: An error to report, with both names.
   func setAside(_ name: String) throws(RepositoryError) -> RepositoryError {
     let new = name + "-damaged"
     var failure: RepositoryError?
-    // Bounded, because a file system that refuses every new name would otherwise keep an opening in this loop for ever.
+    // The number of attempts is bounded, because a file system that refuses every new name would otherwise keep an opening in this loop for
+    // ever.
     for number in 0..<1_000 {
       let target = number == 0 ? new : "\(new)-\(number)"
       do throws(RepositoryError) {
         try fileSystem.rename(path(name), to: path(target))
         return RepositoryError(.unsupported, "this was no file of the store, and is now \(target)", file: path(name))
       } catch {
-        // Only a taken name is worth another attempt: a directory is in the way, or a file is in the way of a directory.
+        // Another name is tried only if a directory has this name, or if a file has it and the renamed entry is a directory.
         guard let call = error.underlying as? SystemCallError, Self.taken.contains(call.errorNumber) else { throw error }
         failure = error
       }
@@ -145,8 +149,8 @@ struct BlobFiles: Sendable {
 
   private static let taken: Set<Int32> = [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST]
 
-  /// Returns true if an entry of this name was set aside, and so is never touched again.
+  /// Returns true if an entry with this name was set aside, so that the store must not touch the entry again.
   ///
-  /// Earlier versions wrote `-damaged` before the end of an index file's name.
+  /// The text `-damaged` may stand anywhere in the name, because earlier versions did not put it at the end of an index file's name.
   static func isSetAside(_ name: String) -> Bool { name.contains("-damaged") }
 }

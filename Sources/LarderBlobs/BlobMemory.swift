@@ -12,9 +12,9 @@ struct BlobMemory: Sendable {
   private let byteLimit: Int
   private var entries = RecencyList<String, Entry>()
   private(set) var bytes = 0
-  /// Ids of blobs that were read from memory and are not yet in ``BlobStore``'s order of use.
+  /// Ids of blobs that were read from memory and whose use is not yet in the order of use of ``BlobStore``.
   ///
-  /// A read from memory does not run on the store's executor, which alone may change that order.
+  /// A read from memory does not run on the store's executor, and only the executor may change that order.
   private var used = RecencyList<String, Bool>()
 
   init(_ limits: BlobStore.Limits) {
@@ -24,18 +24,19 @@ struct BlobMemory: Sendable {
 
   var count: Int { entries.count }
 
-  /// Returns the blob of an id, if memory holds it, and counts that as a use.
+  /// Returns the blob with an id if memory holds the blob, and counts that as a use.
   mutating func use(_ id: String) -> Entry? {
     guard let entry = entries.use(id) else { return nil }
     used.use(id, true)
     return entry
   }
 
-  /// Adds a blob, and drops the least recently used ones that are over the limits.
+  /// Adds a blob, and drops the least recently used blobs that are over the limits.
   ///
   /// A blob that is larger than the limit on bytes is not added.
   mutating func keep(_ entry: Entry, _ id: String) {
-    // Also when the new blob is too large to be added: the old one must not be returned for its key.
+    // The old blob of the key is dropped even if the new blob is too large for memory. Otherwise reads of the key would return the old
+    // blob.
     remove(id)
     guard countLimit > 0, entry.data.count <= byteLimit else { return }
     entries.use(id, entry)
@@ -62,8 +63,8 @@ struct BlobMemory: Sendable {
 
 /// Dictionary whose keys are ordered by their last use.
 ///
-/// Every operation takes constant time on average. A use appends the key to a queue and makes the key's earlier place stale. A stale place
-/// is never first in the queue. When stale places outweigh the others, all of them are removed.
+/// Every operation takes constant time on average. A use appends the key to a queue and makes the key's earlier place in the queue stale.
+/// The first place of the queue is never stale. When the stale places outnumber the current places, all stale places are removed.
 struct RecencyList<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct Use: Sendable {
     let key: Key
@@ -78,7 +79,7 @@ struct RecencyList<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Value of a key.
   ///
-  /// Reading it does not count as a use.
+  /// Reading a value through the subscript does not count as a use.
   subscript(key: Key) -> Value? { entries[key]?.value }
 
   /// Inserts or replaces the value of a key, and makes the key the most recently used.
@@ -93,7 +94,7 @@ struct RecencyList<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return old?.value
   }
 
-  /// Makes a key the most recently used, if the list has it.
+  /// Makes a key the most recently used, if the list holds the key.
   ///
   /// - Returns: The value of the key.
   @discardableResult
@@ -120,9 +121,10 @@ struct RecencyList<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func isCurrent(_ use: Use) -> Bool { entries[use.key]?.lastUse == use.number }
 
   private mutating func removeStaleUses() {
-    // `leastRecent` reads the first place without a check.
+    // `leastRecent` returns the key of the first place without a check, so the first place must not be stale.
     while let first = uses.first, !isCurrent(first) { uses.removeFirst() }
-    // A key that is used again and again would let the queue grow without bound. At twice the entries, the cost per use stays constant.
+    // A key that is used again and again would let the queue grow without bound. Stale places are removed at twice the number of entries,
+    // so that the average cost per use stays constant.
     if uses.count > 2 * entries.count + 16 { uses = Deque(uses.filter(isCurrent)) }
   }
 }

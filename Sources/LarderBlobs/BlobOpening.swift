@@ -9,7 +9,7 @@ struct BlobOpening {
   struct Opened: Sendable {
     let index: LocalRepository<BlobEntry>
     var report: BlobReport
-    /// All entries, least recently used first.
+    /// All entries of the index, least recently used first.
     var entries: [BlobEntry]
   }
 
@@ -20,7 +20,8 @@ struct BlobOpening {
     (index, damage, aside) = try await anyIndex()
     do throws(RepositoryError) {
       if let undecodable = await undecodable(in: index) {
-        // The entry's file cannot be identified, and would be removed as an orphan. So the index starts empty, with a report.
+        // The file of an entry that does not decode cannot be identified, and would be removed as an orphan. An index with an undecodable
+        // entry is therefore emptied, and the damage is reported.
         damage = undecodable
         try await index.replaceAll(with: [], discardingUndecodable: true)
       }
@@ -28,13 +29,13 @@ struct BlobOpening {
       opened.report.setAside = (aside + opened.report.setAside).sorted()
       return opened
     } catch {
-      // Releases the lock, so that a second attempt does not throw `.alreadyOpen`.
+      // `abandon()` releases the lock of the index, so that a second attempt to open the store does not throw `.alreadyOpen`.
       await index.abandon()
       throw error
     }
   }
 
-  /// Error codes of a damaged index, which the store sets aside to begin a new one.
+  /// Error codes of a damaged index, which opening sets aside to begin a new one.
   private static let healable: Set<RepositoryError.Code> = [.corrupted, .dataMissing, .notOurStore]
 
   /// Opens the index, or creates a new one in place of an index that is damaged.
@@ -43,19 +44,21 @@ struct BlobOpening {
     do throws(RepositoryError) {
       return (try await openIndex(), nil, [])
     } catch { damage = error }
-    // Another store has the directory, or a newer app wrote it: these files are whole, and moving them would lose them.
+    // With one of these three codes, another store has the directory or a newer app wrote the index. The files of the index are whole, and
+    // setting them aside would lose the blobs.
     if [.locked, .alreadyOpen, .newerSchema].contains(damage.code) { throw damage }
     let aside: [String]
     do throws(RepositoryError) {
       aside = try await locked { files throws(RepositoryError) in try Self.setAsideWhatIsNoFile(files) }
     } catch {
-      // On a full disk or without access, this attempt fails as a consequence, so the first error is the one to report. If the index is
-      // damaged, or another store has the directory, the new error says why the repair could not be done.
+      // If the index is damaged, or another store has the directory now, the new error says why the repair failed. In all other cases the
+      // opening and the repair usually failed for one cause, such as a full disk, and the error of the opening is thrown.
       throw Self.healable.contains(damage.code) || [.locked, .alreadyOpen].contains(error.code) ? error : damage
     }
     if !aside.isEmpty {
       do throws(RepositoryError) {
-        // If the journal was set aside, the index may be older than the blobs. Reads notice it by the hashes.
+        // If the journal of the index was set aside, the index may be older than the blobs. By comparing hashes, reads find the blobs that
+        // do not match an older index.
         return (try await openIndex(), aside.contains(BlobFiles.index) ? damage : nil, aside)
       } catch { damage = error }
     }
@@ -64,13 +67,13 @@ struct BlobOpening {
     return (try await openIndex(), damage, aside)
   }
 
-  /// Returns the error of an index entry that does not decode, or `nil` if all of them decode.
+  /// Returns the error of an index entry that does not decode, or `nil` if all entries decode.
   private func undecodable(in index: LocalRepository<BlobEntry>) async -> RepositoryError? {
     await index.executor.run { index.snapshot.undecodable.first?.error }
   }
 
   private func openIndex() async throws(RepositoryError) -> LocalRepository<BlobEntry> {
-    // No tombstones: nobody syncs the index, and evictions would fill it with them.
+    // The index keeps no tombstones (records of deletions). No device syncs the index, and every eviction would add a tombstone.
     let file = URL(fileURLWithPath: files.path(BlobFiles.index), isDirectory: false)
     return try await LocalRepository(
       backend: JSONFileBackend(file: file, fileSystem: files.fileSystem), schema: RepositorySchema("blobs"),
@@ -79,13 +82,13 @@ struct BlobOpening {
 
   /// Runs an operation on the files of the index while holding the lock of the index.
   ///
-  /// - Returns: The names that the operation has set aside, and that of the lock if it was no plain file and had to be set aside too.
+  /// - Returns: The names that the operation has set aside, and the name of the lock if it was no plain file and was set aside too.
   private func locked(
     _ operation: @escaping @Sendable (BlobFiles) throws(RepositoryError) -> [String]
   ) async throws(RepositoryError) -> [String] {
     let files = files
     return try await StoreExecutor(label: "larder.blobs.healing").run { () throws(RepositoryError) -> [String] in
-      // No store is open in this process now, so without the lock another process could open the files that are moved.
+      // This process has no store open on the index here. Without the lock, another process could open the files while they are moved.
       let name = BlobFiles.index + "-lock"
       let isLockAFile = !files.isOfAnotherKind(name)
       if !isLockAFile { _ = try files.setAside(name) }
@@ -95,7 +98,7 @@ struct BlobOpening {
     }
   }
 
-  /// Sets a damaged index and its journal aside, and removes the copies that the index had made of itself.
+  /// Sets a damaged index and its journal aside, and removes its `-previous` and quarantine files.
   private static func setAsideIndex(_ files: BlobFiles) throws(RepositoryError) -> [String] {
     let index = BlobFiles.index
     for name in try files.fileSystem.entries(of: files.directory) ?? [] {
@@ -105,14 +108,14 @@ struct BlobOpening {
       default: if name.hasPrefix(index + "-quarantine-"), !BlobFiles.isSetAside(name) { try files.clear(name) }
       }
     }
-    // Before the new index is created, so that a crash cannot bring the damaged files back beside it.
+    // The directory is synced before the new index is created, so that a crash cannot bring the damaged files back beside the new index.
     try files.fileSystem.syncDirectory(files.directory)
     return []
   }
 
   /// Sets aside directories, links and pipes under the names of the index and of the files beside it.
   ///
-  /// - Returns: The names that they had.
+  /// - Returns: The names that were set aside, without the added `-damaged`.
   private static func setAsideWhatIsNoFile(_ files: BlobFiles) throws(RepositoryError) -> [String] {
     let index = BlobFiles.index
     var aside: [String] = []
@@ -151,7 +154,7 @@ struct BlobOpening {
 
   /// Compares the directory with the index, and removes the blobs and unfinished files that no entry names.
   ///
-  /// A directory, a link or a pipe under the name of a valid blob is found when the blob is read. Call this only on the executor.
+  /// A directory, a link or a pipe under the name of a valid blob is found when the blob is read. Call `compare` only on the executor.
   /// - Parameter spared: Names of unfinished files that stay.
   static func compare(
     _ entries: [BlobEntry], _ files: BlobFiles, sparing spared: Set<String> = []
@@ -174,7 +177,7 @@ struct BlobOpening {
   }
 }
 
-/// Report of opening a blob store, with all that was found damaged or left over, and repaired.
+/// Report of opening a blob store: the damaged and left-over files that opening found and repaired.
 ///
 /// A clean report means that every blob was in the file that the index names. A blob store is a cache, so it repairs itself, where a
 /// repository would refuse to open. Files with names that a blob store does not use are never touched.
@@ -183,26 +186,27 @@ public struct BlobReport: Sendable {
   public var index: OpenReport
   /// Error for which the store began anew with an empty index, or `nil` if the index was sound.
   ///
-  /// All blobs are gone then.
+  /// If this error is set, all blobs are gone.
   ///
   /// A damaged index file is kept as `blob-index.json-damaged`, and its journal as `blob-index.json-journal-damaged`. An index with an
   /// entry that does not decode is emptied in place, without a copy.
   public var damage: RepositoryError?
   /// Files of blobs without an index entry, which were removed.
   ///
-  /// A crash before the commit of the entry leaves one.
+  /// A crash after the rename of a blob's file and before the commit of its entry leaves a file without an entry. A crash after the removal
+  /// of an entry and before the removal of its file also leaves a file without an entry.
   public var orphans: [String] = []
   /// Files that were missing although the index named them.
   ///
-  /// Their entries were removed.
+  /// The index entries of these files were removed.
   public var missing: [String] = []
   /// Files of unfinished writes, which were removed.
   public var unfinished: [String] = []
 
   /// Names of the store under which a directory, a link or a pipe was found.
   ///
-  /// The name is that of a blob, of an unfinished write, of the index or of a file beside it. The entry was renamed, with `-damaged` after
-  /// the name, and is otherwise unchanged.
+  /// The name is that of a blob, of an unfinished write, of the index or of a file beside it. The directory, link or pipe was renamed, with
+  /// `-damaged` after the name, and is otherwise unchanged.
   public var setAside: [String] = []
 
   /// True if nothing had to be repaired.

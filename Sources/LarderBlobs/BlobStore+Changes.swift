@@ -2,22 +2,23 @@ internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// Blob whose temporary file is written and synced, and that has no index entry yet.
+/// A blob whose temporary file is written and synced, and that has no index entry yet.
 struct BlobDraft: Sendable {
   let key: String
   let ticket: WriteTicket
   let size: Int
   let hash: String
-  /// Contents of the blob for the memory, or `nil` if they were too large to be kept while it was written.
+  /// Contents of the blob for the cache in memory, or `nil` if they were too large to be kept while the blob was written.
   let data: Data?
 }
 
 extension BlobStore {
   /// Makes a draft the blob of its key, and removes the blobs that are over the limits.
   ///
-  /// The draft's file takes the one of the key's two names that the current blob does not have. One commit of the index then makes it
-  /// valid and removes the entries of the evicted blobs. The files of the replaced and the evicted blobs are removed last. If the index
-  /// takes no more commits, only the draft's own file is touched.
+  /// A key has two file names, and the draft's file is renamed to the name that the current blob does not use. One commit of the index then
+  /// makes the draft valid and removes the entries of the evicted blobs. The files of the replaced and the evicted blobs are removed after
+  /// that commit. If the index takes no more commits, such as after a failed sync, the call throws and touches no file but the temporary
+  /// file of the draft.
   func commit(_ draft: BlobDraft) async throws(RepositoryError) {
     do throws(RepositoryError) { try await takeTurn() } catch {
       discard(draft.ticket)
@@ -27,37 +28,41 @@ extension BlobStore {
     let id = draft.ticket.id
     let old: BlobEntry?
     do throws(RepositoryError) {
-      // Within the turn: the key may have been removed while this write waited.
+      // The ticket is checked after `takeTurn()` has acquired the lock `changes`, because the key may have been removed while this write
+      // waited for the lock.
       try draft.ticket.check()
-      // After a failed sync, the durable index may name the very file that this write would replace.
+      // After a failed sync of the index, the index on the disk may name the very file that this write would replace, so `checkWritable()`
+      // throws.
       try index.checkWritable()
       old = try index.snapshot.find(by: id)
     } catch {
       discard(draft.ticket)
       throw error
     }
-    // Before the victims are chosen, so that a blob that was just read from memory is not one of them.
+    // Reads from memory enter the order of use before the victims are chosen, so that a blob that was just read is not evicted.
     drainUses()
     clock += 1
     let entry = BlobEntry(
       id: id, key: draft.key, size: draft.size, hash: draft.hash, slot: old.map { 1 - $0.slot } ?? 0, storedAt: Date(), used: clock)
-    // From here on the file is this call's to remove, and no longer the writer's.
+    // If a later step fails, `commit` removes the file of the draft. The ticket is ended here, so that the writer does not remove that file
+    // as well.
     draft.ticket.end(.over)
-    // The file before its entry: an entry must never name a file that a crash could have lost.
+    // The file gets its final name before the entry is committed, because an entry must never name a file that a crash could have lost.
     if let problem = try files.place(draft.ticket.temporary, as: BlobFiles.name(entry)) { report(problem) }
     let removed = try await write(entry, victims(for: entry), else: BlobFiles.name(entry))
+    // The old files are removed after the commit, because the index entries named these files until the commit.
     forget(removed + [old].compactMap { $0 })
     recency.use(id, entry.size)
     diskBytes += entry.size
     if let data = draft.data { memory.withLock { $0.keep(.init(data: data, storedAt: entry.storedAt), id) } }
   }
 
-  /// Ends a write, and removes its file unless the store was closed or is suspended, because another process may have the directory.
+  /// Ends a write and removes its file, unless another process may have the directory because the store is suspended or closed.
   func discard(_ ticket: WriteTicket) { ticket.giveUp(files, suspension) }
 
   /// Commits an entry, the removal of the evicted entries, and the order of use.
   ///
-  /// On failure the new file is removed.
+  /// On failure the new file is removed, unless the entry may be durable.
   private func write(
     _ entry: BlobEntry, _ victims: [String], else name: String
   ) async throws(RepositoryError) -> [BlobEntry] {
@@ -76,7 +81,8 @@ extension BlobStore {
         return removed
       }
     } catch {
-      // After a failed sync, the entry may be durable and need its file. If it is not, the next opening removes the file as an orphan.
+      // The codes `.outcomeUnknown` and `.poisoned` mean that a sync has failed. The entry may be durable and need its file, so the file
+      // stays. If the entry is not durable, the next opening removes the file.
       if error.code != .outcomeUnknown, error.code != .poisoned { files.discard(name) }
       throw error
     }
@@ -90,7 +96,7 @@ extension BlobStore {
     try transaction.save(entry, in: index)
   }
 
-  /// Returns the least recently used blobs that must be removed, so that the others and a new one are within the limits.
+  /// Returns the least recently used blobs that must be removed, so that the remaining blobs and a new one are within the limits.
   private func victims(for entry: BlobEntry? = nil) -> [String] {
     var (count, bytes) = (recency.count, diskBytes)
     if let entry {
@@ -98,7 +104,7 @@ extension BlobStore {
       bytes += entry.size - (recency[entry.id] ?? 0)
     }
     var victims: [String] = []
-    // Not the key that is written: its old blob is replaced anyway, and is not counted twice.
+    // The key that is written is no victim: its old blob is replaced anyway, and the new size already takes the place of the old one.
     for id in recency.keys where id != entry?.id {
       guard count > limits.diskCount || bytes > limits.diskBytes else { break }
       victims.append(id)
@@ -108,7 +114,7 @@ extension BlobStore {
     return victims
   }
 
-  /// Removes the blobs that are over the limits, in a turn of its own.
+  /// Acquires ``changes``, the lock of all changes, and removes the blobs that are over the limits.
   func trim() async throws(RepositoryError) {
     await changes.acquire()
     defer { changes.release() }
@@ -117,17 +123,17 @@ extension BlobStore {
 
   /// Removes the blobs that are over the limits.
   ///
-  /// The caller holds ``changes``.
+  /// The caller must hold ``changes``, the lock of all changes.
   func removeVictims() async throws(RepositoryError) {
     let (ids, index) = (victims(), index)
     guard !ids.isEmpty else { return }
-    // Read before the commit, which removes them: `forget` needs the names of their files.
+    // The entries are read before the commit that deletes them, because `forget` needs the names of their files.
     let entries = ids.compactMap { index.snapshot.loadEntry($0) }
     try await index.write { (transaction) throws(RepositoryError) in for id in ids { try transaction.delete(id, in: index) } }
     forget(entries)
   }
 
-  /// Removes an entry whose file is damaged or gone, unless the entry changed or the store was suspended meanwhile.
+  /// Removes an entry whose file is damaged or gone, unless the entry changed or the store was suspended or closed meanwhile.
   ///
   /// - Returns: True if the entry was unchanged, so that the caller reports the damage.
   func drop(_ entry: BlobEntry) async -> Bool {
@@ -136,13 +142,13 @@ extension BlobStore {
     guard !isClosed, !suspension.isActive, let current = index.snapshot.loadEntry(entry.id), current.isSameBlob(as: entry) else {
       return false
     }
-    // If the index cannot be written now, the next read or opening finds the same damage again.
+    // If the index cannot be written now, the entry stays, and the next read or opening finds the same damage again.
     do throws(RepositoryError) { try await index.delete(entry.id) } catch { return true }
     forget([entry])
     return true
   }
 
-  /// Removes blobs without an index entry from memory and from the order of use, and removes their files.
+  /// Removes blobs whose index entries were deleted or replaced from memory and from the order of use, and removes their files.
   func forget(_ entries: [BlobEntry]) {
     for entry in entries {
       memory.withLock { $0.remove(entry.id) }
@@ -156,7 +162,7 @@ extension BlobStore {
 
   /// Replaces the order of use by that of the index's entries.
   ///
-  /// Reads since the last write of the index are kept.
+  /// Uses that were not yet written to the index are kept.
   func adopt(_ entries: [BlobEntry]) {
     let noted = touched
     (recency, touched, diskBytes) = (RecencyList(), RecencyList(), 0)
@@ -166,7 +172,7 @@ extension BlobStore {
       diskBytes += entry.size
       if use > entry.used { touched.use(entry.id, use) }
     }
-    // Never back: the next use must be newer than every one that the index has.
+    // The clock never goes back, because the next use needs a higher number than every use in the index.
     clock = max(clock, uses.last?.use ?? 0)
   }
 
@@ -178,12 +184,12 @@ extension BlobStore {
     touched.use(id, clock)
   }
 
-  /// Adds the reads from memory to the order of use.
+  /// Adds the reads of blobs from memory to the order of use.
   private func drainUses() {
     for id in memory.withLock({ $0.takeUsed() }) { use(id) }
   }
 
-  /// Returns the uses that the next commit writes to the index, and forgets them.
+  /// Removes and returns the uses that the next commit writes to the index.
   ///
   /// - Parameter limit: The maximum number of uses, which keeps the commit of a save small.
   private func takeTouched(except excluded: Set<String>, limit: Int = 256) -> [(id: String, use: UInt64)] {

@@ -4,21 +4,21 @@ internal import Synchronization
 extension BlobStore {
   /// Gives up the lock of the directory, and keeps the store usable for reading.
   ///
-  /// iOS ends a process that is suspended while it holds a lock on a file of a shared container (`0xDEAD10CC`). Call this when the app goes
-  /// to the background, and ``resume()`` when it comes back. In between another process may open the directory.
+  /// iOS ends a process that is suspended while it holds a lock on a file of a shared container (`0xDEAD10CC`). Call `suspend()` when the
+  /// app goes to the background, and ``resume()`` when it comes back. Between the two calls, another process may open the directory.
   ///
-  /// Blobs in memory and in files are still returned, as of the moment of the call. A file that is gone, damaged or replaced is a miss
-  /// without a report, and is left alone, because another process may have changed it. No file is made, changed or removed. Writes,
-  /// removals, ``clear()`` and the calls of a ``BlobWriter`` wait for ``resume()``. After 30 s, or when the store is closed, they throw
-  /// `.suspended`.
+  /// Between the two calls, blobs in memory and in files are still returned, as of the call of `suspend()`. In a suspended store, a blob
+  /// whose file is gone, damaged or replaced counts as missing, without a report, because another process may have changed the file. A
+  /// suspended store makes, changes and removes no file. Writes, removals, ``clear()`` and the calls of a ``BlobWriter`` wait for
+  /// ``resume()``. Calls that wait for ``resume()`` throw `.suspended` after 30 s, or when the store is closed.
   ///
-  /// Every saved blob is durable when this returns. The order of the reads since the last write is in memory only, so it is lost if the
-  /// system ends the suspended app. The second call does nothing, and neither does a call on a closed store.
+  /// Every saved blob is durable when `suspend()` returns. The order of the reads since the last write is in memory only, so it is lost if
+  /// the system ends the suspended app. A second call of `suspend()`, or a call on a closed store, does nothing.
   ///
-  /// Cost: the rest of the running change, and the disk operation of a writer that has begun, which is a chunk or the sync of a whole blob.
-  /// This does not wait for an open writer or for changes that have not begun.
+  /// Cost: `suspend()` waits for the end of a running change, and of a disk operation that a writer has begun, such as writing a chunk or
+  /// syncing a whole blob. `suspend()` does not wait for an open writer or for changes that have not begun.
   public nonisolated(nonsending) func suspend() async {
-    // Before the hop to the executor: jobs that are queued there already must see it, and touch no file.
+    // The suspension begins before the hop to the executor, so that jobs that are already in the executor's queue touch no file.
     suspension.begin()
     await suspendInTurn()
   }
@@ -26,7 +26,7 @@ extension BlobStore {
   private func suspendInTurn() async {
     await changes.acquire()
     defer { changes.release() }
-    // `suspension` counts one call that suspends. A call that changes nothing must take its own back.
+    // `suspension` counts one for the suspended store. A call that does not suspend the store must take its own count back.
     guard !isClosed, !isSuspended else { return suspension.end() }
     isSuspended = true
     await index.suspend()
@@ -34,15 +34,15 @@ extension BlobStore {
 
   /// Takes the lock of the directory again, and reads the changes that another process has made since ``suspend()``.
   ///
-  /// Waiting changes go on, in any order. An open ``BlobWriter`` goes on if no other store had the directory meanwhile. Another store
-  /// removes the writer's unfinished file. Then the writer throws `.dataMissing`, and you write the blob again. As at an opening, this
-  /// removes files that neither an entry names nor a writer of this store has open, and blobs over this store's limits. The call does
-  /// nothing in an open store that is not suspended.
+  /// Changes that have waited for `resume()` go on, in any order. An open ``BlobWriter`` goes on if no other store had the directory
+  /// meanwhile. Another store that opens the directory removes the writer's unfinished file. The writer of a removed file throws
+  /// `.dataMissing`, and you must write its blob again. As at an opening, `resume()` removes blobs over this store's limits, and files that
+  /// neither an entry names nor a writer of this store has open. The call does nothing in an open store that is not suspended.
   ///
   /// Cost: a comparison of all entries, and a list of the directory. If another process has changed blobs, the index is read again.
   /// - Throws: `.locked` or `.alreadyOpen` while another process or another store of this process has the directory,
   ///   `.protectedDataUnavailable`, `.inputOutput` or `.full`: call it again later. After every other error, close the store and open it
-  ///   again. The store stays suspended in all cases. See the article Errors of Larder.
+  ///   again. The store stays suspended after every error of `resume()`. See the article Errors of Larder.
   public func resume() async throws(RepositoryError) {
     await changes.acquire()
     defer { changes.release() }
@@ -50,16 +50,17 @@ extension BlobStore {
     try await index.resume()
     guard isSuspended else { return }
     takeIn(changesSince: before)
-    // The file of an entry that does not decode looks like an orphan and would be removed. An opening refuses or repairs such an index.
+    // The file of an entry that does not decode looks like an orphan and would be removed below. So the store stays suspended if an entry
+    // does not decode. Opening the store again repairs an index with such an entry.
     if let entry = index.snapshot.undecodable.first {
       await index.suspend()
       throw entry.error
     }
-    // Before the waiting writers go on, so that one whose file is gone fails instead of publishing it.
+    // The files are compared before the waiting writers go on, so that a writer whose file is gone throws `.dataMissing`.
     removeLeftovers()
     isSuspended = false
     suspension.end()
-    do throws(RepositoryError) { try await removeVictims() } catch {}  // the next save removes them, or throws the reason
+    do throws(RepositoryError) { try await removeVictims() } catch {}  // the next save removes the blobs, or throws
   }
 
   /// Removes files without an index entry, and ends the writes whose unfinished files another process has removed.
@@ -71,10 +72,10 @@ extension BlobStore {
     } catch {}  // The next opening removes the files. A write whose file is gone fails at the latest when it is finished.
   }
 
-  /// Brings memory, sizes and the order of use up to the index as another process has changed it.
+  /// Updates the blobs in memory, the sizes and the order of use after another process has changed the index.
   private func takeIn(changesSince before: RepositorySnapshot<BlobEntry>) {
     let now = index.snapshot
-    // Unchanged is the usual case, and spares the comparison of all entries.
+    // Usually no other process has changed the index, and this function returns without comparing all entries.
     guard now.revision != before.revision else { return }
     for old in before.loadAll() where now.loadEntry(old.id)?.isSameBlob(as: old) != true { memory.withLock { $0.remove(old.id) } }
     adopt(now.loadAll())
@@ -89,7 +90,7 @@ extension BlobStore {
     while true {
       await changes.acquire()
       guard suspension.isActive else { return }
-      // `resume()` needs the turn, so it must not be held while this call waits.
+      // `resume()` acquires `changes` too, so this call must not hold `changes` while it waits.
       changes.release()
       // A suspended index holds this empty write until `resume()` or the timeout, and handles cancellation and `close()` too.
       try await index.write { (_) throws(RepositoryError) in }
@@ -98,7 +99,7 @@ extension BlobStore {
 
   /// Waits until the store is not suspended.
   ///
-  /// The store may be suspended again when this returns. Call it in a loop until `suspension.isActive` is `false`.
+  /// The store may be suspended again when this method returns. Call it in a loop until `suspension.isActive` is `false`.
   /// - Throws: The errors of ``takeTurn()``.
   func waitUntilResumed() async throws(RepositoryError) {
     try await takeTurn()

@@ -5,8 +5,8 @@ internal import Synchronization
 extension BlobStore {
   /// Stores bytes for a key, and replaces the blob that the key has.
   ///
-  /// The call returns when the bytes are durable and the blobs over the limits are removed. A crash leaves the old blob or the new one,
-  /// whole.
+  /// The call returns when the bytes are durable and the blobs over the limits are removed. A crash leaves the key with its whole old blob
+  /// or its whole new blob.
   ///
   /// - Throws: `.tooLarge` for more bytes than the disk limit, and `.full` or `.inputOutput`: nothing has changed, and no file is left.
   ///   `.cancelled` if the task was cancelled, the key removed or the store cleared meanwhile. See the article Errors of Larder.
@@ -18,8 +18,8 @@ extension BlobStore {
 
   /// Stores the bytes of a sequence for a key chunk by chunk, and replaces the blob that the key has.
   ///
-  /// Use this for a body that does not fit into memory. Memory holds one chunk, and at most 16 MiB of the earlier ones. If the sequence
-  /// throws or the task is cancelled, no file is left.
+  /// Use this method for a body that does not fit into memory. Memory holds one chunk, and at most 16 MiB of earlier chunks. If the
+  /// sequence throws or the task is cancelled, no file is left.
   ///
   /// - Throws: The error of the sequence, or the errors of ``save(_:for:)``.
   public nonisolated(nonsending) func save<Failure: Error>(
@@ -37,17 +37,17 @@ extension BlobStore {
 
   /// Returns a writer of a blob, which becomes visible at ``BlobWriter/finish()``.
   ///
-  /// Call this before you start a download. If the key is removed or the store cleared after this call, `finish` throws `.cancelled`, so
-  /// that old bytes cannot come back.
+  /// Call `writer(for:)` before you start a download. If the key is removed or the store cleared after this call, `finish` throws
+  /// `.cancelled`, so that old bytes cannot come back.
   ///
-  /// Closing the store ends the write. Its file is removed, and the writer throws `.closed`.
+  /// Closing the store ends the write and removes its file. The writer then throws `.closed`.
   ///
   /// - Throws: `.invalidKey`, `.closed`, `.poisoned`.
   public func writer(for key: String) throws(RepositoryError) -> BlobWriter {
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
     let ticket = WriteTicket(try Self.id(of: key))
     tickets.removeAll { $0.ticket == nil }
-    // A suspended index refuses this check. Its writer waits for `resume()` before it makes its file, and checks then.
+    // In a suspended store this check would throw. The writer waits for `resume()` before it creates its file, and makes the check then.
     if !suspension.isActive { try index.checkWritable() }
     tickets.append(WeakTicket(ticket: ticket))
     return BlobWriter(self, key: key, ticket)
@@ -64,10 +64,10 @@ extension BlobStore {
     try await takeTurn()
     defer { changes.release() }
     try index.checkWritable()
-    // Also if there is no blob yet: a write that began before this call must not bring one.
+    // The writes of the key end even if the key has no blob yet. A write that began before this call must not store a blob after it.
     for entry in tickets where entry.ticket?.id == id { entry.ticket?.end(.removed) }
     guard let entry = try index.snapshot.find(by: id) else { return false }
-    // The entry before the file, so that a crash in between leaves an orphan and no entry without a file.
+    // The entry is deleted before its file, so that a crash in between leaves an orphan and no entry without a file.
     try await index.delete(id)
     forget([entry])
     return true
@@ -75,8 +75,8 @@ extension BlobStore {
 
   /// Removes every blob from memory and disk.
   ///
-  /// Writes that have begun and not returned store nothing. Files are removed before their index entries, so this works on a full disk. If
-  /// it throws, some blobs may be gone, and the others are whole.
+  /// Writes that have begun and not returned store nothing. Files are removed before their index entries, so `clear()` works on a full
+  /// disk. If `clear()` throws, some blobs may be gone, and the others are whole.
   /// - Throws: `.inputOutput` or `.full`, `.cancelled`, `.suspended`. See the article Errors of Larder.
   public func clear() async throws(RepositoryError) {
     try await takeTurn()
@@ -85,7 +85,7 @@ extension BlobStore {
     try index.checkWritable()
     for entry in tickets { entry.ticket?.end(.removed) }
     let entries = index.snapshot.loadAll()
-    // Files first: on a full disk they make the room that the commit of the empty index needs.
+    // The files are removed first. On a full disk, the removal of the files frees the space that the commit of the empty index needs.
     for entry in entries { try files.clear(BlobFiles.name(entry)) }
     memory.withLock { $0.removeAll() }
     try await index.replaceAll(with: [], discardingUndecodable: true)

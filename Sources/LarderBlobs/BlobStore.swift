@@ -1,7 +1,8 @@
-// LarderBlobs/ caches bytes by key, within limits: images and other large data that an app can fetch again. Each blob has its own file.
-// An index, which is a LocalRepository in the same directory, names the valid file of each key.
-// Invariant: a read returns the exact bytes of one write of its key, or nil. A crash, damage or a full disk can only make it nil. The file
-// of a blob is made before its index entry and removed after it, except by `clear()`, which removes files first. Called by apps.
+// LarderBlobs/ caches bytes by key, within limits: images and other large data that an app can fetch again. Each blob has its own file. An
+// index, which is a LocalRepository in the same directory, names the valid file of each key.
+// Invariant: a read returns the exact bytes of one write of its key, or nil. A crash, damage or a full disk can only turn bytes into nil.
+// The file of a blob is made before its index entry and removed after it, except by `clear()`, which removes files first.
+// Called by apps.
 
 public import Foundation
 public import Larder
@@ -27,8 +28,8 @@ internal import Synchronization
 /// ## Promises and cost
 ///
 /// A blob is durable and whole when a write returns. After a crash, a key has its old blob or its new one. The store compares the hash of a
-/// blob when it reads the file. Damage is a miss with a report, never an error and never other bytes. At a limit, the store removes the
-/// least recently used blobs.
+/// blob when it reads the file. A damaged blob is reported and counts as missing, and a read never returns other bytes. At a limit, the
+/// store removes the least recently used blobs.
 ///
 /// A key has at most 64 KiB. Files are named by the SHA-256 of their key, so a key is never a path. Keys are compared by their bytes in
 /// UTF-8: "é" as one scalar and "é" as two are two keys, although Swift strings of them are equal.
@@ -41,11 +42,13 @@ internal import Synchronization
 /// ``contents``, ``persistedKeys`` and ``removeFromMemory()`` need no `await`. Disk work runs on the store's own executor, so it blocks no
 /// thread of the cooperative pool.
 ///
-/// One process at a time has the directory. Call ``suspend()`` to give it up until ``resume()``, so that another process can use it.
+/// One process at a time has the directory. Call ``suspend()`` to release the directory until ``resume()``, so that another process can use
+/// the directory.
 ///
 /// ## When to use another type
 ///
-/// - Use `LocalRepository` for values that you query or observe, or that nobody can fetch again. It refuses damage and removes nothing.
+/// - Use `LocalRepository` for values that you query or observe, or that nobody can fetch again. A repository refuses damage and removes
+///   nothing.
 /// - Use `URLCache` if the caching headers of a server should decide how long a response is kept. A blob does not expire.
 /// - Use plain files for a person's documents, and for files that you map or read in parts.
 /// - Use ``writer(for:)`` for a body that arrives in chunks or does not fit into memory.
@@ -54,7 +57,8 @@ internal import Synchronization
 ///
 /// - Do not keep the only copy of your data here. The store removes blobs at its limits, and empties itself if its index is damaged.
 /// - Do not open a directory twice. The second opening throws `.alreadyOpen`, or `.locked` in another process.
-/// - Do not start a download before you have its ``BlobWriter``. A blob that was downloaded before ``clear()`` would come back after it.
+/// - Do not start a download before you have its ``BlobWriter``. A writer that is unfinished at ``clear()`` stores nothing, while a writer
+///   that is created later would store a blob that was downloaded before.
 /// - Do not let iOS suspend your app with a store open in an app group's container. Call ``suspend()`` first.
 public actor BlobStore {
   /// Limits on the number and the bytes of blobs, in memory and on disk.
@@ -63,7 +67,7 @@ public actor BlobStore {
   public struct Limits: Hashable, Sendable {
     /// Maximum number of blobs in memory: 200 by default.
     ///
-    /// With 0, memory holds none.
+    /// With 0, no blob is kept in memory.
     public var memoryCount: Int
     /// Maximum number of bytes in memory: 50 MB by default.
     public var memoryBytes: Int
@@ -71,12 +75,14 @@ public actor BlobStore {
     public var diskCount: Int
     /// Maximum number of bytes on disk: 500 MB by default.
     ///
-    /// A larger blob is refused.
+    /// A blob that is larger than this limit is refused.
     public var diskBytes: Int
 
     /// Creates limits.
+    ///
+    /// A negative limit becomes 0, and `diskCount` is at least 1.
     public init(memoryCount: Int = 200, memoryBytes: Int = 50_000_000, diskCount: Int = 10_000, diskBytes: Int = 500_000_000) {
-      // A negative limit would never be met, and with no blob on disk not even the newest write could stay.
+      // A negative limit can never be met. With a limit of 0 blobs on disk, not even the newest blob could stay.
       self.memoryCount = max(memoryCount, 0)
       self.memoryBytes = max(memoryBytes, 0)
       self.diskCount = max(diskCount, 1)
@@ -95,7 +101,7 @@ public actor BlobStore {
     /// Bytes of the blobs on disk.
     public var diskBytes: Int
 
-    /// Creates a usage, of zeros by default.
+    /// Creates a usage, in which all numbers are 0 by default.
     public init(memoryCount: Int = 0, memoryBytes: Int = 0, diskCount: Int = 0, diskBytes: Int = 0) {
       self.memoryCount = memoryCount
       self.memoryBytes = memoryBytes
@@ -107,9 +113,9 @@ public actor BlobStore {
   /// Settings that only tests change.
   package struct Tuning: Sendable {
     package var checkpoint = StoreOptions.Checkpoint.automatic
-    /// Whether reads compare hashes.
+    /// True if reads compare the hash of a blob with the hash in its index entry.
     ///
-    /// A test turns it off to show that the other tests would fail without it.
+    /// A test turns the comparison off to show that other tests fail without it.
     package var comparesHashes = true
     /// Time for which changes wait in a suspended store before they throw `.suspended`.
     package var suspensionTimeout = Duration.seconds(30)
@@ -123,7 +129,7 @@ public actor BlobStore {
     }
   }
 
-  /// Report of opening the store, which lists all that was repaired.
+  /// Report of opening the store, which lists the damage that was found and repaired.
   public nonisolated let openReport: BlobReport
   /// Limits on the number and the bytes of the blobs.
   public nonisolated let limits: Limits
@@ -135,26 +141,27 @@ public actor BlobStore {
 
   /// Sizes of the blobs on disk, in order of use.
   ///
-  /// The index has this order as of its last write.
+  /// The index holds the order of use as of its last write.
   var recency = RecencyList<String, Int>()
   var diskBytes = 0
   /// Use numbers of the blobs that were read since the last write of the index.
   var touched = RecencyList<String, UInt64>()
-  /// Number of the last use.
+  /// Number of the last use of a blob.
   ///
-  /// Uses are numbered upward, across launches.
+  /// A later use has a higher number, also after a restart.
   var clock: UInt64 = 0
-  /// Lock of a change, held from its first read of the index until the change is visible.
+  /// Lock that a change holds from its first read of the index until the change is visible.
   ///
-  /// Changes run one at a time.
+  /// Saves, removals and other changes of the store thus run one at a time.
   let changes = AsyncSemaphore(1)
-  /// Writes that have begun and are not finished.
+  /// Tickets of the writes that have begun and are not finished.
   var tickets: [WeakTicket] = []
   var isClosed = false
-  /// Whether the index has given up its lock.
+  /// True if the index has given up its lock in ``suspend()``.
   ///
-  /// Only the holder of ``changes`` sets it.
+  /// Only the holder of ``changes`` sets this flag.
   var isSuspended = false
+  /// Counter that is above zero during a suspension, and that `suspend()` raises before its hop to the executor.
   nonisolated let suspension = BlobSuspension()
 
   /// Serial executor of the index, whose thread blocks on the disk instead of a thread of the cooperative pool.
@@ -165,10 +172,10 @@ public actor BlobStore {
   /// Opening repairs the store after a crash or damage, and ``openReport`` lists the repairs. Files with names that a blob store does not
   /// use are left alone. An index that cannot be used is set aside, and the store begins anew, empty.
   /// - Parameters:
-  ///   - directory: The directory of the files. A missing one is made, for its owner only. By default `blobs` in `DataDirectory.caches()`,
-  ///     which backups leave out.
+  ///   - directory: The directory of the files. A missing directory is created, with access for its owner only. By default `blobs` in
+  ///     `DataDirectory.caches()`, which backups leave out.
   ///   - limits: The limits of the store.
-  ///   - fileSystem: The file layer. Pass another one than the operating system's only in tests.
+  ///   - fileSystem: The file layer. Pass another file layer than the operating system's only in tests.
   ///   - report: Called on the store's executor when a blob was found damaged or gone. The errors name files and hashes, and no keys.
   /// - Throws: `.locked` or `.alreadyOpen` while another process or store has the directory. `.newerSchema` for an index of a newer
   ///   version of Larder. `.unsupported` for a URL that is no file URL. See the article Errors of Larder.
@@ -195,7 +202,7 @@ public actor BlobStore {
     openReport = opened.report
     memory = Mutex(BlobMemory(self.limits))
     adopt(opened.entries)
-    // The limits may be lower than at the last opening.
+    // The limits may be lower than at the last opening, so blobs over the new limits are removed now.
     try await trim()
   }
 
@@ -204,12 +211,11 @@ public actor BlobStore {
   /// Returns the blob of a key, or `nil` if there is none.
   ///
   /// A blob in memory is returned at once, even while the disk is busy. A blob that does not match its hash is removed and reported, and
-  /// the call returns `nil`. In a suspended store such a blob is also `nil`, but it is neither removed nor
-  /// reported.
+  /// the call returns `nil`. In a suspended store such a blob is also `nil`, but it is neither removed nor reported.
   /// - Throws: `.inputOutput` or `.protectedDataUnavailable` if the file cannot be read. `.invalidKey`, `.closed`.
   public nonisolated(nonsending) func blob(for key: String) async throws(RepositoryError) -> Blob? {
     let id = try Self.id(of: key)
-    // Before the hop to the store's executor, which may be busy with a sync.
+    // Memory is checked before the hop to the store's executor, which may be busy with a sync.
     if let blob = inMemory(id) { return blob }
     return try await read(id)
   }
@@ -232,7 +238,7 @@ public actor BlobStore {
 
   /// Keys of all blobs on disk, sorted.
   ///
-  /// Two of them may be equal as Swift strings and differ in their bytes. Cost: as ``contents``.
+  /// Two keys may be equal as Swift strings and differ in their bytes. The cost is that of ``contents``.
   public nonisolated var persistedKeys: [String] { contents.map(\.key) }
 
   /// Number and size of the blobs that the store has now.
@@ -243,7 +249,8 @@ public actor BlobStore {
 
   private func read(_ id: String) async throws(RepositoryError) -> Blob? {
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
-    // Another read of the key may have ended while this one waited for the executor, so the file need not be read twice.
+    // Another read of the key may have put the blob into memory while this read waited for the executor. The memory is checked again, so
+    // that the file is not read twice.
     if let blob = inMemory(id) { return blob }
     guard let entry = try index.snapshot.find(by: id) else { return nil }
     let problem: RepositoryError
@@ -253,17 +260,18 @@ public actor BlobStore {
         memory.withLock { $0.keep(.init(data: data, storedAt: entry.storedAt), id) }
         return Blob(data: data, storedAt: entry.storedAt, origin: .disk)
       }
-      // Another process may have the directory, and may have removed or replaced the file. Its entry must stay.
+      // In a suspended store another process may have removed or replaced the file, so the entry must stay.
       if suspension.isActive { return nil }
       problem = RepositoryError(.dataMissing, "the file of a blob is gone", file: files.path(BlobFiles.name(entry)))
     } catch {
-      // A failed read, as of a locked device, is no damage: removing the entry would lose a good blob.
+      // A read that fails for another reason than damage, such as a locked device, is thrown and keeps the entry. Removing the entry would
+      // lose a good blob.
       let isNoFile = files.isOfAnotherKind(BlobFiles.name(entry))
       guard isNoFile || error.code == .corrupted else { throw error }
       if suspension.isActive { return nil }
       problem = isNoFile ? try files.setAside(BlobFiles.name(entry)) : error
     }
-    // Of several reads that meet the same damage, only one reports it.
+    // `drop` returns false if another read has removed the entry already, so that the damage is not reported twice.
     if await drop(entry) { report(problem) }
     return nil
   }
@@ -272,16 +280,16 @@ public actor BlobStore {
 
   /// Removes all blobs from memory and keeps their files.
   ///
-  /// Call this under memory pressure.
+  /// Call `removeFromMemory()` under memory pressure.
   public nonisolated func removeFromMemory() { memory.withLock { $0.removeAll() } }
 
   /// Writes the order of use to the index, and closes the store.
   ///
-  /// Later calls throw `.closed`, those of its writers too. Unfinished writes end, and their files are removed. A suspended store leaves
+  /// Later calls of the store and its writers throw `.closed`. Unfinished writes end, and their files are removed. A suspended store leaves
   /// every file as it is, because another process may have the directory. The next opening removes the unfinished files.
   ///
-  /// You may drop a store without closing it, and lose only the order of its last reads. The second call does nothing.
-  /// - Throws: The error that prevented a clean close. Every blob is safe in any case.
+  /// You may drop a store without closing it, and lose only the order of its last reads. A second call does nothing.
+  /// - Throws: The error that prevented a clean close. Every stored blob stays stored even if `close()` throws.
   public func close() async throws(RepositoryError) {
     await changes.acquire()
     defer { changes.release() }
@@ -290,14 +298,15 @@ public actor BlobStore {
     for entry in tickets {
       guard let ticket = entry.ticket else { continue }
       ticket.end(.closed)
-      // Also the file of a write that was given up while `suspend()` waited for this call, and so was left in place.
+      // This line also removes the file of a write that was given up while a concurrent `suspend()` waited for `close()`. `giveUp` leaves
+      // the file of such a write in place.
       if !isSuspended, ticket.hasFile { files.discard(ticket.temporary) }
     }
     removeFromMemory()
     var failure: RepositoryError?
     if !isSuspended { do throws(RepositoryError) { try await noteUses() } catch { failure = error } }
     try await index.close()
-    // On a full disk only the order of use is lost, and a cache can do without it.
+    // If the disk is full, only the order of use is lost, which a cache can do without.
     if let failure, failure.code != .full { throw failure }
   }
 
@@ -305,7 +314,7 @@ public actor BlobStore {
   ///
   /// - Throws: `.invalidKey` for a key that is longer than 64 KiB.
   static func id(of key: String) throws(RepositoryError) -> String {
-    // The index holds every key in memory, and one from outside may have any length.
+    // The index holds every key in memory, and a key from outside the app may have any length.
     guard key.utf8.count <= 64 << 10 else { throw RepositoryError(.invalidKey, "the key of a blob is at most 64 KiB long") }
     return SHA256Digest.text(of: Data(key.utf8))
   }

@@ -14,9 +14,9 @@ public actor BlobWriter {
   private var file: (any OpenFile)?
   private var size = 0
   private var digest = SHA256Digest()
-  /// Bytes written so far, which go into the store's memory at the end.
+  /// Bytes of the blob written so far, which go into the store's memory at the end.
   ///
-  /// `nil` once they are too many.
+  /// The property is `nil` once the blob is larger than 16 MiB or than the store's limit of bytes in memory.
   private var kept: Data? = Data()
 
   private enum State {
@@ -28,7 +28,7 @@ public actor BlobWriter {
   /// Maximum number of bytes of an unfinished blob in memory.
   private static let keptBytes = 16 << 20
 
-  /// Executor of the store.
+  /// The writer runs on the executor of its store.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { store.unownedExecutor }
 
   init(_ store: BlobStore, key: String, _ ticket: WriteTicket) {
@@ -40,14 +40,14 @@ public actor BlobWriter {
   deinit {
     guard file != nil, case .open = state else { return }
     let (files, ticket, suspension) = (store.files, ticket, store.suspension)
-    // The last reference may be dropped on any thread, the main one too, and removing a file blocks.
+    // The last reference to the writer may be dropped on any thread, even the main thread, and removing a file blocks.
     store.index.executor.queue.async { ticket.giveUp(files, suspension) }
   }
 
   /// Appends a chunk to the blob.
   ///
-  /// While the store is suspended, the call waits for up to 30 s. An error ends the write. No file is left, and later calls throw the same
-  /// error.
+  /// While the store is suspended, the call waits for up to 30 s. An error ends the write, and later calls throw the same error. No file is
+  /// left, except in a suspended store, where ``BlobStore/resume()`` or the next opening removes the file.
   /// - Throws: `.tooLarge` if the blob would be larger than the disk limit. `.cancelled` if the task was cancelled, the key removed or the
   ///   store cleared. `.dataMissing` if another process has removed the unfinished file while the store was suspended: write the blob
   ///   again. `.closed` after ``finish()`` or ``abort()``. See the article Errors of Larder.
@@ -55,7 +55,7 @@ public actor BlobWriter {
     try await failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
       try ticket.check()
-      // At the chunk that goes over the limit, so that an endless body does not fill the disk first.
+      // The limit is compared at every chunk, so that an endless body does not fill the disk before it is refused.
       guard chunk.count <= store.limits.diskBytes - size else {
         throw RepositoryError(.tooLarge, "the blob is larger than \(store.limits.diskBytes) bytes, the limit of the store")
       }
@@ -63,11 +63,11 @@ public actor BlobWriter {
       try chunk.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
       size += chunk.count
       digest.add(chunk)
-      // A blob of several hundred megabytes must not be gathered in memory to be dropped at the end.
+      // The bytes of a blob of several hundred megabytes must not pile up in memory while the blob is written.
       if size > min(Self.keptBytes, store.limits.memoryBytes) {
         kept = nil
       } else if offset == 0 {
-        // Shares the caller's buffer. Appending would copy a blob that comes in one chunk.
+        // The first chunk shares the caller's buffer. Appending to an empty `Data` would copy a blob that comes in one chunk.
         kept = chunk
       } else {
         kept?.append(chunk)
@@ -75,30 +75,31 @@ public actor BlobWriter {
     }
   }
 
-  /// Makes the written bytes the blob of the key, and returns when it is durable.
+  /// Makes the written bytes the blob of the key, and returns when the blob is durable.
   ///
-  /// The write is over in every case. On failure no file is left.
+  /// After this call the write is over, whether the call throws or not. On failure no file is left, except after `.outcomeUnknown` or
+  /// `.poisoned`, when the blob may be durable.
   /// - Throws: The errors of `save` of ``BlobStore``.
   public func finish() async throws(RepositoryError) {
     try await failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
       try ticket.check()
-      // A blob without a chunk has no file yet.
+      // A blob without any chunk has no file yet, so the file is created here.
       let file = try openFile()
-      // Before the rename: otherwise a power cut could leave the final name with only some of the bytes.
+      // The file is synced before it is renamed. Otherwise a power cut could leave the final name with only some of the bytes.
       try file.sync()
       try file.close()
     }
     state = .over
     let draft = BlobDraft(key: key, ticket: ticket, size: size, hash: digest.text, data: kept)
-    // The draft has its own reference. A writer that outlives `finish()` must not hold the bytes.
+    // The draft has its own reference to the bytes. A writer that the app keeps after `finish()` must not hold the bytes in memory.
     kept = nil
     try await store.commit(draft)
   }
 
   /// Ends the write and removes its file.
   ///
-  /// Does nothing if the write is over.
+  /// `abort()` does nothing if the write is over.
   public func abort() {
     guard case .open = state else { return }
     end(.over)
@@ -110,7 +111,7 @@ public actor BlobWriter {
   /// Returns the temporary file, which the first call creates.
   private func openFile() throws(RepositoryError) -> any OpenFile {
     if let file { return file }
-    // A poisoned or closed store takes no commit, so no file is made for one.
+    // A poisoned or closed store takes no commit, so no file is created for the blob.
     try store.index.checkWritable()
     let new = try store.files.fileSystem.create(store.files.path(ticket.temporary))
     file = new
@@ -127,7 +128,7 @@ public actor BlobWriter {
       try checkOpen()
       try step()
     } catch {
-      // The first error of a write stays the one that later calls throw.
+      // Later calls throw the first error of the write, so a later error does not replace the first error.
       if case .open = state { end(.failed(error)) }
       throw error
     }
@@ -151,11 +152,11 @@ public actor BlobWriter {
 
 /// State of an unfinished write, shared by its writer and the store: its key, its temporary file, and whether it may go on.
 final class WriteTicket: Sendable {
-  /// Reason for which a write may not go on.
+  /// Reason why a write may not go on.
   enum End: Sendable {
     /// The key was removed after the write began.
     ///
-    /// The writer still has to remove the file.
+    /// The file of the write still exists, and the writer has to remove it.
     case removed
     /// The store was closed and has removed the file.
     case closed
@@ -169,7 +170,7 @@ final class WriteTicket: Sendable {
   let id: String
   /// Name of the temporary file.
   ///
-  /// Its random number is one of 2⁶³, so that no other write has the same name.
+  /// The name holds a random number below 2⁶³, so that no other write has the same name.
   let temporary: String
   private let state = Mutex(State())
 
@@ -192,7 +193,7 @@ final class WriteTicket: Sendable {
   /// Records that the temporary file was made.
   func noteFile() { state.withLock { $0.hasFile = true } }
 
-  /// Throws if the write may not go on.
+  /// Throws an error if the write may not go on.
   ///
   /// - Throws: `.cancelled`, `.closed` or `.dataMissing`.
   func check() throws(RepositoryError) {
@@ -211,12 +212,12 @@ final class WriteTicket: Sendable {
 
   /// Ends the write, and returns true if the caller has to remove its file.
   ///
-  /// A write that is closed, lost or over stays so.
+  /// A write that has ended as `.closed`, `.lost` or `.over` keeps that end.
   @discardableResult
   func end(_ new: End) -> Bool {
     state.withLock { state in
       switch state.end {
-      // The file was removed or renamed already, and another process may have the directory by now.
+      // The file of such a write was removed or renamed already, and another process may have the directory by now.
       case .closed, .lost, .over: return false
       case nil, .removed:
         state.end = new
@@ -227,7 +228,7 @@ final class WriteTicket: Sendable {
 
   /// Ends the write, and removes its file unless the store is suspended.
   ///
-  /// ``BlobStore/resume()`` or the next opening removes a file that stays. Call this only on the executor.
+  /// A file that stays is removed by ``BlobStore/resume()`` or the next opening. Call `giveUp` only on the executor of the store.
   func giveUp(_ files: BlobFiles, _ suspension: BlobSuspension) {
     if end(.over), state.withLock({ $0.hasFile }), !suspension.isActive { files.discard(temporary) }
   }

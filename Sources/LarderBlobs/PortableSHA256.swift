@@ -2,8 +2,9 @@ internal import Foundation
 
 /// SHA-256 (FIPS 180-4) in plain Swift, without another library.
 ///
-/// The example compiles this file, too, through a link. The digest names files and finds damage. No secret goes through it, so it need not
-/// run in constant time. Its interface is that of CryptoKit's function, so that ``SHA256Digest`` can use either.
+/// The example WeatherSpots compiles this file, too, through a symbolic link. The digest names files and finds damage. No secret goes
+/// through the digest, so it need not run in constant time. This type has the interface of CryptoKit's `SHA256`, so that ``SHA256Digest``
+/// can use either.
 struct PortableSHA256 {
   private static let blockSize = 64
 
@@ -18,7 +19,7 @@ struct PortableSHA256 {
 
   /// Adds bytes to the digest.
   mutating func update(data: some DataProtocol) {
-    // By region, so that a `Data` of several pieces is not copied into one.
+    // The bytes are added region by region, so that a `Data` of several pieces is not copied into one.
     for region in data.regions {
       region.withUnsafeBytes { bytes in add(bytes) }
     }
@@ -26,9 +27,9 @@ struct PortableSHA256 {
 
   /// Returns the digest of all bytes added so far.
   ///
-  /// More can be added afterwards.
+  /// More bytes can be added afterwards.
   func finalize() -> [UInt8] {
-    // A copy takes the padding.
+    // The padding goes into a copy, so that more bytes can be added to this digest afterwards.
     var last = self
     // FIPS 180-4, 5.1.1: a one bit, zeros up to 8 bytes before the end of a block, and the number of bits.
     var padding: [UInt8] = [0x80]
@@ -58,10 +59,10 @@ struct PortableSHA256 {
 
   /// Adds one block of 64 bytes to the state (FIPS 180-4, 6.2.2).
   private mutating func compress(_ block: UnsafeRawBufferPointer) {
-    // On the stack: an array would be allocated for every block.
+    // The schedule is on the stack, because an array would be allocated for every block.
     withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Self.blockSize) { schedule in
       for round in 0..<16 {
-        // The caller's bytes need not be aligned to words.
+        // The bytes of the block need not be aligned to words, and an aligned load would trap on them.
         schedule[round] = UInt32(bigEndian: block.loadUnaligned(fromByteOffset: 4 * round, as: UInt32.self))
       }
       for round in 16..<64 {

@@ -9,7 +9,7 @@ internal import Foundation
 /// Incremental SHA-256 digest (FIPS 180-4), as 64 lowercase hexadecimal digits.
 ///
 /// CryptoKit computes the digest where the system has it, swift-crypto with the package's trait `SwiftCrypto`, and ``PortableSHA256``
-/// elsewhere. All of them give the same digits. Docs/Design/0005-sha-256.md says why there are three.
+/// elsewhere. All three implementations give the same digits. Docs/Design/0005-sha-256.md says why there are three implementations.
 struct SHA256Digest {
   #if canImport(CryptoKit) || SwiftCrypto
     private var function = SHA256()

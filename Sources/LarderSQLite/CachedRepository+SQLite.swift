@@ -9,17 +9,18 @@ extension CachedRepository {
   ///   sqliteFile: url, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)), source: server)
   /// ```
   ///
-  /// Healing moves the damaged files aside and begins an empty cache. Those files are listed in `healing`. Close the cache with `close()`.
+  /// Healing moves the damaged files aside and opens an empty cache. The property `healing` lists the damaged files. Close the cache with
+  /// `close()`.
   /// - Parameters:
-  ///   - sqliteFile: The file.
+  /// - sqliteFile: The database file.
   ///   - freshness: The age up to which a value is fresh, and the age up to which it is usable.
-  ///   - eviction: The limits of the cache's size. Everything is kept unless given.
+  /// - eviction: The limits of the cache's size. Without them the cache keeps every value.
   ///   - retry: The number and the delays of further attempts after a failed fetch.
   ///   - clock: The clock for the ages of values. Use a `ManualClock` in tests.
   ///   - options: The options of the store. Writes are `.buffered` unless given.
   ///   - source: The source of missing and outdated values.
-  /// - Throws: the errors of `SQLiteBackend.open`, except `.corrupted` and `.dataMissing`, which are healed unless the access is
-  ///   `.readOnly`.
+  /// - Throws: the errors of `SQLiteBackend.open`. A cache whose opening fails with `.corrupted` or `.dataMissing` is healed, unless the
+  ///   access is `.readOnly`.
   public static func open(
     sqliteFile: URL, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none, retry: RetryPolicy = .default,
     clock: any WallClock = SystemClock(), options: StoreOptions = StoreOptions(durability: .buffered),
@@ -29,21 +30,21 @@ extension CachedRepository {
     return CachedRepository(opened: opened, freshness: freshness, eviction: eviction, retry: retry, clock: clock, source: source)
   }
 
-  /// Opens or creates a cache in a SQLite database whose values one function fetches.
+  /// Opens or creates a cache in a SQLite database, with one function that fetches a missing or outdated value.
   ///
   /// ```swift
   /// let cache = try await CachedRepository.open(sqliteFile: url, freshness: .hours(1)) { id in try await fetchForecast(id) }
   /// ```
   ///
   /// - Parameters:
-  ///   - sqliteFile: The file.
+  /// - sqliteFile: The database file.
   ///   - freshness: The age up to which a value is fresh, and the age up to which it is usable.
-  ///   - eviction: The limits of the cache's size. Everything is kept unless given.
+  /// - eviction: The limits of the cache's size. Without them the cache keeps every value.
   ///   - retry: The number and the delays of further attempts after a failed fetch.
   ///   - clock: The clock for the ages of values. Use a `ManualClock` in tests.
   ///   - options: The options of the store. Writes are `.buffered` unless given.
   ///   - fetch: Returns the value of a key from its source, or throws.
-  /// - Throws: the errors of the call with a source.
+  /// - Throws: the errors of ``open(sqliteFile:freshness:eviction:retry:clock:options:source:)``.
   public static func open(
     sqliteFile: URL, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none, retry: RetryPolicy = .default,
     clock: any WallClock = SystemClock(), options: StoreOptions = StoreOptions(durability: .buffered),

@@ -5,8 +5,8 @@ extension LocalRepository {
   /// Opens or creates a store in a SQLite database, with one repository in it.
   ///
   /// A missing file is created with mode 0600, for its owner only. Missing directories are created with mode 0700. The collection is a
-  /// table named after the schema that other programs can read. Use `Store.open` with a `SQLiteBackend` when several repositories share the
-  /// file. See `SQLiteBackend`.
+  /// table with the name of the schema, and other programs can read that table. Use `Store.open` with a `SQLiteBackend` when several
+  /// repositories share the file. See `SQLiteBackend`.
   /// - Throws: the errors of `SQLiteBackend.open`, among them `.locked`, `.alreadyOpen`, `.corrupted`, `.notOurStore` and `.newerSchema`.
   ///   `.unsupported` for a schema that cannot be stored.
   public init(

@@ -3,7 +3,7 @@ internal import Larder
 
 /// The refusal to sign out with edits that the server does not have.
 public struct SyncUnsentEdits: Error, Sendable, Hashable, CustomStringConvertible {
-  /// Number of records with such edits.
+  /// Number of records with edits that the server does not have.
   public let count: Int
 
   /// The refusal in words.
@@ -16,18 +16,20 @@ extension SyncEngine {
   /// Removes the records of all scopes of this engine from the device, with their sync state.
   ///
   /// The server keeps its records. The engine stops, and a call of ``exchange()`` under way throws `CancellationError`. Call ``exchange()``
-  /// before, since a sign-out sends nothing.
+  /// before you sign out, since a sign-out sends nothing.
   /// - Parameter force: Whether edits that the server does not have are lost as well.
-  /// - Throws: ``SyncUnsentEdits`` if there are such edits and `force` is false. Then nothing was removed, and the engine continues. Also
-  ///   throws the errors of storage.
+  /// - Throws: ``SyncUnsentEdits`` if there are such edits and `force` is false. After ``SyncUnsentEdits`` nothing
+  ///   was removed, and the engine
+  ///   continues. Also throws the errors of storage.
   public func signOut(force: Bool = false) async throws {
     let (commitsOfScopes, wasRunning) = (commitsOfScopes, !tasks.isEmpty)
-    // Before anything is stopped, so that a refusal changes nothing.
+    // The unsent edits are counted before the engine stops, so that a refused sign-out changes nothing.
     if !force {
       try await store.writeStored { (pending) throws(RepositoryError) in try Self.unsentCount(commitsOfScopes, in: pending) }.refuse()
     }
     signOuts += 1
-    // Exchanges that the app has called would receive the removed data again. The engine's own tasks may wait for them.
+    // Exchanges under way are cancelled, since they would receive the removed data again. An exchange of the app is cancelled before
+    // `stop()`, since the engine's own tasks may wait for it.
     for task in running.values { task.cancel() }
     await stop()
     while let task = running.values.first {
@@ -36,7 +38,7 @@ extension SyncEngine {
     }
     do {
       try await store.writeStored { (pending) throws(RepositoryError) -> Int in
-        // Counted again, since edits may have come while the engine stopped.
+        // The unsent edits are counted again, since the user may have made edits while the engine stopped.
         let unsent = try Self.unsentCount(commitsOfScopes, in: pending)
         if unsent > 0, !force { return unsent }
         for scopeCommits in commitsOfScopes { try scopeCommits.forget(in: &pending) }
@@ -47,7 +49,7 @@ extension SyncEngine {
       throw error
     }
     (failing, inFlight, progress) = ([], [:], [:])
-    // The next user may have more room at the server and other rights.
+    // Quota and rights belong to the user who signs out. The next user may have a larger quota and other rights.
     (full, refusals, rightsAsked, partialPushes) = ([:], [:], [:], [:])
     board.update { $0.forgetError() }
     refreshStatus()
@@ -72,9 +74,9 @@ extension ScopeCommits {
     return count
   }
 
-  /// Removes the records of the scope, and all sync data of them.
+  /// Removes the records of the scope, and all sync data of the scope.
   func forget(in pending: inout PendingState) throws(RepositoryError) {
-    // Collected first: `pending` cannot be changed while it is being visited.
+    // The keys are collected first, since `pending` cannot be changed while it is being visited.
     var keys: [RecordKey] = []
     try pending.visit(records) { (key, stored) throws(RepositoryError) in
       if try SyncEntry(stored).scope == scope { keys.append(key) }
@@ -86,13 +88,14 @@ extension ScopeCommits {
       pending.deleteStored(address.key, in: collection)
     }
     try forgetConflicts(in: &pending)
-    // A record that was set aside without being stored has a rejection and no entry.
+    // A received record that was set aside without being stored has a rejection and no entry, so the loop above does not remove its
+    // rejection.
     for rejection in rejected.snapshot.loadAll() where rejection.scope == scope { try pending.delete(rejection.id, in: rejected) }
     for deletion in deletions.snapshot.loadAll() where deletion.scope == scope { try pending.delete(deletion.id, in: deletions) }
     pending.deleteStored(key, in: scopes)
   }
 
-  /// Removes the lost values of the scope's records.
+  /// Removes the stored conflicts of the scope's records.
   private func forgetConflicts(in pending: inout PendingState) throws(RepositoryError) {
     for conflict in conflicts.snapshot.loadAll() where conflict.scope == scope { try pending.delete(conflict.id, in: conflicts) }
   }

@@ -6,16 +6,16 @@ extension SyncEngine {
   /// States of the sync, for the app to show, starting with the current one.
   public nonisolated var status: SyncStatuses { SyncStatuses(board: board, counts: counts) }
 
-  /// A weak reference of the tasks to the engine, which may be released while they wait.
+  /// A weak reference of the engine's tasks to the engine, so that the app can release the engine while the tasks wait.
   private struct Seat: Sendable {
     weak let engine: SyncEngine?
   }
 
   /// Starts to sync: at once, after each local write, when the server has news, and again after a failure.
   ///
-  /// An engine that was created with a server has started already. After a failure it waits for a random time, up to 1 s at first and up to
-  /// 5 minutes later, or as long as the server asks. Call ``wake()`` to end the wait. A change of the network ends it, too. Does nothing if
-  /// the engine runs.
+  /// An engine that was created with a server has started already. After a failure the engine waits for a random time of up to 1 s at first
+  /// and up to 5 minutes later. If the server sets the time of the retry, the engine waits until that time. Call ``wake()`` to end the
+  /// wait. On Apple's platforms, a change of the network also ends the wait after a failure. Does nothing if the engine already runs.
   public func start() { start(watching: .system) }
 
   /// Starts to sync, and retries failed exchanges when the network changes.
@@ -26,7 +26,7 @@ extension SyncEngine {
     tasks.append(Task { [clock] in await network.run(clock) { await seat.engine?.wakeWhatFailed() } })
     tasks.append(
       Task { [clock] in
-        // A server sends no event when a right is restored.
+        // A server sends no event when it restores a right, so the rights are requested again at this interval.
         while true {
           do { try await clock.sleep(for: Backoff.cap) } catch { return }
           await seat.engine?.raiseForbidden()
@@ -43,30 +43,31 @@ extension SyncEngine {
 
   /// Starts to follow the edits of the store.
   func followEdits() {
-    // Before the task, so that no edit after the call is missed.
+    // The subscription begins before the task, so that no edit after this call is missed.
     let edits = store.edits(of: store.collection(named: SyncCollections.records))
     let seat = Seat(engine: self)
     follower = Task {
       while let keys = await edits.next(), await seat.engine?.noteEdits(of: keys) != nil {}
-      // The sequence of edits ends when the store is closed, after which nothing can be received.
+      // The sequence of edits ends when the store is closed. The engine stops at the end of the sequence, since a closed store takes no
+      // more changes.
       if !Task.isCancelled { await seat.engine?.end() }
     }
   }
 
-  /// Stops syncing, and returns when no exchange of it is under way.
+  /// Stops syncing, and returns when the exchanges that the engine has started by itself have ended.
   ///
-  /// Data that an exchange has received until then is kept. Call ``start()`` to sync again.
+  /// Data that an exchange has received before it ends is kept. Call ``start()`` to sync again.
   public func stop() async {
     let stopped = tasks
     tasks = []
     for task in stopped { task.cancel() }
     endCredentialWatch()
-    // After all were cancelled, so that they end at the same time and not one after the other.
+    // The tasks are awaited after all of them were cancelled, so that they end at the same time and not one after the other.
     for task in stopped { await task.value }
     refreshStatus()
   }
 
-  /// Stops syncing without waiting.
+  /// Stops syncing without waiting for the end of exchanges under way.
   private func end() {
     for task in tasks { task.cancel() }
     tasks = []
@@ -74,7 +75,9 @@ extension SyncEngine {
     refreshStatus()
   }
 
-  /// Starts a wait for other credentials if the transport lacks valid ones, after which failed exchanges are retried.
+  /// Starts a wait for other credentials if the transport lacks valid ones.
+  ///
+  /// Failed exchanges are retried when the transport has other credentials.
   func watchCredentials() async {
     guard let transport = transport as? any CredentialedTransport, await transport.lacksCredentials(), !tasks.isEmpty,
       credentialWatch == nil
@@ -105,7 +108,7 @@ extension SyncEngine {
 
   /// Retries failed exchanges at once, without waiting for their back-off.
   ///
-  /// Call it when the app learns that the network is back, or comes to the foreground.
+  /// Call `wake()` when the app learns that the network is back, or when the app comes to the foreground.
   public nonisolated func wake() { for alarm in alarms.values { alarm.markUrgent() } }
 
   /// Retries failed exchanges at once and polls the other scopes for news.
@@ -128,7 +131,7 @@ extension SyncEngine {
     } catch { return nil }
   }
 
-  /// Raises the alarms of the scopes in which edited records are to be sent.
+  /// Raises the alarms, which start exchanges, of the scopes in which edited records are to be sent, and updates the status.
   private func noteEdits(of keys: Set<RecordKey>) {
     for scope in dirty.scopes(toSend: keys) { alarms[scope]?.markEdit() }
     refreshStatus()
@@ -144,6 +147,7 @@ extension SyncEngine {
       (status.phase, status.inFlight, status.dividedTransactions) = (phase, flights, dividedTransactions)
       (status.pushed, status.pulled, status.total) = (all.pushed, all.pulled, all.total)
       status.isNoted = isNoted
+      // The count is not exact, since an exact count may scan the outbox and the status changes many times in an exchange.
       counts.count(into: &status, isExact: false)
     }
   }
@@ -171,6 +175,7 @@ struct CredentialWatch: Sendable {
   func wait() async -> Bool {
     while true {
       do { try await clock.sleep(for: interval) } catch { return false }
+      // The engine may have stopped during the call of the app's closure, and must then not retry exchanges.
       if await transport.hasOtherCredentials() { return !Task.isCancelled }
     }
   }

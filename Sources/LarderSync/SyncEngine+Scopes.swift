@@ -1,7 +1,7 @@
 internal import Larder
 internal import LarderWire
 
-// Requests about several scopes at once: which have no news, and in which a right was restored.
+// Requests that list several scopes at once, to find the scopes without news and the scopes in which a right was restored.
 
 extension SyncEngine {
   /// Shortest time between two requests of the rights in a scope with edits that were refused for a missing right.
@@ -9,8 +9,9 @@ extension SyncEngine {
 
   /// Returns the scopes with nothing to send or receive, found by one request for all of them.
   ///
-  /// Returns none for a single scope, whose exchange is one request as well, and for a transport or a server that cannot list scopes. An
-  /// error is ignored, since it may concern the list alone. The exchanges then meet it themselves.
+  /// No scope is returned if the engine has a single scope, whose exchange is one request as well. No scope is returned if the transport or
+  /// the server cannot list scopes. An error of the request is ignored, since it may concern only the list of scopes. If the error concerns
+  /// all requests, the exchanges that follow throw it.
   func quietScopes() async -> Set<String> {
     guard commitsOfScopes.count > 1 else { return [] }
     let signOuts = signOuts
@@ -21,7 +22,7 @@ extension SyncEngine {
     let heads = found.scopes.filter(\.mayRead).reduce(into: [:]) { $0[$1.name] = $1.head }
     var quiet: Set<String> = []
     for scopeCommits in commitsOfScopes {
-      // A scope with an exchange under way is not quiet, so that its end is waited for.
+      // A scope with an exchange under way is not quiet, so that the caller waits for the end of that exchange.
       guard let head = heads[scopeCommits.scope], running[scopeCommits.scope] == nil, !waiting.contains(scopeCommits.scope) else {
         continue
       }
@@ -29,7 +30,8 @@ extension SyncEngine {
         // A sign-out removes the state of a scope, and `prepare` would create it again.
         guard signOuts == self.signOuts else { return [] }
         try await prepare(scopeCommits)
-        // Checked after the list was received: an edit during the request must be sent by this call.
+        // The unsent edits are counted after the list was received. An edit that the user makes during the request is then counted, and
+        // this call of `exchange()` sends it.
         guard try await unsentCount(scopeCommits) == 0, let state = try scopeCommits.state(in: store.stored), state.flight == nil,
           state.pass == nil,
           state.history == history, state.checkpoint == head, running[scopeCommits.scope] == nil
@@ -40,22 +42,22 @@ extension SyncEngine {
     return quiet
   }
 
-  /// Updates the status as if the scope was exchanged without finding anything.
+  /// Updates the status as if an exchange of the scope had found nothing to send or receive.
   func noteQuiet(_ scope: String) {
     progress[scope] = ExchangeProgress()
     failing.remove(scope)
     noteSuccess()
   }
 
-  /// Releases edits that were refused because the token could not write the scope, if it can now.
+  /// Unparks edits that were refused because the token could not write the scope, if the token can write the scope now.
   ///
-  /// A transport that does not list rights leaves them to `retry(_:)`.
+  /// With a transport that does not list rights, such edits wait for `retry(_:)`.
   func retryForbidden(_ scopeCommits: ScopeCommits) async throws {
     let now = clock.uptime
     if let last = rightsAsked[scopeCommits.scope], now < last + Self.rightsInterval { return }
     let waiting = forbidden().filter { $0.scope == scopeCommits.scope }
     guard !waiting.isEmpty else { return }
-    // Before the request, so that a failure counts as well.
+    // The time is stored before the request, so that the interval also applies after a failed request.
     rightsAsked[scopeCommits.scope] = now
     let found: SyncScopes?
     do { found = try await transport.scopes(named: [scopeCommits.scope]) } catch { return }
@@ -70,7 +72,8 @@ extension SyncEngine {
   func forbidden() -> [SyncRejection] {
     let snapshot = rejected.snapshot
     if snapshot.count == 0 { return [] }
-    // By the message, too: a server's own rule may use the same code, and would be retried for ever.
+    // The message is compared as well as the code, since a server's own rule may refuse edits with the same code, and edits refused by such
+    // a rule would be retried for ever.
     return snapshot.loadAll().filter { $0.code == ScopeCommits.forbidden && $0.detail == ScopeCommits.forbiddenDetail }
   }
 }

@@ -1,4 +1,4 @@
-// The files beside the folders are the public face of sync: the engine, its status, conflicts and rejected edits, and the schema of a
+// The files beside the folders hold the public types of sync: the engine, its status, conflicts and rejected edits, and the schema of a
 // synced collection.
 // Invariant: one exchange of a scope runs at a time.
 // Called by apps.
@@ -15,39 +15,102 @@ public import Larder
 /// for await status in sync.status { show(status) }
 /// ```
 ///
+/// An engine with a transport sends nothing before you call ``exchange()`` or ``start()``:
+///
+/// ```swift
+/// var transport = HTTPTransport(url, credentials: { try await token() })
+/// transport.appVersion = "2.4.1"
+/// let sync = try await SyncEngine(store, transport: transport, scopes: ["user/42"])
+/// try await sync.exchange()
+/// ```
+///
 /// Open the synced repositories first, then create one engine for the store. A scope such as `user/42` is a named part of the data with
 /// rights of its own at the server. Edits are queued for the server in the commit of each write, so that they are as durable as the data.
 /// The server orders commits and compares revisions, and the device merges. Data of the server is written with `ChangeOrigin.remote`, in
 /// one commit for each page.
 ///
-/// An engine with a server syncs by itself until it is released or its store is closed. An exchange under way then runs to its end. Call
-/// ``exchange()`` in tests, background tasks and commands, and for an engine that was created with a transport or was stopped.
+/// An engine with a server syncs by itself until it is released or its store is closed. An exchange under way at that moment runs to its
+/// end. Call ``exchange()`` in tests, background tasks and commands, and for an engine that was created with a transport or was stopped.
+///
+/// ## Threads and processes
+///
+/// Call an engine from any thread, actor or task. The engine is an actor, and it is free for other calls while an exchange waits for the
+/// server or the disk. ``status``, ``pendingRecords``, ``conflicts``, ``rejected`` and ``wake()`` need no `await`. Reads of the synced
+/// repositories never wait for the engine. Writes wait at most for a commit of received data, and they work without a network.
+///
+/// Run one engine for a store. Other processes may write a `.shared` store, if they open each synced collection with its synced schema. The
+/// engine then also sends the edits of these processes.
+///
+/// ## When to use another type
+///
+/// - Use `LocalRepository` with a plain schema for data that stays on this device.
+/// - Use `CachedRepository` for values of a server that this device only reads and that expire.
+/// - Implement `SyncTransport` for a server of your own, and pass it to ``init(_:transport:scopes:clock:pageSize:)``.
+///
+/// ## Avoid
+///
+/// - Do not keep the engine in a local variable of a function that returns. The engine stops when it is released.
+/// - Do not create the engine before its repositories are open. Without the merge policies of the repositories, merges wait in
+///   ``rejected``, and an edit wins over a deletion.
+/// - Do not run two engines on one store, in one process or in two. A page that one engine has received is out of date for the other
+///   engine.
+/// - Do not call ``exchange()`` after each save. An engine that was started sends each edit by itself.
+/// - Do not show "saved" when ``SyncStatus/pending`` is 0. Show ``SyncStatus/isSaved``, which also considers refused edits.
+/// - Do not ignore ``rejected``. Most rejected edits are not sent until the record is edited again, or until you call ``retry(_:)``.
+/// - Do not pass `force: true` to ``signOut(force:)`` without asking. Edits that the server does not have are lost.
+///
+/// ## Topics
+///
+/// ### Creating
+/// - ``init(_:server:scopes:clock:credentials:)``
+/// - ``init(_:transport:scopes:clock:pageSize:)``
+///
+/// ### Syncing
+/// - ``start()``
+/// - ``stop()``
+/// - ``wake()``
+/// - ``exchange()``
+/// - ``signOut(force:)``
+///
+/// ### Showing the state
+/// - ``status``
+/// - ``pending``
+/// - ``pendingRecords``
+/// - ``state(of:in:)``
+///
+/// ### Lost and refused edits
+/// - ``conflicts``
+/// - ``rejected``
+/// - ``retry(_:)``
+/// - ``revert(_:)``
 public actor SyncEngine {
-  /// Values that lost in merges, whole for deleted records.
+  /// Conflicts with the values that lost in merges.
   ///
-  /// The newest 1,000 are kept.
+  /// If a merge has deleted the record, the conflict keeps the record's whole lost value.
+  ///
+  /// At most 1,000 conflicts are kept. If there are more than 1,000 conflicts, the oldest ones without a lost value are removed first.
   public nonisolated let conflicts: LocalRepository<SyncConflict>
   /// Edits that the server has refused.
   ///
-  /// They are not sent until they are edited again or retried.
+  /// Most rejected edits are not sent until the record is edited again or the edit is retried.
   public nonisolated let rejected: LocalRepository<SyncRejection>
 
-  /// Recent deletions that the server has accepted.
+  /// Recent deletions by this device that the server has accepted.
   let deletions: LocalRepository<SyncDeletion>
   let store: Store
   let transport: any SyncTransport
   let clock: any WallClock
   let pageSize: Int
-  /// Number of records per page, for scopes whose pages were too large.
+  /// Reduced number of records per page, by scope, for scopes whose pages were too large for the transport.
   var pageSizes: [String: Int] = [:]
-  /// The commits of each scope's exchange, in the order of the scopes' names.
+  /// The store writes of each scope's exchange, in the order of the scopes' names.
   let commitsOfScopes: [ScopeCommits]
-  /// Commits that belong to no single scope.
+  /// Store writes that belong to no single scope, such as those of a retry.
   let common: ScopeCommits
   /// Wake-up flag of each scope's next exchange.
   nonisolated let alarms: [String: ScopeAlarm]
   nonisolated let board = StatusBoard()
-  /// Tasks that run while the engine syncs by itself.
+  /// Tasks that run while the engine syncs by itself, empty while it is stopped.
   var tasks: [Task<Void, Never>] = []
   /// Exchange under way of each scope.
   var running: [String: Task<Void, any Error>] = [:]
@@ -59,25 +122,25 @@ public actor SyncEngine {
   var progress: [String: ExchangeProgress] = [:]
   /// Largest number of records of the next push with several groups, by scope.
   ///
-  /// Holds only scopes for which the server has no more room for this identity.
+  /// The dictionary holds only scopes in which the server has refused a push for lack of this identity's quota.
   var full: [String: Int] = [:]
-  /// Records that the server had no room for or answered with a conflict, in each scope's current exchange.
+  /// Records that the server has refused for lack of quota or answered with a conflict, in each scope's current exchange.
   var refusals: [String: ExchangeRefusals] = [:]
-  /// Time at which the engine last requested the rights in a scope.
+  /// Uptime at which the engine last requested the rights in a scope, by scope.
   var rightsAsked: [String: Duration] = [:]
-  /// Wait for other credentials, or `nil` while the server has refused none.
+  /// Task that waits for other credentials, or `nil` if no such wait is under way.
   var credentialWatch: Task<Void, Never>?
-  /// Interval of the next wait for credentials.
+  /// Time between two calls of the credentials closure in the next wait for credentials.
   ///
-  /// It grows, since a server may refuse every token of an app that creates a new one each time.
+  /// The interval grows, since a server may refuse every token of an app that creates a new token at each call.
   var credentialInterval = CredentialWatch.shortest
-  /// Name of each scope's push in flight that holds only a part of a transaction.
+  /// Token of each scope's push in flight that holds only a part of a transaction.
   var partialPushes: [String: String] = [:]
   /// Number of pushes that held only a part of a transaction.
   var dividedTransactions = 0
   /// Number of sign-outs.
   ///
-  /// An exchange requested before a sign-out does not start after it.
+  /// An exchange that was requested before a sign-out does not start after the sign-out.
   var signOuts = 0
   /// Index of the outbox entries with unsent edits.
   let dirty: DirtyEntries
@@ -92,7 +155,7 @@ public actor SyncEngine {
   /// Creates an engine with a transport, which sends nothing before you call ``exchange()`` or ``start()``.
   ///
   /// - Parameters:
-  ///   - store: The store. Its repositories are synced if their schema says so.
+  ///   - store: The store. The repositories of the store are synced if they were opened with a synced schema.
   ///   - transport: The connection to the server.
   ///   - scopes: The scopes that the device reads and writes.
   ///   - clock: The clock of the device, which may be wrong.
@@ -106,7 +169,7 @@ public actor SyncEngine {
     self.store = store
     self.transport = transport
     self.clock = clock
-    // A page of 0 records would never advance.
+    // With 0 records per page, the read position would never advance.
     self.pageSize = max(1, pageSize)
     let conflicts = try await store.repository(RepositorySchema<SyncConflict>(SyncCollections.conflicts))
     let rejected = try await store.repository(RepositorySchema<SyncRejection>(SyncCollections.rejected))
@@ -117,7 +180,7 @@ public actor SyncEngine {
       ScopeCommits(
         scope: scope, records: records, scopes: states, conflicts: conflicts, rejected: rejected, deletions: deletions, clock: clock)
     }
-    // A set: two entries of one scope would exchange it twice, and each would drop the pages of the other.
+    // Duplicate scopes are removed. Two exchanges of one scope at a time would drop each other's pages as out of date.
     (commitsOfScopes, common) = (Set(scopes).sorted().map(scopeCommits), scopeCommits(""))
     alarms = scopes.reduce(into: [:]) { $0[$1] = ScopeAlarm() }
     dirty = DirtyEntries(store, records: records)
@@ -126,7 +189,7 @@ public actor SyncEngine {
     let synced = store.recordTriggers.filter { $0.value is any SyncedCollection }.map(\.key)
     for scopeCommits in commitsOfScopes {
       let state = try scopeCommits.state(in: snapshot)
-      // A push of an earlier process may still be without an outcome.
+      // A push that an earlier process has sent may still be without an outcome, and its records count as in flight.
       inFlight[scopeCommits.scope] = state?.flightCount
       let added = synced.filter { state?.collections.contains($0) != true }
       if added.contains(where: { snapshot.count(in: store.collection(named: $0)) > 0 }) { isNoted = false }
@@ -138,12 +201,13 @@ public actor SyncEngine {
   /// Creates an engine for a `larder-server` and starts to sync.
   ///
   /// - Parameters:
-  ///   - store: The store. Its repositories are synced if their schema says so. Open them before the engine. Without an open repository,
-  ///     there is no merge policy: merges of the collection wait, and an edit wins over a deletion.
+  ///   - store: The store. The repositories of the store are synced if they were opened with a synced schema. Open the repositories before
+  ///     you create the engine. Without an open repository, there is no merge policy: merges of the collection wait, and an edit wins over
+  ///     a deletion.
   ///   - server: The address of a `larder-server`.
   ///   - scopes: The scopes that the device reads and writes.
   ///   - clock: The clock of the device, which may be wrong.
-  ///   - credentials: Returns the bearer token. It is called for the first request, and again when the server refuses the token.
+  ///   - credentials: Returns the bearer token. The closure is called for the first request, and again when the server refuses the token.
   /// - Throws: The errors of ``init(_:transport:scopes:clock:pageSize:)``.
   public init(
     _ store: Store, server: URL, scopes: [String], clock: any WallClock = SystemClock(),
@@ -154,7 +218,7 @@ public actor SyncEngine {
   }
 
   deinit {
-    // The tasks hold the engine weakly. They would wait for ever without a cancellation.
+    // The engine's tasks hold the engine weakly, and without a cancellation they would wait for ever after its release.
     for task in tasks { task.cancel() }
     for task in [credentialWatch, follower] { task?.cancel() }
     board.finish()
@@ -162,21 +226,24 @@ public actor SyncEngine {
 
   /// Sends local edits and receives remote ones, until the server and this device have the same data.
   ///
-  /// One exchange of a scope runs at a time. A call during one waits for it and then runs its own. With several scopes, one request finds
-  /// those with news. Up to four of these are exchanged at a time, and a failure of one does not stop the others.
+  /// One exchange of a scope runs at a time. A call during an exchange waits for the end of that exchange and runs another one. With
+  /// several scopes, one request finds the scopes with news. Up to four of these scopes are exchanged at a time, and a failure in one scope
+  /// does not stop the exchanges of the others.
   /// - Throws: `SyncProblem` if the server cannot be reached or refuses, a `RepositoryError` of the store, or an error of the credentials
-  ///   closure. Data received before the error is kept, and the next call continues from there. Of several errors, the first is thrown.
+  ///   closure. Data received before the error is kept, and the next call continues after this data. Of several errors, the first is
+  ///   thrown.
   public func exchange() async throws { try await exchange(scopesAtOnce: 4) }
 
   /// Runs ``exchange()`` with a number of concurrent scopes.
   ///
-  /// Pass 1 in a simulation, since equal seeds must give equal runs. A server builds four pages for one identity at a time.
+  /// Pass 1 in a simulation, since equal seeds must give equal runs. A `larder-server` builds four pages for one identity at a time.
   @_spi(Simulation) public func exchange(scopesAtOnce: Int) async throws {
     let signOuts = signOuts
-    // An explicit call requests the rights at once, without the interval of the running engine.
+    // An explicit call of `exchange()` requests the rights in the scopes at once, without the interval that a running engine keeps.
     rightsAsked = [:]
     let quiet = await quietScopes()
-    // The actor was free during the request, and a sign-out may have come. Going on would receive again the data that it removed.
+    // A sign-out may have run during the request, while the actor was free. An exchange after the sign-out would receive the removed data
+    // again.
     guard signOuts == self.signOuts else { throw CancellationError() }
     for scope in quiet { noteQuiet(scope) }
     let due = commitsOfScopes.filter { !quiet.contains($0.scope) }
@@ -195,7 +262,7 @@ public actor SyncEngine {
       return failures
     }
     refreshStatus()
-    // By the order of scopes and not of time, so that the error does not depend on the network.
+    // The error of the first scope by name is thrown, and not the earliest error, so that the result does not depend on the network.
     if let first = failures.min(by: { $0.key < $1.key })?.value { throw first }
   }
 
@@ -204,18 +271,20 @@ public actor SyncEngine {
     get throws { dirty.countWithRejected }
   }
 
-  /// Runs one exchange of a scope after the one under way, and updates the status with its result.
+  /// Runs one exchange of a scope after the exchange under way, and updates the status with the result.
   ///
-  /// - Parameter before: The number of sign-outs above which it does not start. The default is the current number.
+  /// - Parameter before: The number of sign-outs above which the exchange does not start. The default is the number of sign-outs at the
+  ///   time of the call.
   func runOnce(_ scopeCommits: ScopeCommits, before signOuts: Int? = nil) async throws {
     let signOuts = signOuts ?? self.signOuts
-    // A loop: after the wait, another caller may have started an exchange first.
+    // The wait is repeated, since another caller may have started an exchange of the scope first.
     while let task = running[scopeCommits.scope] { _ = await task.result }
     guard signOuts == self.signOuts else { throw CancellationError() }
     try Task.checkCancellation()
-    // A task of its own, so that others can wait for its end and a sign-out can cancel it.
+    // The exchange has a task of its own, so that other callers can wait for its end and a sign-out can cancel it.
     let task = Task {
-      // Within the task: a caller that waits for its end may go on before this call does.
+      // The task removes itself from `running`. A caller that waits for the task's end may continue before this call does, and must not
+      // find the ended task in `running`.
       defer { running[scopeCommits.scope] = nil }
       try await self.exchange(scopeCommits)
     }
@@ -231,7 +300,7 @@ public actor SyncEngine {
       failing.remove(scopeCommits.scope)
       noteSuccess()
     case .failure(let error):
-      // A cancelled write of the store throws an error of its own. Callers expect `CancellationError`.
+      // A cancelled write of the store throws a `RepositoryError`, but callers expect `CancellationError`.
       if RepositoryError.Code.cancelled ~= error || error is CancellationError {
         refreshStatus()
         throw CancellationError()
@@ -245,17 +314,17 @@ public actor SyncEngine {
     try result.get()
   }
 
-  /// Updates the status after a success, and removes the last error if no scope fails.
+  /// Updates the status after a successful exchange, and removes the last error if no scope fails.
   func noteSuccess() {
     credentialInterval = CredentialWatch.shortest
     board.update { status in
       status.lastExchange = clock.now
-      // The error may belong to another scope, which still fails.
+      // The last error may belong to another scope, whose exchange still fails.
       if failing.isEmpty { status.forgetError() }
     }
   }
 
-  /// Returns the only record of a push in flight, or `nil` if there is none or it has several.
+  /// Returns the only record of the scope's push in flight, or `nil` if there is no push or the push has several records.
   private func onlyRecordInFlight(of scopeCommits: ScopeCommits) -> SyncPendingRecord? {
     do throws(RepositoryError) {
       guard let flight = try scopeCommits.state(in: store.stored)?.flight, flight.groups.count == 1, flight.groups[0].count == 1 else {

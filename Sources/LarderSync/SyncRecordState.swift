@@ -1,16 +1,16 @@
 public import Larder
 
-/// The sync state of one record, for a badge beside it.
+/// The sync state of one record, which an app can show as a badge beside the record.
 ///
-/// Call ``SyncEngine/state(of:in:)`` to read it.
+/// Call ``SyncEngine/state(of:in:)`` to read the state of a record.
 public enum SyncRecordState: Sendable, Hashable {
-  /// The server has every edit of the record, and no value of it was lost.
+  /// The server has every edit of the record, and no value of the record was lost in a merge.
   case clean
   /// The record has edits to be sent.
   case waiting
   /// Edits of the record were sent, and their outcome is not known yet.
   case inFlight
-  /// The server has refused the edits, or its record was set aside.
+  /// The server has refused the record's edits, or the server's record was set aside.
   case refused(SyncRejection)
   /// The server has every edit of the record, and these values were lost in merges, the newest first.
   case conflict([SyncConflict])
@@ -24,16 +24,16 @@ public struct SyncPendingRecord: Sendable, Hashable {
   public let recordID: String
   /// Scope of the record.
   public let scope: String
-  /// Whether the server has refused the edits, which then wait in ``SyncEngine/rejected``.
+  /// Whether the edits are set aside and wait in ``SyncEngine/rejected``, such as after a refusal by the server.
   public let isRefused: Bool
 }
 
 /// An asynchronous sequence of the records that wait for the server: the current list, then the newest one after each change.
 ///
-/// Each record has edits that the server has not accepted. A slow reader receives only the newest list. The sequence ends with the task
-/// that reads it, and with its engine.
+/// Each listed record has edits that the server has not accepted. A slow reader receives only the newest list. The sequence ends with the
+/// task that reads it, and with its engine.
 ///
-/// Cost: a visit of each such record for each change of the engine's status.
+/// Cost: a visit of each listed record for each change of the engine's status.
 public struct SyncPendingRecords: AsyncSequence, Sendable {
   let statuses: SyncStatuses
   var dirty: DirtyEntries { statuses.counts.dirty }
@@ -56,7 +56,7 @@ public struct SyncPendingRecords: AsyncSequence, Sendable {
     public mutating func next() async -> [SyncPendingRecord]? {
       while await statuses.next() != nil {
         let records = dirty.pendingRecords
-        // The status also changes without a change of the list, such as with the progress of an exchange.
+        // An equal list is not returned again, since the status also changes with the progress of an exchange.
         if records == seen { continue }
         seen = records
         return records
@@ -82,14 +82,15 @@ extension SyncEngine {
     guard store.recordTriggers[name] is any SyncedCollection else {
       throw RepositoryError(.unsupported, "expected a synced collection, found \(name); open it with RepositorySchema.synced(in:)")
     }
-    // One snapshot for all that follows, or a commit in between would show a record as neither waiting nor in flight.
+    // The entry and the scope's state are read from one snapshot. With two snapshots, a commit in between could show a record as neither
+    // waiting nor in flight.
     let (entryKey, snapshot) = (SyncEntry.key(name, key), store.stored)
     if let rejection = try rejected.snapshot.find(by: entryKey.text) { return .refused(rejection) }
     let entry: SyncEntry
     if let stored = snapshot.stored(entryKey, in: store.collection(named: SyncCollections.records)) {
       entry = try SyncEntry(stored)
     } else if snapshot.has(key, in: store.collection(named: name)) {
-      // A record that existed before its collection was synced. The next exchange adds its entry.
+      // A record without an outbox entry existed before its collection was synced. The next exchange adds the entry and sends the record.
       return .waiting
     } else {
       return lost(in: name, key)
@@ -105,7 +106,7 @@ extension SyncEngine {
     return .waiting
   }
 
-  /// Returns `.conflict` with the lost values of a record, or `.clean` without any.
+  /// Returns `.conflict` with the lost values of a record, or `.clean` if no value of the record was lost.
   private func lost(in collection: String, _ key: RecordKey) -> SyncRecordState {
     let found = conflicts.snapshot.loadAll().filter { $0.collection == collection && RecordKey($0.recordID) == key }
     return found.isEmpty ? .clean : .conflict(found.sorted { $0.date > $1.date })

@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// The state of a store's sync, for an app to show.
 ///
-/// Read it from ``SyncEngine/status``. Show ``isSaved`` and not `pending == 0` to tell the user that everything is saved.
+/// Read the status from ``SyncEngine/status``. Show ``isSaved`` and not `pending == 0` to tell the user that everything is saved.
 public struct SyncStatus: Sendable {
   /// The activity of the engine.
   public enum Phase: Sendable, Hashable {
@@ -17,7 +17,7 @@ public struct SyncStatus: Sendable {
     case exchanging
     /// An exchange has failed and will be retried.
     ///
-    /// See ``SyncStatus/lastError``.
+    /// ``SyncStatus/lastError`` is the error of the failed exchange.
     case waiting
   }
 
@@ -27,7 +27,7 @@ public struct SyncStatus: Sendable {
   public var pending = 0
   /// Number of records with unsent edits in each scope that this engine was not created with.
   ///
-  /// They are not sent until an engine is created with their scope. A misspelled scope is found here.
+  /// Edits of another scope are not sent until an engine is created with their scope. A misspelled scope name shows up in this dictionary.
   public var otherScopes: [String: Int] = [:]
   /// Number of records that were sent and whose outcome is not known yet.
   public var inFlight = 0
@@ -41,11 +41,11 @@ public struct SyncStatus: Sendable {
   public var lastExchange: Date?
   /// Error of the last exchange, or `nil` after a success.
   ///
-  /// It is a `SyncProblem`, a `RepositoryError`, or an error of the credentials closure.
+  /// The error is a `SyncProblem`, a `RepositoryError`, or an error of the credentials closure.
   public var lastError: (any Error)?
   /// Scope whose exchange has failed with ``lastError``, or `nil` without an error.
   public var lastErrorScope: String?
-  /// Only record of the push that failed with ``lastError``, or `nil` if it had several or the error is not about a push.
+  /// Only record of the push that failed with ``lastError``, or `nil` if the push had several records or the error is not about a push.
   public var lastErrorRecord: SyncPendingRecord?
   /// Number of edits that the server has refused and that wait for the user.
   public var rejected = 0
@@ -54,7 +54,7 @@ public struct SyncStatus: Sendable {
   /// Number of pushes since the engine was created that contained only a part of a transaction.
   ///
   /// Other devices may receive such a transaction in parts. A push holds at most 500 records and 1 MiB, or less if the server accepts less.
-  /// It is counted when the server has answered it.
+  /// A divided push is counted when the server has answered it.
   public var dividedTransactions = 0
 
   /// Removes the last error with its scope and record.
@@ -62,7 +62,7 @@ public struct SyncStatus: Sendable {
 
   /// True if the records that existed before their collection was synced have outbox entries.
   ///
-  /// The first exchange adds these.
+  /// The first exchange adds the entries that are missing.
   var isNoted = true
 
   /// Whether the server has every edit of this device, including edits of scopes without an engine.
@@ -79,6 +79,7 @@ public struct SyncStatuses: AsyncSequence, Sendable {
   /// Current state, including every write that has returned.
   public var current: SyncStatus {
     var status = board.status
+    // The last commits may not have been announced to the engine yet, so only an exact count includes every write that has returned.
     counts.count(into: &status, isExact: true)
     return status
   }
@@ -116,7 +117,7 @@ final class StatusBoard: Sendable {
       change(&state.status)
       state.number += 1
     }
-    // After the lock, or a woken task would wait for it.
+    // The signal is raised after the lock was released, or a woken task would wait for the lock.
     signal.raise()
   }
 
@@ -125,10 +126,10 @@ final class StatusBoard: Sendable {
 
   /// Waits for another status than the one numbered `seen`, and returns it with its number.
   ///
-  /// Returns `nil` at the end, and if the task is cancelled.
+  /// The result is `nil` after ``finish()``, and if the task is cancelled.
   nonisolated(nonsending) func status(after seen: Int?) async -> (SyncStatus, Int)? {
     while !Task.isCancelled {
-      // Before the status is read: a change between the two would be missed otherwise.
+      // The signal's moment is read before the status, so that a change between the two reads is not missed.
       let (moment, isFinished) = (signal.moment, signal.isFinished)
       let (status, number) = state.withLock { ($0.status, $0.number) }
       if number != seen { return (status, number) }
@@ -139,7 +140,7 @@ final class StatusBoard: Sendable {
   }
 }
 
-/// The counts of a status, which are read from the store.
+/// The counts of unsent edits, rejections and conflicts of a status, which are read from the store.
 struct StatusCounts: Sendable {
   let dirty: DirtyEntries
   let conflicts: LocalRepository<SyncConflict>
@@ -149,7 +150,7 @@ struct StatusCounts: Sendable {
 
   /// Writes the counts into a status.
   ///
-  /// - Parameter isExact: Whether to count commits that were not announced yet.
+  /// - Parameter isExact: Whether to include commits that were not announced to observers yet.
   func count(into status: inout SyncStatus, isExact: Bool) {
     let unsent = dirty.counts(isExact: isExact)
     status.pending = unsent.filter { scopes.contains($0.key) }.values.reduce(0, +)

@@ -1,4 +1,4 @@
-/// Random number generator with a seed, which gives equal numbers for equal seeds on every machine and in every version.
+/// Random number generator with a seed, which gives equal numbers for equal seeds on every machine and in every version of Larder.
 ///
 /// Print the seed of a random test, so that you can repeat a failure:
 ///
@@ -9,8 +9,8 @@
 /// let rating = Int.random(in: 1...5, using: &generator)
 /// ```
 ///
-/// The generator is SplitMix64 (Steele, Lea and Flood, 2014). Use it for tests, and never for secrets. Cost: two multiplications for each
-/// number.
+/// The generator is SplitMix64 (Steele, Lea and Flood, 2014). Use this generator for tests, and never for secrets. Cost: two
+/// multiplications for each number.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
@@ -19,7 +19,8 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
 
   /// Returns the next number.
   public mutating func next() -> UInt64 {
-    // The constants of the paper. Another one would change every seed that a test has printed.
+    // The constants are from the SplitMix64 paper. With other constants, a seed that a test has printed would not repeat the test's
+    // failure.
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

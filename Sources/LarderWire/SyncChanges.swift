@@ -1,35 +1,38 @@
 public import Foundation
 internal import Larder
 
-/// A request for a page of a scope's changes.
+/// A request for a page of the changes in a scope, which is a set of records with its own sequence of commits at the server.
 public struct SyncChangesRequest: Sendable, Hashable {
   /// Device that sends the request.
   ///
-  /// The page holds the outcome of its newest push.
+  /// The returned page holds the outcome of this device's newest push.
   public var device: String
-  /// Server's history that the device knows, or `nil` before the first exchange.
+  /// Identifier of the server's history that the device has stored, or `nil` before the first exchange.
   ///
   /// A server that was restored from a backup has a new history.
   public var history: String?
-  /// Commit up to which the device has received everything or, in a full pass, has read.
+  /// Commit after which the page begins, and up to which the device has all changes, from pages or from a full pass over the scope.
   public var since: Int
-  /// Number of records per page.
+  /// Number of records that a page should hold at most.
   ///
-  /// A commit is never split, so that a page may hold more.
+  /// The server never splits a commit, so a page may hold more records than this number.
   public var limit: Int
-  /// Collections to return changes of.
+  /// Collections whose changes the page holds.
   ///
-  /// All collections if it is empty.
+  /// An empty array requests the changes of all collections.
   public var collections: [String]
-  /// Seconds for which the server may wait for a change before it returns an empty page.
+  /// Greatest number of seconds for which the server may wait for a change before it returns an empty page.
   public var wait: Int
-  /// Horizon at the start of a full pass, or `nil` outside of one.
+  /// Horizon of the server at the start of a full pass, or `nil` outside of a full pass.
+  ///
+  /// The horizon is the commit up to which the server may have purged tombstones. In a full pass, the device reads all records of the
+  /// scope.
   public var from: Int?
-  /// Number of records of the scope with edits that the server has not accepted, including refused ones.
+  /// Number of the device's records in the scope with edits that the server has not accepted, or `nil` if the number is unknown.
   ///
-  /// `nil` if unknown.
+  /// Records whose edits the server has refused are counted, too.
   ///
-  /// A server shows it to its operator. It does not change the answer.
+  /// A server shows this number to its operator. The number does not change the answer.
   public var pending: Int?
 
   /// Creates a request.
@@ -46,27 +49,27 @@ public struct SyncChangesRequest: Sendable, Hashable {
   }
 }
 
-/// A page of a scope's changes: whole commits in order, with each record once, in its newest state.
+/// A page of a scope's changes: whole commits in order, where each record occurs once, in its newest state.
 public struct SyncChanges: Sendable, Hashable {
-  /// History of the server.
+  /// Identifier of the server's history.
   public var history: String
   /// Commit after which the page begins.
   public var since: Int
-  /// Commit with which the page ends.
+  /// Last commit of the page, after which the next page begins.
   public var until: Int
   /// Newest commit of the scope.
   public var head: Int
-  /// Whether there are changes after the page.
+  /// Whether the scope has changes after the page.
   public var more: Bool
-  /// Commit up to which tombstones may have been purged.
+  /// Commit up to which the server may have purged the tombstones of deleted records.
   public var horizon: Int
-  /// Number of records after ``since``, or `nil` if the server has not counted them.
+  /// Number of records that changed after ``since``, or `nil` if the server has not counted them.
   public var total: Int?
-  /// Outcome of the device's newest push, read in the same snapshot as the page.
+  /// Outcome of the device's newest push, which the server reads in the same snapshot as the page.
   ///
-  /// `nil` for a device that has not pushed.
+  /// The outcome is `nil` for a device that has not pushed to the scope.
   public var last: SyncReceipt?
-  /// Changed records, including tombstones.
+  /// Changed records, and tombstones in place of deleted records.
   public var changes: [SyncRecord]
 
   /// Creates a page.
@@ -87,7 +90,8 @@ public struct SyncChanges: Sendable, Hashable {
 
   /// Reads a page from JSON.
   ///
-  /// Its records are not checked. An engine sets a record out of bounds aside and accepts the others.
+  /// The records of the page are not checked against the bounds of `WireField`. A sync engine checks each record, sets a record out of
+  /// bounds aside, and accepts all others.
   /// - Throws: `.malformed`, naming the member, also for a number or a text of the page that is out of bounds.
   public init(json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
@@ -96,16 +100,17 @@ public struct SyncChanges: Sendable, Hashable {
     until = try json.number("until")
     head = try json.number("head")
     more = try json.truth("more")
-    // A server that never purges tombstones may leave it out.
+    // A server that never purges tombstones may leave `horizon` out.
     horizon = try json.number("horizon", default: 0)
     total = try json.optionalNumber("total")
     last = nil
-    // Missing for a device that has not pushed, and from a server that has forgotten the device.
+    // `last` is missing if the device has not pushed, or if the server has deleted its data about the device.
     if let receipt = try json.optionalObject("last") { last = try SyncReceipt(receipt) }
     changes = []
-    // Without a check of each: one bad record would refuse the page, and with it every later one.
+    // This initializer does not check the bounds of the records. A record out of bounds would make each request for this page fail, and the
+    // device would never reach a later page.
     for record in try json.objects("changes") { changes.append(try SyncRecord(record)) }
-    // `until` becomes the device's position. Out of bounds, every later request would be refused.
+    // The device stores `until` and sends it as `since`. If `until` were out of bounds, the server would refuse every later request.
     try check()
   }
 

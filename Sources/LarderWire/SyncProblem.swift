@@ -1,9 +1,9 @@
 public import Foundation
 internal import Larder
 
-/// A failed request of an exchange: the server's refusal, or the reason for a missing answer.
+/// The reason why a request to the sync server failed: a refusal by the server, or a missing or unusable answer.
 ///
-/// An engine that runs by itself tries again after each of them. ``description`` holds no data of a record and can be logged.
+/// A sync engine that runs by itself tries again after each problem. ``description`` holds no data of a record and can be logged.
 public enum SyncProblem: Error, Sendable, Hashable {
   /// The network or the server cannot be reached.
   ///
@@ -11,25 +11,29 @@ public enum SyncProblem: Error, Sendable, Hashable {
   case unreachable(String)
   /// The server cannot answer now.
   ///
-  /// Try again, after this number of seconds if there is one.
+  /// Try again after the given number of seconds, or later if no number is given.
   case unavailable(retryAfter: Double?)
   /// The device sends too many requests.
   ///
-  /// Try again after this number of seconds, if there is one.
+  /// Try again after the given number of seconds, or later if no number is given.
   case tooManyRequests(retryAfter: Double?)
   /// The server refuses the credentials.
   case unauthorized
   /// The identity of the token may not use the scope.
   case forbidden
-  /// The server has purged tombstones that the device has not received.
+  /// The server has purged tombstones of deleted records that the device has not received.
   ///
-  /// A full pass is needed.
+  /// The device needs a full pass, in which it reads all records of the scope. Tombstones up to the commit `horizon` may be purged.
   case resync(horizon: Int)
-  /// The server has another history than the device knows, such as after a restore from a backup.
+  /// The server has another history than the device has stored, such as after a restore from a backup.
+  ///
+  /// The associated value is the server's history.
   case history(String)
-  /// The number of the push does not follow the newest one that the server has of this device.
+  /// The number of the push does not follow the number of the newest push that the server has from this device.
+  ///
+  /// `last` is the number of that newest push.
   case gap(last: Int)
-  /// The scope accepts no records below this schema version.
+  /// The scope accepts no records below the schema version `minimum`.
   case upgradeRequired(minimum: Int)
   /// The request is larger than the server accepts, in bytes or records.
   case tooLarge
@@ -39,9 +43,9 @@ public enum SyncProblem: Error, Sendable, Hashable {
   case tooManyScopes(most: Int)
   /// The identity has used its quota of bytes, records or devices at the server.
   ///
-  /// Edits wait, and deletions are still sent.
+  /// Edits wait on the device, and deletions are still sent.
   case overQuota(String)
-  /// The exchange makes no progress, because the server contradicts itself or other devices write faster than this one merges.
+  /// The exchange makes no progress, because the server contradicts itself or other devices write faster than this device merges.
   case noProgress(String)
   /// The message does not have the expected form.
   case malformed(String)
@@ -88,13 +92,13 @@ extension SyncProblem {
   /// Reads the problem from an answer whose status is not 200.
   public init(status: Int, body: Data, retryAfter: Double? = nil) {
     var json: JSONValue = [:]
-    // A proxy may answer with HTML. The status alone decides then.
+    // A proxy may answer with HTML. If the body is not JSON, the problem is chosen by the status alone.
     do throws(RepositoryError) { json = try JSONValue(json: body) } catch {}
     let (history, detail) = (Self.text(.history, in: json), WireField.detail.cut(json["detail"]?.stringValue ?? ""))
     switch status {
     case 401: self = .unauthorized
     case 403: self = .forbidden
-    // Even without a usable horizon, the device must begin a full pass.
+    // A missing or unusable horizon becomes 0, because the device must begin a full pass in any case.
     case 410: self = .resync(horizon: Self.number(.horizon, in: json) ?? 0)
     case 409:
       if let history {
@@ -102,40 +106,42 @@ extension SyncProblem {
       } else if let last = Self.number(.last, in: json) {
         self = .gap(last: last)
       } else {
-        // The 409 of a proxy or of another service names neither a history nor a push.
+        // A larder-server sends `history` or `last` with each 409. Without either member, the 409 comes from a proxy or another service.
         self = .refused(status: status, detail: detail)
       }
     case 413: self = .tooLarge
-    // This one concerns the scope. Any other 422 concerns the records, which the device then sets aside.
+    // A 422 with the type `too-many-scopes` concerns the scope. Any other 422 concerns the records of the push, which the device sets
+    // aside.
     case 422 where json["type"]?.stringValue?.hasSuffix(":too-many-scopes") == true:
       self = .tooManyScopes(most: Self.number(.most, in: json) ?? 0)
-    // With 0, no record is below the minimum, and the device divides the push to find the refused one.
+    // A missing or unusable minimum becomes 0. No record has a schema version below 0, so the device divides the push to find the refused
+    // record.
     case 426: self = .upgradeRequired(minimum: Self.number(.minimum, in: json) ?? 0)
     case 429: self = .tooManyRequests(retryAfter: retryAfter)
-    // A proxy whose disk is full answers 507, too.
+    // A proxy whose disk is full answers 507, too. Only a 507 with the type `over-quota` comes from the quota of the identity.
     case 507 where json["type"]?.stringValue?.hasSuffix(":over-quota") == true: self = .overQuota(detail)
-    // Also the 502 of a proxy, which may pass.
+    // All other problems from 500 on may pass, such as the 502 of a proxy, so the device tries again.
     case 500...: self = .unavailable(retryAfter: retryAfter)
     default: self = .refused(status: status, detail: detail)
     }
   }
 
-  /// Returns a number of an answer, or `nil` if it is missing or out of bounds.
+  /// Returns a number of an answer, or `nil` if the number is missing or out of bounds.
   private static func number(_ field: WireField, in json: JSONValue) -> Int? {
     guard let number = json[field.rawValue]?.intValue else { return nil }
-    // The device would store the number with the scope, and could not send it back.
+    // The device stores the number with the scope. A server would refuse the number when the device sends it back, so it counts as missing.
     do throws(SyncProblem) { try field.check(number) } catch { return nil }
     return number
   }
 
-  /// Returns a text of an answer, or `nil` if it is missing or out of bounds.
+  /// Returns a text of an answer, or `nil` if the text is missing or out of bounds.
   private static func text(_ field: WireField, in json: JSONValue) -> String? {
     guard let text = json[field.rawValue]?.stringValue else { return nil }
     do throws(SyncProblem) { try field.check(text) } catch { return nil }
     return text
   }
 
-  // Part of the wire: devices recognise `too-many-scopes` and `over-quota` by these names.
+  // The names are part of the wire format, because devices recognise `too-many-scopes` and `over-quota` by these names.
   private var name: String {
     switch self {
     case .unreachable: "unreachable"
@@ -157,7 +163,7 @@ extension SyncProblem {
     }
   }
 
-  // Without a name or a value of a record, since titles reach logs.
+  // A title holds no name and no value of a record, because titles are written to logs.
   private var title: String {
     switch self {
     case .unreachable: "The server cannot be reached."
@@ -181,7 +187,7 @@ extension SyncProblem {
 }
 
 extension SyncProblem: CustomStringConvertible {
-  /// The problem in words, without data of any record.
+  /// The problem in English words, without data of any record.
   public var description: String {
     switch self {
     case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .overQuota(let detail), .refused(_, let detail):

@@ -1,23 +1,25 @@
 public import Foundation
 package import Larder
 
-/// A batch of edits that a device sends in one request.
+/// A batch of edits that a device sends to a scope of the server in one request.
 ///
-/// Until its outcome is known, the device sends it again unchanged, except for ``clock``.
+/// Until the device receives the outcome, it sends the same push again, changed only in ``clock``.
 public struct SyncPush: Sendable, Hashable {
-  /// Server's history that the device knows, or `nil` before the first exchange.
+  /// Identifier of the server's history that the device has stored, or `nil` before the first exchange.
   public var history: String?
   /// Identifier of the device, a UUID.
   public var device: String
-  /// Number of the push: 1 for the device's first in the scope, and one more after each known outcome.
+  /// Number of the push: 1 for the device's first push to the scope, and one more after each received outcome.
   public var seq: Int
   /// Random name of the push.
   ///
-  /// Two copies of a store send the same numbers, and never the same name.
+  /// If a store is copied, both copies send pushes with the same numbers. The server tells their pushes apart by the random names.
   public var token: String
   /// Device's clock at the time of sending, in milliseconds since 1970.
   public var clock: SyncMilliseconds
-  /// Records, in groups that are accepted whole or not at all.
+  /// Edited records, in groups.
+  ///
+  /// The server writes all records of a group or none.
   public var groups: [[PushedRecord]]
 
   /// Creates a push.
@@ -35,13 +37,13 @@ public struct SyncPush: Sendable, Hashable {
   /// - Throws: `.malformed`, naming the member, also for a value of the push or of a record that is out of bounds.
   public init(json: Data) throws(SyncProblem) {
     try self.init(unchecked: json)
-    // Servers read pushes with this initializer, so that no value out of bounds reaches their database.
+    // Servers read pushes with this initializer. Without the check, a value out of bounds would reach their database.
     try check()
   }
 
-  /// Reads a stored push of this device, without a check of bounds.
+  /// Reads a push that this device has stored, without a check of bounds.
   ///
-  /// An earlier version of the app may have stored a record out of bounds.
+  /// An earlier version of the app may have stored a push with a record out of bounds, and this push must still be readable.
   package init(unchecked json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     history = try json.optionalText("history")
@@ -65,7 +67,8 @@ public struct SyncPush: Sendable, Hashable {
       "device": .string(device), "seq": JSONValue(seq), "token": .string(token), "clock": JSONValue(clock),
       "groups": .array(groups.map { ["records": .array($0.map(\.json))] }),
     ]
-    // Missing only in the first push to a scope that may not be read. Elsewhere, the device receives the history before its first push.
+    // A device receives the history with the changes that it reads before its first push. A push has no history only if it is the device's
+    // first push to a scope that the device may not read.
     if let history { json["history"] = JSONValue(history) }
     return json
   }
@@ -73,15 +76,16 @@ public struct SyncPush: Sendable, Hashable {
 
 /// Outcome of one group of a push.
 public enum SyncOutcome: Sendable, Hashable {
-  /// The records were written in this commit of the scope.
+  /// The server wrote the records of the group. The associated value is the number of their commit in the scope.
   case accepted(Int)
-  /// A record was not at its base, and nothing of the group was written.
+  /// A record of the group was not at its base revision, and the server wrote no record of the group.
   ///
-  /// The server's current records of the group are attached.
+  /// The associated value holds the server's current records of the group.
   ///
-  /// A push returns at most 1 MiB of values. A record that does not fit is left out and comes with the changes.
+  /// The answer to a push holds at most 1 MiB of values. A record that does not fit is left out, and the device receives it with the
+  /// changes.
   case conflict([SyncRecord])
-  /// The server refuses the records permanently, such as by a rule of the app.
+  /// The server refuses the records of the group permanently, for example by a rule of the app.
   case rejected(code: String, detail: String)
 }
 
@@ -90,10 +94,10 @@ extension SyncOutcome {
     if let revision: Int = try json.optionalNumber("ok") {
       self = .accepted(revision)
     } else if let rejection = try json.optionalObject("rejected") {
-      // A server's rule may have a code alone.
+      // A rule of a server may refuse a record with a code and without a detail.
       self = .rejected(code: try rejection.text("code"), detail: try rejection.text("detail", default: ""))
     } else {
-      // To a token that may not read the scope, a conflict lists no records.
+      // If the token may write the scope and not read it, a conflict holds an empty list of records.
       var records: [SyncRecord] = []
       for record in try json.objects("conflict") { records.append(try SyncRecord(record)) }
       self = .conflict(records)
@@ -109,13 +113,13 @@ extension SyncOutcome {
   }
 }
 
-/// The outcomes of a device's newest push, which the server stores for repeated pushes.
+/// The outcomes of a device's newest push, which the server stores and returns again if the device repeats the push.
 public struct SyncReceipt: Sendable, Hashable {
-  /// Number of the push.
+  /// Number of the push whose outcomes the receipt holds.
   public var seq: Int
-  /// Random name of the push.
+  /// Random name of the push whose outcomes the receipt holds.
   public var token: String
-  /// Outcomes, one for each group.
+  /// Outcomes of the push, one for each group, in the order of the groups.
   public var outcomes: [SyncOutcome]
 
   /// Creates a receipt.
@@ -125,7 +129,7 @@ public struct SyncReceipt: Sendable, Hashable {
     self.outcomes = outcomes
   }
 
-  /// Reads a receipt from JSON.
+  /// Reads a receipt of a push from JSON.
   ///
   /// - Throws: `.malformed`, naming the member.
   public init(json: Data) throws(SyncProblem) {
@@ -147,20 +151,21 @@ public struct SyncReceipt: Sendable, Hashable {
 }
 
 extension SyncReceipt {
-  /// Largest number of value bytes in all conflicts of one receipt.
+  /// Largest number of bytes of values in all conflicts of one receipt.
   ///
-  /// A receipt is part of each page.
+  /// The receipt of the newest push is part of each page of changes, so its size adds to every page.
   @_spi(Wire) public static let conflictBytes = 1 << 20
 
-  /// Reads a receipt from ``remembered``, or from the JSON of a receipt with values.
+  /// Reads a receipt from the JSON of ``remembered``, or from the JSON of a receipt with the values of its conflicts.
   ///
-  /// The records of its conflicts have revision 0 and no value until ``filled(bytes:from:)``.
+  /// The records of the conflicts have revision 0 and no value. ``filled(bytes:from:)`` returns a receipt with their current values.
   @_spi(Wire) public init(remembered json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     try self.init(json)
     for (index, outcome) in try json.objects("outcomes").enumerated() {
       guard case .conflict(let records) = outcomes[index] else { continue }
-      // `at` names records without their values. A receipt of an earlier server has values in `conflict` instead.
+      // The member `at` names the records of a conflict without their values. A receipt that an earlier version of the server stored has no
+      // `at`, and holds the records with their values in `conflict`.
       let references = try outcome.optionalObjects("at")?.map { (place) throws(SyncProblem) in
         SyncRecord(collection: try place.text("in"), id: try place.text("id"), revision: 0)
       }
@@ -169,15 +174,16 @@ extension SyncReceipt {
     try check()
   }
 
-  /// The receipt as a server stores it, with conflicts that name their records and hold no values.
+  /// The receipt as JSON in the form that a server stores, in which conflicts name their records and hold no values.
   ///
-  /// A server stores a receipt for each device. With values, 75 devices that lose against one record of 1 MiB would store it 75 times.
+  /// A server stores one receipt for each device. If receipts held values, a record of 1 MiB in conflict with the pushes of 75 devices
+  /// would be stored 75 times.
   @_spi(Wire) public var remembered: Data {
     var json = value
     json["outcomes"] = .array(
       outcomes.map { outcome in
         guard case .conflict(let records) = outcome else { return outcome.json }
-        // `conflict` stays, although empty: the reader of outcomes requires one of its three members.
+        // The empty member `conflict` is needed, because reading an outcome requires one of the members `ok`, `rejected` and `conflict`.
         return ["conflict": [], "at": .array(records.map { ["in": .string($0.collection), "id": .string($0.id)] })]
       })
     return json.json
@@ -186,10 +192,11 @@ extension SyncReceipt {
   /// Returns the receipt with the current records of its conflicts.
   ///
   /// - Parameters:
-  ///   - bytes: The most bytes of all values. A record that does not fit is left out and comes with the changes.
-  ///   - current: Returns the record of a reference, or `nil` if its value does not fit.
+  ///   - bytes: Largest number of bytes of all values. A record that does not fit is left out, and the device receives it with the changes.
+  ///   - current: Returns the current record of a reference, or `nil` if its value does not fit.
   @_spi(Wire) public func filled(bytes: Int = conflictBytes, from current: (SyncRecord) -> SyncRecord?) -> SyncReceipt {
-    // One limit for all outcomes. A limit for each would let a push with many groups fill every later page.
+    // The limit applies to all outcomes together. With a limit for each outcome, a push with many groups could fill every later page of
+    // changes.
     var (receipt, room) = (self, bytes)
     for (index, outcome) in outcomes.enumerated() {
       guard case .conflict(let references) = outcome else { continue }
@@ -197,7 +204,7 @@ extension SyncReceipt {
         references.compactMap { reference in
           guard let record = current(reference) else { return nil }
           let size = record.value?.count ?? 0
-          // Skipped, and the search goes on: a smaller record behind may fit.
+          // Only the record that does not fit is left out, because a smaller record after it may still fit.
           guard size <= room else { return nil }
           room -= size
           return record
@@ -209,11 +216,11 @@ extension SyncReceipt {
 
 /// The server's answer to a push.
 public struct SyncPushReply: Sendable, Hashable {
-  /// History of the server.
+  /// Identifier of the server's history.
   public var history: String
   /// Server's clock, in milliseconds since 1970.
   public var now: SyncMilliseconds
-  /// Number, name and outcomes of the push.
+  /// Number, random name and outcomes of the push.
   public var receipt: SyncReceipt
 
   /// Creates an answer.
@@ -230,7 +237,7 @@ public struct SyncPushReply: Sendable, Hashable {
     let json = try WireObject(json)
     history = try json.text("history")
     now = try json.number("now")
-    // From the same object: on the wire, the members of the receipt lie beside `history` and `now`.
+    // The receipt is read from the same JSON object, because on the wire its members lie beside `history` and `now`.
     receipt = try SyncReceipt(json)
     try check()
   }

@@ -1,8 +1,9 @@
 public import Foundation
 internal import Larder
 
-// Wire/ holds the messages between device and server, as values and as JSON. `Docs/Larder.docc/Formats/SyncWire.md` describes them.
-// Invariant: a value that was read from JSON writes the same JSON. Called by the transports, by LarderServer and by simulated servers.
+// LarderWire/ holds the messages between device and server, as values and as JSON. `Docs/Larder.docc/Formats/SyncWire.md` describes them.
+// Invariant: a message that was read from JSON, written as JSON and read again is unchanged.
+// Called by the transports, by LarderServer and by simulated servers.
 
 /// A record at the server: its newest value, or a tombstone after its deletion.
 public struct SyncRecord: Sendable, Hashable {
@@ -10,22 +11,22 @@ public struct SyncRecord: Sendable, Hashable {
   public var collection: String
   /// The text of the record's key.
   public var id: String
-  /// Commit of the scope that wrote the record.
+  /// Number of the commit in the scope that wrote the record.
   ///
-  /// 0 for a record that the server has never had or has purged.
+  /// The revision is 0 for a record that the server has never had or has purged.
   public var revision: Int
   /// The schema version of the value.
   public var version: Int
-  /// Time of the edit in milliseconds since 1970, corrected and bounded by the server.
+  /// Time of the edit in milliseconds since 1970.
+  ///
+  /// The server has corrected the device's time by the difference of the two clocks, and bounded it by the server's own time.
   public var stamp: SyncMilliseconds
-  /// Device that wrote the record.
+  /// Identifier of the device that wrote the record.
   public var writer: String
   /// Value as JSON, or `nil` for a tombstone.
   public var value: Data?
 
-  /// Creates a record.
-  ///
-  /// Without a value, it is a tombstone.
+  /// Creates a record, or a tombstone if `value` is `nil`.
   public init(
     collection: String, id: String, revision: Int, version: Int = 1, stamp: SyncMilliseconds = 0, writer: String = "", value: Data? = nil
   ) {
@@ -47,7 +48,7 @@ public struct PushedRecord: Sendable, Hashable {
   public var id: String
   /// Revision that the record must have at the server for its group to be accepted.
   ///
-  /// 0 requires that the server has no such record, or a tombstone.
+  /// A base of 0 requires that the server has no such record, or only its tombstone.
   public var base: Int
   /// The schema version of the value.
   public var version: Int
@@ -56,9 +57,7 @@ public struct PushedRecord: Sendable, Hashable {
   /// Value as JSON, or `nil` to delete the record.
   public var value: Data?
 
-  /// Creates a record.
-  ///
-  /// Without a value, it is a deletion.
+  /// Creates an edited record, or a deletion if `value` is `nil`.
   public init(collection: String, id: String, base: Int, version: Int = 1, stamp: SyncMilliseconds = 0, value: Data? = nil) {
     self.collection = collection
     self.id = id
@@ -71,7 +70,8 @@ public struct PushedRecord: Sendable, Hashable {
 
 extension SyncRecord {
   init(_ json: WireObject) throws(SyncProblem) {
-    // `integer` and not `number`, which checks bounds: one bad record would make the whole page unreadable.
+    // The integers are read with `integer`, which checks no bounds. If they were read with `number`, one record out of bounds would make
+    // the whole page of changes unreadable.
     self.init(
       collection: try json.text("in"), id: try json.text("id"), revision: try json.integer("rev"),
       version: try json.integer("version", default: 1), stamp: try json.integer("stamp", default: 0),
@@ -81,7 +81,7 @@ extension SyncRecord {
 
   var json: JSONValue {
     var json: JSONValue = ["in": .string(collection), "id": .string(id), "rev": JSONValue(revision)]
-    // A tombstone leaves out members with their default values, which keeps pages of deletions short.
+    // A tombstone has no members with default values, so that a page of many deletions is short.
     if version != 1 || value != nil { json["version"] = JSONValue(version) }
     if stamp != 0 { json["stamp"] = JSONValue(stamp) }
     if !writer.isEmpty { json["by"] = JSONValue(writer) }
@@ -92,7 +92,7 @@ extension SyncRecord {
 
 extension PushedRecord {
   init(_ json: WireObject) throws(SyncProblem) {
-    // Without a check of bounds, which `SyncPush.check()` makes. A stored push is read without it.
+    // The bounds are not checked here but in `SyncPush.check()`, because a device reads its own stored push without the check.
     self.init(
       collection: try json.text("in"), id: try json.text("id"), base: try json.integer("base"),
       version: try json.integer("version", default: 1), stamp: try json.integer("stamp", default: 0), value: try json.record())
@@ -108,22 +108,22 @@ extension PushedRecord {
 }
 
 extension JSONValue {
-  /// Adds the value of a record, or that it is deleted.
+  /// Adds the member `value` with the value of a record, or the member `deleted` if `record` is `nil`.
   fileprivate mutating func put(record: Data?) {
-    // `null` is a value that a record may have, so a deletion has a member of its own.
+    // A record may have the value `null`, so a deletion is written as a member of its own.
     guard let record else { return self["deleted"] = true }
-    // A stored value is valid JSON. Anything else becomes null here, since no receiver could read the message.
+    // A stored value is valid JSON. Other bytes become null here, because they would make the whole message unreadable for its receiver.
     do throws(RepositoryError) { self["value"] = try JSONValue(json: record) } catch { self["value"] = .null }
   }
 }
 
-// arm64_32 is Apple Watch. With 32 bits, `Int` cannot hold milliseconds since 1970.
+// arm64_32 is the architecture of Apple Watch. An `Int` of 32 bits cannot hold milliseconds since 1970, which need 41 bits.
 #if arch(arm64_32) || arch(arm) || arch(i386) || arch(wasm32)
   /// A time of a message: milliseconds since 1970, as `Int64`, because `Int` has 32 bits on this system.
   public typealias SyncMilliseconds = Int64
 #else
   /// A time of a message: milliseconds since 1970.
   ///
-  /// This is `Int`. On Apple Watch, where `Int` may have 32 bits, it is `Int64`, since milliseconds since 1970 need 41 bits.
+  /// The type is `Int`. On Apple Watch, where `Int` may have 32 bits, the type is `Int64`, because milliseconds since 1970 need 41 bits.
   public typealias SyncMilliseconds = Int
 #endif

@@ -1,7 +1,7 @@
 public import Foundation
 internal import Larder
 
-/// A connection to a sync server, which an engine uses to send edits and to request changes.
+/// A connection to a sync server, which a sync engine uses to send edits and to request changes.
 ///
 /// `HTTPTransport` connects to a `larder-server`. Implement the protocol for another server, or for tests. Each call may throw a
 /// ``SyncProblem`` whether or not the server has processed the request, so the engine repeats requests.
@@ -10,43 +10,44 @@ public protocol SyncTransport: Sendable {
   ///
   /// - Throws: ``SyncProblem``.
   func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply
-  /// Requests and returns a page of changes.
+  /// Requests a page of changes from the server and returns the page.
   ///
   /// - Throws: ``SyncProblem``.
   func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges
-  /// Returns the numbers of a scope's newest commits as they are made, until the connection ends.
+  /// Returns a stream of the numbers of a scope's new commits, which ends with the connection.
   ///
-  /// They carry no data and may be lost. Each only starts a request for changes. A transport without them throws at once.
+  /// The numbers carry no data and may be lost, because each number only starts a request for changes. A transport that cannot receive the
+  /// numbers throws at once.
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error>
-  /// Requests and returns the newest commits of several scopes and the rights in them.
+  /// Requests the newest commits of several scopes and the token's rights in them from the server, and returns them.
   ///
-  /// `SyncEngine.exchange()` uses one such request to find the scopes with news. The default returns `nil`, and the engine then requests
-  /// the changes of each scope.
+  /// `SyncEngine.exchange()` makes one such request to find the scopes with new commits. The default implementation returns `nil`, and the
+  /// engine then requests the changes of each scope.
   /// - Throws: ``SyncProblem``.
   func scopes(named names: [String]) async throws -> SyncScopes?
 }
 
 extension SyncTransport {
-  /// Returns `nil`, for a transport that cannot list scopes.
+  /// Returns `nil`, so that a transport that cannot list scopes need not implement this function.
   public func scopes(named names: [String]) async throws -> SyncScopes? { nil }
 }
 
 /// A list of scopes with their newest commits and the rights of the token.
 public struct SyncScopes: Sendable, Hashable {
-  /// History of the server, or `nil` from a server that does not send it here.
+  /// Identifier of the server's history, or `nil` if the server is of an earlier version, which sends no history with this list.
   public var history: String?
-  /// Listed scopes.
+  /// Scopes of the list.
   public var scopes: [SyncScope]
 
-  /// Creates a list.
+  /// Creates a list of scopes.
   public init(history: String?, scopes: [SyncScope]) { (self.history, self.scopes) = (history, scopes) }
 
-  /// Reads a list from JSON.
+  /// Reads a list of scopes from JSON.
   ///
   /// - Throws: `.malformed`, naming the member, also for a number or a text out of bounds.
   public init(json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
-    // Earlier servers send none. Without it, no scope counts as unchanged.
+    // Earlier versions of the server send no history in a list of scopes. Without a history, the device requests the changes of each scope.
     history = try json.optionalText("history")
     if let history { try WireField.history.check(history) }
     scopes = []
@@ -54,9 +55,9 @@ public struct SyncScopes: Sendable, Hashable {
       let (name, access) = (try object.text("scope"), try object.text("access"))
       let head: Int = try object.number("head")
       try WireField.scope.check(name)
-      // `head` is compared with the device's position, which has the same bounds.
+      // `head`, the scope's newest commit, is compared with the device's read position, which has the same bounds.
       try WireField.head.check(head)
-      // By letter, so that further rights of a later server are skipped.
+      // The rights are searched letter by letter, so that further rights of a later version of the server are ignored.
       scopes.append(SyncScope(name: name, mayRead: access.contains("r"), mayWrite: access.contains("w"), head: head))
     }
   }
@@ -69,7 +70,7 @@ public struct SyncScopes: Sendable, Hashable {
   }
 }
 
-/// A scope with its newest commit and the rights of the token.
+/// A scope of the server, with its newest commit and the rights of the token.
 public struct SyncScope: Sendable, Hashable {
   /// Name of the scope.
   public var name: String
@@ -79,7 +80,7 @@ public struct SyncScope: Sendable, Hashable {
   public var mayWrite: Bool
   /// Newest commit of the scope.
   ///
-  /// 0 for a scope without commits, or one that the token may not read.
+  /// The number is 0 for a scope without commits, and for a scope that the token may not read.
   public var head: Int
 
   /// Creates a scope.

@@ -1,41 +1,44 @@
-// Basics/ holds the types that every room uses: errors, options, reports, keys and revisions, and functions on bytes and time.
-// Invariant: two keys are one only if their bytes are.
-// Called by every room.
+// Basics/ holds the types that every folder uses: errors, options, reports, keys and revisions, and functions on bytes and time.
+// Invariant: two record keys are equal only if their bytes are equal.
+// Called by every folder.
 
 internal import CLarderChecksum
 
 /// The CRC32C checksum (Castagnoli, polynomial 0x1EDC6F41 reflected), as RFC 3720 appendix B.4 defines it.
 ///
-/// It detects every error burst of up to 32 bits, hence every damaged single byte. It does not resist an attacker.
+/// CRC32C detects every error burst of up to 32 bits, hence every damaged single byte. CRC32C does not resist an attacker, who can change
+/// bytes without changing their checksum.
 ///
-/// Cost: about a tenth of a nanosecond per byte in release builds where the processor has an instruction for it, as nearly all have. On
-/// other processors it is about one (slicing by eight).
+/// Cost: about a tenth of a nanosecond per byte in release builds on a processor with a CRC32C instruction, as nearly all have. On other
+/// processors the cost is about one nanosecond per byte (slicing by eight).
 public struct CRC32C: Sendable {
   private var state: UInt32
 
-  /// Starts a checksum, optionally from a seed so that equal bytes in different files differ.
+  /// Starts a checksum, optionally from a seed, so that equal bytes in two files with different seeds have different checksums.
   public init(seed: UInt32 = 0) { state = ~seed }
 
   /// The checksum of all bytes that were added so far.
   public var value: UInt32 { ~state }
 
-  /// Adds bytes.
+  /// Adds bytes to the checksum.
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard Self.hasInstruction else { return updateByTable(bytes) }
     state = larder_crc32c_update(state, bytes.baseAddress, bytes.count)
   }
 
-  // Asked once, because the answer stays the same while the process runs.
+  // `hasInstruction` is computed once, because a processor's instructions do not change while the process runs.
   private static let hasInstruction = larder_crc32c_is_available()
 
-  /// Adds bytes as ``update(_:)`` does, on any processor.
+  /// Adds bytes to the checksum as ``update(_:)`` does, but also on a processor without a CRC32C instruction.
   mutating func updateByTable(_ bytes: UnsafeRawBufferPointer) {
     state = Self.tables.withUnsafeBufferPointer { tables in
       var crc = state
       var index = 0
-      // Eight look-ups that do not wait for each other, where single bytes would.
+      // A step of eight bytes needs eight table look-ups, none of which needs the result of another, so the processor can run them in
+      // parallel. If a step took one byte, each look-up would need the result of the previous look-up.
       while bytes.count - index >= 8 {
-        // The reflected checksum takes the lowest byte first, on processors of either byte order.
+        // CRC32C in its reflected form processes the byte at the lowest address first, so the bytes are read as a little-endian number on
+        // every processor.
         let low = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self)) ^ crc
         let high = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self))
         crc =
@@ -60,12 +63,12 @@ public struct CRC32C: Sendable {
     return crc.value
   }
 
-  /// Eight tables of 256 entries, of which table k advances a byte by k further bytes.
+  /// Eight tables of 256 entries: table k holds the remainder of a byte that k zero bytes follow.
   private static let tables: [UInt32] = {
     var tables = [UInt32](repeating: 0, count: 8 * 256)
     for byte in 0..<256 {
       var crc = UInt32(byte)
-      // The polynomial with its bits in reverse order.
+      // 0x82F6_3B78 is the polynomial with its bits in reverse order.
       for _ in 0..<8 { crc = crc & 1 == 1 ? crc >> 1 ^ 0x82F6_3B78 : crc >> 1 }
       tables[byte] = crc
     }
@@ -83,13 +86,13 @@ enum Hexadecimal {
   static func value(of byte: UInt8) -> UInt8? {
     switch byte {
     case 0x30...0x39: byte - 0x30
-    // Bit 5 tells lower case from upper case.
+    // Bit 5 differs between the lower-case and the upper-case form of an ASCII letter.
     case 0x41...0x46, 0x61...0x66: (byte | 0x20) - 0x61 + 10
     default: nil
     }
   }
 
-  /// Returns a number in lower-case digits with leading zeros.
+  /// Returns a number in lower-case hexadecimal digits with leading zeros.
   static func string<Number: FixedWidthInteger & UnsignedInteger>(_ number: Number) -> String {
     let digits = String(number, radix: 16)
     return String(repeating: "0", count: Number.bitWidth / 4 - digits.count) + digits

@@ -2,8 +2,9 @@ public import Foundation
 
 /// A report on the opening of a store: the findings, and the repairs that were made.
 ///
-/// Nothing is repaired silently. Everything that was cut, removed or found twice is listed here. Read ``isClean`` to see whether there was
-/// anything.
+/// Opening never repairs a store silently. This report lists every tail that was cut, every temporary file that was removed, and every pair
+/// of records that a unique index found equal. Read ``isClean`` to check whether the report lists any cut tail, removed file, undecodable
+/// record, duplicate or left-out sample.
 ///
 /// ```swift
 /// let report = spots.openReport
@@ -39,8 +40,8 @@ public struct OpenReport: Sendable {
   public var commit: Revision
   /// Revision of the newest deletion whose tombstone was forgotten.
   ///
-  /// All later deletions are known, so a reader can resume from this revision on. It is ``Revision/zero`` if no tombstone was forgotten. A
-  /// backend that forgets tombstones must fill it in.
+  /// The store knows all later deletions, so a reader can resume a feed of changes from this revision on. The horizon is ``Revision/zero``
+  /// if no tombstone was forgotten. A backend that forgets tombstones must set this property.
   public var tombstoneHorizon: Revision
   /// Whether this open created the store.
   public var isNew: Bool
@@ -48,50 +49,51 @@ public struct OpenReport: Sendable {
   public var recordCount: Int
   /// Collections that hold records, in the order of their names.
   ///
-  /// The store fills them in when it is open. A backend need not.
+  /// The store sets this property when it is open. A backend need not set it.
   public var collections: [Collection] = []
   /// Number of commits that were replayed from a journal that the last run has left.
   ///
-  /// That run did not close the store, or the journal was not worth folding.
+  /// A run leaves a journal if it did not close the store, or if the journal was not worth folding when it closed the store.
   public var replayedCommits: Int
-  /// Torn last write that was cut off, if there was one.
+  /// Torn last write of a journal or log, which was cut off, or `nil` if the last write was whole.
   ///
-  /// Its bytes are kept aside unless the disk was full.
+  /// The cut bytes are kept in a quarantine file, unless the disk was full.
   public var cutTail: CutTail?
-  /// Temporary files of an interrupted run, which were removed.
+  /// Paths of temporary files that an interrupted run had left and this opening removed.
   public var removedTemporaryFiles: [String]
-  /// Records that are over a limit, and all records of a collection of which none decodes.
+  /// Records whose size or depth is over a limit, and, if no record of a collection decodes, all records of that collection.
   ///
-  /// They are kept in the store. Only ``LocalRepository/openReport`` has records that do not decode, since its schema names their type.
-  /// A repository decodes a record at its first use. ``RepositorySnapshot/undecodable`` also lists records that failed to decode since.
+  /// Undecodable records are kept in the store. Only ``LocalRepository/openReport`` lists records that do not decode, since the schema of a
+  /// repository names the type of its records. A repository decodes a record at its first use. ``RepositorySnapshot/undecodable`` also
+  /// lists the records that have failed to decode since the opening.
   public var undecodable: [UndecodableRecord]
   /// Records that a unique index found equal when it was built.
   ///
-  /// They are kept, and you can save them unchanged. Only ``LocalRepository/openReport`` has them, since only its schema declares unique
-  /// indexes.
+  /// Such records are kept, and you can save them unchanged. Only ``LocalRepository/openReport`` lists duplicates, since only the schema of
+  /// a repository declares unique indexes.
   public var duplicates: [Duplicate] = []
   /// Collection that this opening renamed, as ``RepositorySchema/renamedFrom`` says, or `nil` if it renamed none.
   ///
-  /// Only ``LocalRepository/openReport`` has it. A renaming loses nothing, and the report stays clean.
+  /// Only ``LocalRepository/openReport`` reports a renaming. A renaming loses no data, so the report stays clean.
   public var renamed: Renaming?
-  /// Reasons why samples were left out of a repository for previews, one for each sample.
+  /// Reasons why samples were left out of a repository for previews, one error for each sample.
   ///
-  /// Every other repository has none.
+  /// The list is empty for every repository that is not made for previews.
   public var leftOut: [RepositoryError] = []
   /// Time that opening took.
   public var duration: Duration
 
-  /// Whether opening found everything as a clean close leaves it.
+  /// Whether opening found the store in the state in which a clean close leaves it.
   ///
-  /// It is `false` if bytes were cut, a temporary file was removed, a record is over a limit, a unique index found two records equal, a
-  /// sample was left out, or no record of a collection decodes. Replaying a journal is not a loss and stays clean.
+  /// The value is `false` if bytes were cut, a temporary file was removed, a record is over a limit, a unique index found two records
+  /// equal, a sample was left out, or no record of a collection decodes. Replaying a journal loses no data, so the report stays clean.
   ///
-  /// `true` does not mean that all records decode, because a repository decodes them when they are first touched. Opening decodes records
-  /// up to the first that decodes, usually one, and all of them only if none does. A record of another schema version counts as one that
-  /// decodes: the migration of an older one runs when it is first read, and a newer one waits for the update of the app.
-  /// ``RepositorySnapshot/undecodable`` lists the records that do not decode.
+  /// `true` does not mean that all records decode, because a repository decodes a record at its first use. Opening decodes the records of a
+  /// collection up to the first one that decodes, usually one record, and all records only if none decodes. In this check, a record of
+  /// another schema version counts as a record that decodes. An older record is migrated when it is first read, and a newer record waits
+  /// for an update of the app. ``RepositorySnapshot/undecodable`` lists the records that do not decode.
   public var isClean: Bool {
-    // A renaming and a replayed journal are no loss, so they do not count.
+    // `renamed` and `replayedCommits` do not count, because a renaming and the replay of a journal lose no data.
     cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty && leftOut.isEmpty
   }
 
@@ -99,46 +101,46 @@ public struct OpenReport: Sendable {
   public struct Collection: Hashable, Sendable {
     /// Name of the collection.
     public let name: String
-    /// Number of its records.
+    /// Number of records in the collection.
     public let recordCount: Int
   }
 
-  /// A collection that got another name.
+  /// A collection that was renamed.
   public struct Renaming: Hashable, Sendable {
     /// Name that the collection had.
     public let oldName: String
-    /// Name that it has now.
+    /// New name of the collection.
     public let name: String
-    /// Number of records that moved.
+    /// Number of records that the renaming moved.
     public let recordCount: Int
   }
 
   /// Two records that are equal where a unique index allows only one.
   public struct Duplicate: Hashable, Sendable {
-    /// The collection that holds them.
+    /// The collection that holds both records.
     public let collection: String
     /// The index, as its declaration prints it.
     public let index: String
-    /// The first of the equal records, by id.
+    /// The key of the equal record whose id comes first.
     public let first: RecordKey
-    /// The other one.
+    /// The key of the other equal record.
     public let second: RecordKey
   }
 
-  /// The end of a journal that did not hold a whole commit.
+  /// The bytes at the end of a journal that did not form a whole commit and were cut off.
   public struct CutTail: Hashable, Sendable {
     /// Path of the journal.
     public var file: String
-    /// Offset of the cut, in bytes.
+    /// Offset in the journal at which the cut begins, in bytes.
     public var offset: UInt64
     /// Number of bytes that were cut.
     public var byteCount: Int
-    /// Path of the file that keeps the bytes.
+    /// Path of the file that keeps the cut bytes.
     ///
-    /// It is empty if a full disk had no space for them. A JSON file's write that was not finished is then cut without a copy. A SQLite
-    /// store then keeps its log as it is and opens for reading.
+    /// The path is empty if a full disk had no space for the bytes. Without space for the copy, opening a JSON file cuts the unfinished
+    /// write and loses its bytes. A SQLite store without space for the copy keeps its log unchanged and opens for reading.
     public var quarantineFile: String
-    /// Whether damage is as likely as a torn write, so that an acknowledged write may be among the bytes.
+    /// Whether the cut bytes may hold an acknowledged write, because damage is as likely a cause as a torn write.
     public var isAmbiguous: Bool
 
     /// Makes the description of a cut.
@@ -172,7 +174,7 @@ public struct OpenReport: Sendable {
 
 /// A record whose bytes are whole but cannot be turned into a value.
 ///
-/// It is kept and carried through every rewrite of the store.
+/// The store keeps such a record, and copies it unchanged at every rewrite of its files.
 public struct UndecodableRecord: Sendable {
   /// Collection that holds the record.
   public let collection: String
@@ -182,13 +184,14 @@ public struct UndecodableRecord: Sendable {
   public let revision: Revision
   /// Schema version that wrote the record.
   public let schemaVersion: Int
-  /// Reason why it has no value: `.decodingFailed`, `.migrationFailed` or `.tooLarge`, or `.newerSchema` for a foreign commit of a newer
-  /// app.
+  /// Reason why the record has no value: one of `.decodingFailed`, `.migrationFailed`, `.tooLarge` and `.newerSchema`.
+  ///
+  /// The code `.newerSchema` means that another process with a newer app committed the record.
   public let error: RepositoryError
 }
 
 extension UndecodableRecord {
-  /// Returns the same record under the name to which a commit has moved it.
+  /// Returns the same record with the name of the collection to which a commit has moved it.
   func moved(to collection: String, at commit: Revision) -> Self {
     Self(collection: collection, key: key, revision: commit, schemaVersion: schemaVersion, error: error)
   }
@@ -201,8 +204,9 @@ extension UndecodableRecord {
 /// for problem in report.problems { logger.error("\(problem)") }
 /// ```
 ///
-/// Verifying changes nothing. A problem in the files stays until the store is opened again or restored from a backup. A failed automatic
-/// checkpoint, or a failed look for the commits of other processes, stays until one succeeds.
+/// Verifying changes no file. A problem in the files is reported until the store is opened again or restored from a backup. The failure of
+/// an automatic checkpoint is reported until a checkpoint succeeds. A failure to read the commits of other processes is reported until a
+/// later attempt succeeds.
 ///
 /// ## Topics
 ///
@@ -226,7 +230,7 @@ public struct VerifyReport: Sendable {
   public var tombstoneCount: Int
   /// Problems that were found, each with its file and offset where they are known.
   ///
-  /// A sound store has none.
+  /// The list is empty for a sound store.
   public var problems: [RepositoryError]
   /// Time that verifying took.
   public var duration: Duration

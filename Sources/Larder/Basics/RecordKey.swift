@@ -2,36 +2,36 @@ internal import Foundation
 
 /// The key of a record, as the text that every backend stores.
 ///
-/// Keys are equal only if their bytes are. Swift compares strings by canonical equivalence, so that "café" in its two spellings is one
-/// `String`. Two ids must never become one record, so keys compare, order and hash by their UTF-8 bytes. The text may hold any Unicode
-/// scalar, NUL included.
+/// Two keys are equal only if their bytes are equal. Swift compares strings by canonical equivalence, so the composed and the decomposed
+/// "café" are equal as `String`. Two different ids must never become one record, so keys are compared, ordered and hashed by their UTF-8
+/// bytes. The text may hold any Unicode scalar, NUL included.
 ///
-/// An id may be private, so a key prints as its hash.
+/// An id may be private, so the description of a key shows only its hash.
 public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible {
   private let form: Form
 
-  /// The form in which a key is kept, of which each text has exactly one.
+  /// The representation of a key in memory, of which each text has exactly one.
   ///
-  /// The upper-case text of a UUID is never kept as text.
+  /// The upper-case text of a UUID is always kept as `uuid` and never as `text`.
   private enum Form: Sendable {
     case text(String)
-    /// 36 bytes of text as 16, and none of them on the heap. Most ids are UUIDs, and every record in memory has a key.
+    /// A UUID in 16 bytes without heap memory, while its text has 36 bytes. Most ids are UUIDs, and every record in memory has a key.
     case uuid(UUIDNumber)
   }
 
   /// Makes a key from its text.
   public init(_ text: String) {
     var text = text
-    // A bridged string has no UTF-8 to lend and would be copied at each comparison.
+    // Without this call, each comparison would have to copy the bytes of a bridged `NSString`, which has no contiguous UTF-8.
     text.makeContiguousUTF8()
-    // Most other texts differ in length and need no further look.
+    // Most texts that are no UUID differ from one in length, so this check saves an attempt to parse them.
     let number = text.utf8.count == UUIDNumber.textCount ? text.utf8.withContiguousStorageIfAvailable { UUIDNumber(text: .init($0)) } : nil
     form = if case let number?? = number { .uuid(number) } else { .text(text) }
   }
 
   /// Makes a key from its text in UTF-8.
   ///
-  /// Bytes that are not UTF-8 are repaired, as `String(decoding:as:)` does.
+  /// Bytes that are not valid UTF-8 are replaced, as `String(decoding:as:)` does.
   public init(utf8 bytes: UnsafeRawBufferPointer) {
     if let number = UUIDNumber(text: bytes) {
       form = .uuid(number)
@@ -42,12 +42,12 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
 
   init(_ number: UUIDNumber) { form = .uuid(number) }
 
-  /// The key as a number, if it is the upper-case text of a UUID.
+  /// The UUID of the key as a number, or `nil` if the key is not the upper-case text of a UUID.
   var number: UUIDNumber? { if case .uuid(let number) = form { number } else { nil } }
 
   /// Text of the key.
   ///
-  /// Cost: the upper-case text of a UUID is made at each call, because the key keeps a number.
+  /// Cost: for the upper-case text of a UUID, each call makes a new string, because the key holds only a number.
   public var text: String {
     switch form {
     case .text(let text): text
@@ -68,56 +68,57 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
     switch form {
     case .text(let text):
       if let result = text.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
-      // Never reached: both initialisers make the text contiguous.
+      // This line is never reached: both initialisers make the text contiguous, so `withContiguousStorageIfAvailable` always calls its
+      // closure.
       return Array(text.utf8).withUnsafeBytes(body)
     case .uuid(let number): return number.withText(body)
     }
   }
 
-  /// Calls a closure with the bytes of the key, which was made of the given ones.
+  /// Calls a closure with the bytes of the key, given the bytes from which the key was made.
   ///
-  /// The text of a UUID is lent as given, and not made again.
+  /// For a UUID the closure gets the given bytes, so that its text need not be made again.
   package func withChecksummedBytes<R>(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R) -> R {
-    // The text of another key may have been repaired, so that the given bytes differ from its own.
+    // A key that is no UUID may have been made from invalid UTF-8, which was replaced. The bytes of the key then differ from `bytes`.
     number == nil ? withBytes(body) : body(bytes)
   }
 
-  /// Hash for logs and errors, which must not name the key: the CRC32C of its bytes as eight hexadecimal digits.
+  /// Hash for logs and errors, which must not show the key: the CRC32C of its bytes as eight hexadecimal digits.
   public var hash: String { withBytes { Hexadecimal.string(CRC32C.checksum($0)) } }
 
-  /// Hash of the key behind a number sign, never its text.
+  /// Hash of the key after a number sign, never the text of the key.
   public var description: String { "#\(hash)" }
 
-  /// Whether the bytes are the same.
+  /// Whether both keys have the same bytes.
   public static func == (left: RecordKey, right: RecordKey) -> Bool {
-    // A text has one form only, so keys of different forms are never equal.
+    // Each text has only one form, so keys of different forms always have different bytes.
     switch (left.form, right.form) {
     case (.uuid(let left), .uuid(let right)): left == right
-    // The `==` of strings would make one key of two canonically equivalent ids.
+    // `==` of `String` would make one key of two ids that are canonically equivalent.
     case (.text(let left), .text(let right)): left.withBytes { left in right.withBytes { left.elementsEqualBytes($0) } }
     default: false
     }
   }
 
-  /// Compares the bytes, as SQLite's `BINARY` collation does.
+  /// Compares the bytes of two keys, as SQLite's `BINARY` collation does.
   public static func < (left: RecordKey, right: RecordKey) -> Bool {
-    // The numbers order as the texts do, which then need not be made.
+    // The numbers of UUIDs have the same order as their texts, so the texts need not be made.
     if case (.uuid(let left), .uuid(let right)) = (left.form, right.form) { return left < right }
     return left.withBytes { left in right.withBytes { left.precedesInBytes($0) } }
   }
 
-  /// Hashes the bytes.
+  /// Hashes the bytes of the key.
   public func hash(into hasher: inout Hasher) {
     switch form {
-    // `String` itself hashes canonically equivalent texts alike.
+    // The hash of `String` is the same for canonically equivalent texts, so the bytes are hashed instead.
     case .text(let text): text.withBytes { hasher.combine(bytes: $0) }
     case .uuid(let number): hasher.combine(number)
     }
   }
 
-  /// Hash for tables in memory, for which nobody can craft collisions without the secrets of the process.
+  /// Hash for tables in memory, seeded with secrets of the process, so that an attacker cannot choose ids that collide.
   ///
-  /// Cost: a few multiplications for the keys of UUIDs and short texts, otherwise that of `Hasher`.
+  /// Cost: a few multiplications for a UUID and for a text of at most 16 bytes, otherwise the cost of `Hasher`.
   var tableHash: UInt64 {
     switch form {
     case .uuid(let number): number.tableHash
@@ -125,9 +126,9 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
     }
   }
 
-  /// Returns the ``tableHash`` of a key with this text, which must not be that of a UUID.
+  /// Returns the ``tableHash`` of a key with the given text, which must not be the upper-case text of a UUID.
   static func tableHash(of text: UnsafeRawBufferPointer) -> UInt64 {
-    // `KeyHash` takes two numbers, which hold 16 bytes.
+    // `KeyHash` hashes two 64-bit numbers, which hold at most 16 bytes of text.
     guard text.count > 16 else { return KeyHash.of(text) }
     var hasher = Hasher()
     hasher.combine(bytes: text)
@@ -136,7 +137,7 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
 }
 
 extension String {
-  /// Calls a closure with the UTF-8 bytes.
+  /// Calls a closure with the UTF-8 bytes of the string.
   fileprivate func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
     if let result = utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
     return Array(utf8).withUnsafeBytes(body)
@@ -146,12 +147,12 @@ extension String {
 extension UnsafeRawBufferPointer {
   /// Whether both regions hold the same bytes.
   func elementsEqualBytes(_ other: UnsafeRawBufferPointer) -> Bool {
-    // An empty region may have no address, which `memcmp` must not get.
+    // An empty region may have no base address, and calling `memcmp` with a null pointer is undefined.
     guard count == other.count, let base = baseAddress, let otherBase = other.baseAddress else { return count == other.count }
     return memcmp(base, otherBase, count) == 0
   }
 
-  /// Whether this region comes first in the order of bytes.
+  /// Whether the bytes of this region come before those of the other region, compared byte by byte.
   func precedesInBytes(_ other: UnsafeRawBufferPointer) -> Bool {
     guard let base = baseAddress, let otherBase = other.baseAddress else { return count < other.count }
     let order = memcmp(base, otherBase, Swift.min(count, other.count))
@@ -161,17 +162,17 @@ extension UnsafeRawBufferPointer {
 
 /// A hash of at most 16 bytes for tables in memory, with secrets that every process draws anew.
 ///
-/// It is made by two folded multiplications. The secrets and the hashes never leave the process, so that nobody can choose keys that
-/// collide.
+/// The hash is made by two folded multiplications. The secrets and the hashes never leave the process, so an attacker cannot choose keys
+/// whose hashes collide.
 enum KeyHash {
   private static let secrets: SIMD4<UInt64> = .random(in: 0 ... .max)
 
   /// Returns the hash of two numbers and of the number of bytes that they stand for.
   static func of(_ first: UInt64, _ second: UInt64, count: Int) -> UInt64 {
-    // Read once, because each access to a global checks whether it was initialised.
+    // The secrets are copied once, because each access to a global variable checks whether the variable was initialised.
     let secrets = secrets
     let once = folded(first ^ secrets[0], second ^ secrets[1])
-    // The count tells a text from the same text with zero bytes before it.
+    // Without the count, a text would have the same hash as the same text with zero bytes before it.
     return folded(once ^ secrets[2], secrets[3] ^ UInt64(truncatingIfNeeded: count))
   }
 
@@ -185,7 +186,7 @@ enum KeyHash {
 
   private static func folded(_ left: UInt64, _ right: UInt64) -> UInt64 {
     let product = left.multipliedFullWidth(by: right)
-    // The low half of a product depends on the low bits of its factors alone.
+    // The low half of a product depends only on the low bits of its factors, so the high half is mixed into the hash, too.
     return product.high ^ product.low
   }
 }

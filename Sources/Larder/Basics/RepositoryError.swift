@@ -2,7 +2,7 @@ public import Foundation
 
 /// A failure of a store, as one value that can be matched, shown and logged.
 ///
-/// Match on ``code``, which can stand in a `catch` directly:
+/// Match on ``code``. A `catch` clause takes a code as its pattern:
 ///
 /// ```swift
 /// do {
@@ -14,14 +14,14 @@ public import Foundation
 /// }
 /// ```
 ///
-/// End with a `catch` that takes the rest: Swift 6.3.1 crashes when it compiles a `do` that leaves typed errors uncaught, if the same
-/// function uses `??` before it.
+/// End a `do` statement with a `catch` that takes every other error. The compiler of Swift 6.3.1 crashes on a `do` that leaves typed errors
+/// uncaught, if the same function uses `??` before that `do`.
 ///
-/// Absence is never an error: ``LocalRepository/find(by:)`` returns `nil`. And an error is never absence: storage that cannot be read
-/// throws.
+/// A missing record is never an error: ``LocalRepository/find(by:)`` returns `nil`. And an error never looks like a missing record: if
+/// storage cannot be read, the call throws.
 ///
-/// The description names codes, files, offsets and hashes of keys, never the contents of a record. Its wording may change, so match on
-/// codes.
+/// The description of an error names codes, files, offsets and hashes of keys, never the contents of a record. The wording of a description
+/// may change, so match on codes.
 ///
 /// ## Topics
 ///
@@ -42,29 +42,29 @@ public import Foundation
 public struct RepositoryError: Error, Sendable {
   /// Kind of the failure.
   public let code: Code
-  /// Failure in words, which never hold the contents of a record.
+  /// Description of the failure for a person, which never holds the contents of a record.
   public let message: String
-  /// Path of the file concerned, if there is one.
+  /// Path of the file in which the failure occurred, or `nil` if the failure concerns no file.
   public let file: String?
   /// Byte offset in ``file`` at which the problem begins, if it is known.
   public let offset: UInt64?
-  /// Hash of the key concerned (see ``RecordKey/hash``), if there is one.
+  /// Hash of the key of the record that the failure concerns (see ``RecordKey/hash``), or `nil` if it concerns no single record.
   public let keyHash: String?
   /// Version found and newest version supported, if the code is ``Code/newerSchema``.
   public let versions: Versions?
-  /// Error that caused this one.
+  /// Error that has caused this failure.
   ///
-  /// It may hold record contents (an `EncodingError` prints its whole value), so do not log it unread.
+  /// The underlying error may hold record contents (an `EncodingError` prints its whole value), so check it before you log it.
   public let underlying: (any Error)?
 
-  /// A version that was found, and the newest that this code understands.
+  /// A version that was found in a file or record, and the newest version that this program can read.
   public struct Versions: Hashable, Sendable {
     /// Version that the file or record carries.
     public let found: Int
-    /// Newest version that can be read.
+    /// Newest version that this program can read.
     public let supported: Int
 
-    /// Makes the pair.
+    /// Makes the pair of the found and the supported version.
     public init(found: Int, supported: Int) {
       self.found = found
       self.supported = supported
@@ -73,7 +73,7 @@ public struct RepositoryError: Error, Sendable {
 
   /// Makes an error.
   ///
-  /// Use it in a backend outside this package. The message is words for a person. It must not hold the contents of a record.
+  /// Use this initialiser in a backend outside this package. The message is read by a person and must not hold the contents of a record.
   public init(
     _ code: Code, _ message: String = "", file: String? = nil, offset: UInt64? = nil, keyHash: String? = nil,
     versions: Versions? = nil, underlying: (any Error)? = nil
@@ -91,9 +91,9 @@ public struct RepositoryError: Error, Sendable {
 extension RepositoryError {
   /// The kinds of failure.
   ///
-  /// New ones may be added, so a `switch` needs a `default`.
+  /// A later version of Larder may add codes, so a `switch` over codes needs a `default`.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
-    // These names are printed and stored in statistics, so none may change.
+    // The names of codes are printed and stored in statistics, so no name may change.
     private enum Name: String {
       case corrupted, newerSchema, notOurStore, dataMissing, protectedDataUnavailable, locked, alreadyOpen, migrationFailed
       case encodingFailed, decodingFailed, invalidKey, tooLarge, inputOutput, full, outcomeUnknown, poisoned, closed, cancelled, suspended
@@ -103,23 +103,23 @@ extension RepositoryError {
 
     /// Stored data is damaged.
     ///
-    /// The file is left as it was found.
+    /// The damaged file is left as it was found.
     public static let corrupted = Code(name: .corrupted)
     /// The file or record was written by a newer version.
     ///
-    /// It is left as it was found.
+    /// The newer file or record is left as it was found.
     public static let newerSchema = Code(name: .newerSchema)
     /// The file belongs to another program.
     ///
-    /// It is left as it was found.
+    /// The foreign file is left as it was found.
     public static let notOurStore = Code(name: .notOurStore)
-    /// Files that must be there are gone.
+    /// Files of the store that must exist are missing.
     ///
-    /// The files that are left are not touched.
+    /// The remaining files of the store are not changed.
     public static let dataMissing = Code(name: .dataMissing)
-    /// The system refuses access: permissions, or a device that was not unlocked yet.
+    /// The system refuses access to a file: by its permissions, or because the device was not unlocked yet.
     ///
-    /// Never means "empty".
+    /// This code never means that the store is empty.
     public static let protectedDataUnavailable = Code(name: .protectedDataUnavailable)
     /// Another process has the store open.
     public static let locked = Code(name: .locked)
@@ -131,51 +131,51 @@ extension RepositoryError {
     public static let encodingFailed = Code(name: .encodingFailed)
     /// The stored bytes are whole but do not decode to the type asked for.
     ///
-    /// They are kept.
+    /// The bytes are kept in the store.
     public static let decodingFailed = Code(name: .decodingFailed)
-    /// The id cannot be a key: it does not encode, does not round-trip, or is too long.
+    /// The id cannot be the key of a record: it does not encode, does not round-trip, or is too long.
     public static let invalidKey = Code(name: .invalidKey)
     /// A record is over a limit of ``StoreOptions/Limits``.
     public static let tooLarge = Code(name: .tooLarge)
     /// The system reported a failure of reading or writing.
     ///
-    /// Nothing was changed by the call.
+    /// The call that threw this code has changed nothing.
     public static let inputOutput = Code(name: .inputOutput)
-    /// There is no space left.
+    /// There is no space left on the disk.
     ///
-    /// Nothing was changed by the call.
+    /// The call that threw this code has changed nothing.
     public static let full = Code(name: .full)
-    /// A sync failed after bytes were handed over, so the write may or may not survive.
+    /// A sync failed after bytes were written to a file, so the write may be stored or lost.
     ///
-    /// Reopen the store to find out.
+    /// Open the store again to find out whether the write is stored.
     public static let outcomeUnknown = Code(name: .outcomeUnknown)
-    /// An earlier sync failed, so writes are refused until you reopen the store.
+    /// An earlier sync failed, so the store refuses writes until you open it again.
     public static let poisoned = Code(name: .poisoned)
     /// The store was closed.
     public static let closed = Code(name: .closed)
-    /// The task was cancelled before the commit point, and nothing happened.
+    /// The task was cancelled before the commit point, so the call has changed nothing.
     public static let cancelled = Code(name: .cancelled)
     /// The store is suspended, and the call needs its files or has waited for ``StoreOptions/suspensionTimeout``.
     ///
-    /// Nothing happened. Call ``Store/resume()``, and try again.
+    /// The call has changed nothing. Call ``Store/resume()``, and try again.
     public static let suspended = Code(name: .suspended)
     /// There is no record with this id.
     public static let notFound = Code(name: .notFound)
     /// There is a record with this id already.
     public static let alreadyExists = Code(name: .alreadyExists)
-    /// The record is not at the revision that was named.
+    /// The record is not at the revision that the caller named.
     public static let revisionMismatch = Code(name: .revisionMismatch)
-    /// A unique index holds this value already.
+    /// A unique index already holds the value in another record.
     public static let uniqueViolation = Code(name: .uniqueViolation)
-    /// The store, its backend or its options cannot do this.
+    /// The store, its backend or its options do not support the call.
     ///
-    /// The message says why.
+    /// The message of the error says why.
     public static let unsupported = Code(name: .unsupported)
 
     /// Name of the code.
     public var description: String { name.rawValue }
 
-    /// Makes the code with a name, or `nil` for a name that this version does not have.
+    /// Makes the code with a name, or `nil` for a name that this version of Larder does not have.
     init?(named name: String) {
       guard let name = Name(rawValue: name) else { return nil }
       self.name = name
@@ -186,21 +186,23 @@ extension RepositoryError {
 }
 
 extension RepositoryError: CustomStringConvertible {
-  /// Code, message, file, offset and hash of the key, and never the contents of a record.
+  /// Code, message, file, offset and hash of the key.
+  ///
+  /// The description never has the contents of a record.
   public var description: String {
     var text = code.description
     if !message.isEmpty { text += ": \(message)" }
     if let versions { text += " (found \(versions.found), supported \(versions.supported))" }
     if let file { text += " [\(file)" + (offset.map { " at byte \($0)" } ?? "") + "]" }
     if let keyHash { text += " [key #\(keyHash)]" }
-    // Only the kind of the error, whose own text may have the contents of a record.
+    // Only the kind of the underlying error is printed, because its own text may hold the contents of a record.
     if let underlying { text += " (\(Self.nameOfKind(underlying)))" }
     return text
   }
 
   /// Returns the kind of an error without its contents.
   ///
-  /// `EncodingError` would print the whole value, and `DecodingError` parts of it.
+  /// The text of an `EncodingError` would print the whole value, and the text of a `DecodingError` parts of it.
   private static func nameOfKind(_ error: any Error) -> String {
     switch error {
     case let error as RepositoryError: error.description
@@ -210,7 +212,7 @@ extension RepositoryError: CustomStringConvertible {
     case DecodingError.keyNotFound: "DecodingError.keyNotFound"
     case DecodingError.typeMismatch: "DecodingError.typeMismatch"
     case DecodingError.valueNotFound: "DecodingError.valueNotFound"
-    // An unknown error may print stored values, and its type does not.
+    // The text of an unknown error may hold stored values, and the name of its type does not.
     default: String(describing: type(of: error))
     }
   }
@@ -221,25 +223,25 @@ extension RepositoryError: LocalizedError {
   public var errorDescription: String? { description }
 }
 
-/// Lets a code stand in a `catch` clause.
+/// Returns true if an error has a code, so that a `catch` clause can take the code as its pattern.
 public func ~= (code: RepositoryError.Code, error: any Error) -> Bool {
   (error as? RepositoryError)?.code == code
 }
 
-/// A system call that failed, by name and `errno`.
+/// A system call that failed, with its name and the value of `errno`.
 public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Name of the call, such as "fdatasync".
+  /// Name of the system call, such as "fdatasync".
   public let call: String
-  /// Value of `errno` after the call.
+  /// Value of `errno` after the system call.
   public let errorNumber: Int32
 
-  /// Makes the description of a failed call.
+  /// Makes the description of a failed system call.
   public init(call: String, errorNumber: Int32) {
     self.call = call
     self.errorNumber = errorNumber
   }
 
-  /// Name of the call and the system's words for the error.
+  /// Name of the system call and the system's description of the error.
   public var description: String { "\(call): \(String(cString: strerror(errorNumber)))" }
 }
 
@@ -249,23 +251,23 @@ extension SystemCallError: LocalizedError {
 }
 
 extension RepositoryError {
-  /// Whether a file could not be opened, so that no call has changed it.
+  /// Whether the failed system call was `open`, which cannot have changed the file.
   var isOfOpening: Bool { (underlying as? SystemCallError)?.call == "open" }
 
   /// Returns the error for a system call that failed on a file.
   static func system(_ call: String, _ errorNumber: Int32, file: String, offset: Int? = nil) -> RepositoryError {
     let code: Code =
       switch errorNumber {
-      // A quota and the largest size of a file end writes as a full disk does.
+      // A reached quota (EDQUOT) and a file at its size limit (EFBIG) prevent writes as a full disk does.
       case ENOSPC, EDQUOT, EFBIG: .full
-      // Data protection refuses access so before the first unlock, and the data is there nevertheless.
+      // Data protection refuses access before the first unlock of the device. The data exists, so the code must not be `.dataMissing`.
       case EACCES, EPERM: .protectedDataUnavailable
-      // Files are opened with `O_NOFOLLOW`, so this error means a symbolic link in the place of the file.
+      // Files are opened with `O_NOFOLLOW`, so `ELOOP` means that a symbolic link is in the place of the file.
       case ELOOP: .unsupported
       default: .inputOutput
       }
     let cause = SystemCallError(call: call, errorNumber: errorNumber)
-    // The system's words for this error speak of too many links, which would mislead.
+    // The system describes `ELOOP` as too many levels of links, which would mislead: one link is enough for this error.
     let message = errorNumber == ELOOP ? "symbolic links are not followed" : "the system refused \(cause) (errno \(errorNumber))"
     return RepositoryError(code, message, file: file, offset: offset.map(UInt64.init), underlying: cause)
   }

@@ -10,7 +10,41 @@
 /// let spots = try await LocalRepository<Spot>(jsonFile: url, options: options)
 /// ```
 ///
-/// Options hold for one opening and are not stored, so the next opening may choose others.
+/// Alternatively, pass the options that you need to the initializer:
+///
+/// ```swift
+/// let strict = StoreOptions(durability: .durable, keepsPreviousSnapshot: true, recovery: .strict)
+/// let store = try await Store.open(JSONFileBackend(file: url), options: strict)
+/// ```
+///
+/// Options apply to one opening of a store and are not stored in it, so the next opening may use other options.
+///
+/// ## Threads and processes
+///
+/// Options are a plain value. Create them on any thread, actor or task, and use them for any number of openings. A store keeps its own
+/// copy, so a later change of your variable changes nothing in an open store.
+///
+/// Each process chooses its own options. If several processes write one SQLite file, each of them must open it `.shared`. A `.readOnly`
+/// opening is possible beside every other opening. The closure ``StoreOptions/Migration/progress`` is called on any thread.
+///
+/// ## When to use another type
+///
+/// - Pass `durability:` to a single write, as in ``LocalRepository/save(_:ifRevision:durability:)``, if only that write needs another
+///   durability.
+/// - Use ``RepositorySchema`` for the settings of one collection: its name, its version, its indexes and its migrations.
+/// - Call ``LocalRepository/flush()`` or ``LocalRepository/checkpoint()`` at a moment that you choose, such as the end of an import.
+///
+/// ## Avoid
+///
+/// - Do not set ``durability`` to `.buffered` for data that cannot be fetched again. A power cut may lose the newest `.buffered` writes.
+/// - Do not open a JSON file `.shared`. Such an opening throws `.unsupported`. Use `SQLiteBackend` of `LarderSQLite` for several writing
+///   processes.
+/// - Do not lower a limit below the size of your users' records. Records over a limit are kept, but `find(by:)` throws for them, and
+///   `loadAll()` and queries leave them out.
+/// - Do not choose `.strict` recovery without a plan for `.corrupted`. With `.strict`, even a crash during a write may prevent the store
+///   from opening.
+/// - Do not set ``pollInterval`` to `nil` in a reader that must follow a writer, unless you call ``Store/refresh()``.
+/// - Do not wait or write to the store in ``StoreOptions/Migration/progress``. The `progress` closure should return quickly.
 ///
 /// ## Topics
 ///
@@ -35,25 +69,25 @@
 /// - ``indexing-swift.property``
 /// - ``migration-swift.property``
 public struct StoreOptions: Sendable {
-  /// The other users that a store may have while it is open.
+  /// The other processes and openings that may use a store while it is open.
   public enum Access: Hashable, Sendable {
     /// One writer: a second open for writing throws `.alreadyOpen` in this process and `.locked` in another. The default.
     case exclusive
-    /// Reads beside writers in other processes, and never writes.
+    /// This opening only reads the store, and other processes may write to the store meanwhile.
     ///
-    /// A SQLite store follows foreign commits: a read shows each commit that is older than ``StoreOptions/pollInterval`` and the time of
-    /// one look at the file. A JSON file shows the state found at open.
+    /// A SQLite store follows the commits of other processes. A read shows each commit that is older than ``StoreOptions/pollInterval``
+    /// plus the time of one check of the file. A read-only JSON store keeps showing the state that its files had when it was opened.
     case readOnly
     /// Several processes write one store (SQLite only), each of them with this access.
     ///
     /// A write always sees the commits that every process has made before it: compare-and-set, `insert`, `update` and transactions hold
-    /// across processes. A read is behind as `.readOnly` says, and you can call `refresh()` to catch up at once. Foreign commits are
-    /// announced to observers. One process may open the store more than once, each time as `.shared`. Several openings in one process
-    /// behave like separate processes.
+    /// across processes. A read may miss the newest commits of other processes, as with `.readOnly`. Call `refresh()` to read these commits
+    /// at once. Observers receive the commits of other processes, too. One process may open the store more than once, each time as
+    /// `.shared`. Several openings in one process behave like separate processes.
     case shared
   }
 
-  /// The size limits of records, which are checked when you save and when the store opens.
+  /// The size limits of records, which are checked when you save a record and when the store opens.
   public struct Limits: Hashable, Sendable {
     /// Largest encoded record, in bytes: 16 MiB by default, at most 1 GiB.
     public var recordBytes: Int {
@@ -65,29 +99,29 @@ public struct StoreOptions: Sendable {
     }
     /// Deepest nesting of arrays and objects in a record: 64 by default, at most 128.
     ///
-    /// A decoded type recurses with its record, and a deep record would overflow the small stack of a thread on Darwin.
+    /// Decoding recurses once for each level of a record, and a deep record would overflow the small stack of a thread on Darwin.
     public var jsonDepth: Int {
       didSet { jsonDepth = Self.clamp(jsonDepth, to: Self.maximumDepth) }
     }
-    /// Number of tombstones of deleted records that are kept for readers that resume: 10,000 by default.
+    /// Number of tombstones of deleted records that are kept for readers that resume a feed of changes: 10,000 by default.
     ///
-    /// Older tombstones are forgotten.
+    /// When there are more tombstones than this limit, the oldest are forgotten.
     public var tombstones: Int {
       didSet { tombstones = Self.clamp(tombstones, to: .max) }
     }
 
-    // Readers and writers count the bytes of a record in 32 bits.
+    // The size of a record must fit in 32 bits, because readers and writers of files count its bytes in 32 bits.
     private static let (maximumRecordBytes, maximumKeyBytes) = (1 << 30, 64 << 10)
-    // Decoders and migrations take records of every store, so they go by this limit and not by an option.
+    // Decoders and migrations handle records of every store, so they apply this maximum and not the `jsonDepth` of one store.
     static let maximumDepth = 128
 
     private static func clamp(_ value: Int, to maximum: Int) -> Int { min(max(value, 0), maximum) }
 
-    /// Makes limits, of which a value above its maximum is lowered to it and a negative one becomes 0.
+    /// Makes limits, and changes a value above its maximum to the maximum and a negative value to 0.
     ///
-    /// Setting a property does the same.
+    /// Setting a property later limits the new value in the same way.
     public init(recordBytes: Int = 16 << 20, keyBytes: Int = 1 << 10, jsonDepth: Int = 64, tombstones: Int = 10_000) {
-      // Observers do not run in an initialiser, so the values are clamped here too.
+      // `didSet` does not run in an initialiser, so the values are clamped here, too.
       self.recordBytes = Self.clamp(recordBytes, to: Self.maximumRecordBytes)
       self.keyBytes = Self.clamp(keyBytes, to: Self.maximumKeyBytes)
       self.jsonDepth = Self.clamp(jsonDepth, to: Self.maximumDepth)
@@ -97,10 +131,11 @@ public struct StoreOptions: Sendable {
 
   /// The policy for checkpoints, which fold the journal into the main file.
   public struct Checkpoint: Hashable, Sendable {
-    /// Time without a write after which a checkpoint runs, or `nil` for never.
+    /// Time without a write after which a checkpoint runs, or `nil` for no checkpoint after a pause.
     public var idle: Duration?
-    /// Whether a checkpoint also runs when the backend asks for it, because its journal is much larger than its data, or tombstones exceed
-    /// their limit by far.
+    /// Whether a checkpoint also runs when the backend's property ``StorageBackend/wantsCheckpoint`` is true.
+    ///
+    /// The property is true if the journal is much larger than the data, or if the tombstones exceed their limit by far.
     public var bySize: Bool
 
     /// Makes a policy.
@@ -109,31 +144,34 @@ public struct StoreOptions: Sendable {
       self.bySize = bySize
     }
 
-    /// A checkpoint after five seconds without a write, and when the journal is larger than one and a half times the data or the tombstones
-    /// are more than twice their limit and a thousand.
+    /// A checkpoint after five seconds without a write, and when the journal or the tombstones have grown by far.
     ///
-    /// The default. A large JSON file is rewritten in a pause after a commit, or on close, and only when its journal is worth that or a
-    /// change in it is a day old.
+    /// The default.
+    ///
+    /// The journal of a JSON store causes a checkpoint when it is larger than 4 MiB and than one and a half times the main file. Tombstones
+    /// in SQLite and in memory cause a checkpoint when their number exceeds twice their limit plus 1,000. In a pause after a commit and on
+    /// close, a large JSON file is rewritten only if it is at most twice as large as its journal, or if the oldest change in the journal is
+    /// a day old.
     public static let automatic = Checkpoint(idle: .seconds(5), bySize: true)
-    /// No checkpoint but those of ``LocalRepository/checkpoint()``, and one on close if that is worth the rewrite.
+    /// No checkpoint except by ``LocalRepository/checkpoint()``, and on close if the journal is worth the rewrite.
     ///
-    /// SQLite still folds its log after 1,000 pages, and on a full disk either backend folds at once.
+    /// SQLite still folds its log after 1,000 pages, and on a full disk either backend makes a checkpoint at once.
     public static let manual = Checkpoint(idle: nil, bySize: false)
   }
 
-  /// The time at which declared indexes are built.
+  /// The time at which the indexes that a schema declares are built.
   ///
   /// Unique indexes are always built when the repository is opened.
   public enum Indexing: Hashable, Sendable {
-    /// At the first query that needs them. The default.
+    /// Builds an index at the first query that needs it. The default.
     case onFirstNeed
-    /// Before opening a repository returns.
+    /// Builds every index before the opening of a repository returns.
     case eager
   }
 
   /// The treatment of a journal or log that does not end with a whole commit.
   public enum Recovery: Hashable, Sendable {
-    /// Cuts the bytes after the last whole commit, keeps them in a quarantine file, and reports it. The default.
+    /// Cuts the bytes after the last whole commit, keeps them in a quarantine file, and reports the cut. The default.
     case cutAndReport
     /// Refuses to open with `.corrupted`, even if the end is provably a torn write, and leaves the files as they are.
     case strict
@@ -141,16 +179,18 @@ public struct StoreOptions: Sendable {
 
   /// The policy for records of an older schema version.
   ///
-  /// You can read these records at once with every policy.
+  /// You can read the records of older versions at once with every policy.
   public struct Migration: Sendable {
-    /// The time at which older records are rewritten.
+    /// The time at which records of older versions are rewritten.
     public enum Mode: Hashable, Sendable {
-      /// In the background, in small batches between other writes. The default.
+      /// Rewrites records in the background, in small batches between other writes. The default.
       case lazy
-      /// Before opening returns, on every core. Opening also returns if a full disk, a failed sync or a failed copy ends the rewrite early:
-      /// see the progress. A record that cannot be migrated ends nothing.
+      /// Rewrites records on every core before the opening of the repository returns.
+      ///
+      /// The opening also returns if a full disk, a failed sync or a failed copy ends the rewrite early. The error is then in
+      /// ``MigrationProgress/error``. A record that cannot be migrated does not end the rewrite.
       case eager
-      /// When you call ``LocalRepository/finishMigration()``. Until then only records that you save anyway are rewritten.
+      /// Rewrites records when you call ``LocalRepository/finishMigration()``. Until then a record is rewritten only when you save it.
       case manual
     }
 
@@ -158,29 +198,32 @@ public struct StoreOptions: Sendable {
     public enum Backup: Hashable, Sendable {
       /// Copies the store to `<file>-before-<collection>-v<version>`, with the version that the migration leads to. The default.
       ///
-      /// If the name of the copy would be too long, the file's name in it is shortened.
+      /// If the name of the copy would be too long, `<file>` is shortened in it.
       ///
-      /// Nothing removes a copy, with one exception: a copy that holds more replaces it after a run that was ended before its first record.
+      /// Larder replaces a copy in one case only. A migration run may end after it has made a copy and before it has rewritten a record. If
+      /// an older app writes to the store after that, a later run copies the newer state of the store, and its copy replaces the earlier
+      /// copy. Larder removes no other copy that it has made before a migration.
       ///
-      /// If the copy fails, nothing of the newer version is written, and saves throw the error of the copy. Writes wait while the copy is
-      /// made, those of other processes too. Reads do not wait.
+      /// If the copy fails, no record of the newer version is written, and saves throw the error of the copy. While the copy is made, all
+      /// writes wait, also in other processes. Reads do not wait.
       case beforeFirstRewrite
       /// Makes no copy.
       case declined
     }
 
-    /// Time at which older records are rewritten: in the background by default.
+    /// Time at which records of older versions are rewritten: in the background by default.
     public var mode: Mode
-    /// Whether the store is copied first: by default it is.
+    /// Whether the store is copied before its first record is migrated: by default it is.
     public var backup: Backup
-    /// Number of records that one commit rewrites: 256 by default, from 1 to 65,536.
+    /// Number of records that one commit of a migration rewrites: 256 by default, from 1 to 65,536.
     public var batchSize: Int {
-      // Without a record in a batch the rewrite would never end. A group of commits takes at most 65,536 records.
+      // With a batch of 0 records the rewrite would never end. The store commits at most 65,536 records together, unless a single write has
+      // more.
       didSet { batchSize = min(max(batchSize, 1), 65_536) }
     }
-    /// A closure that is called after every batch and at the end, on any thread.
+    /// A closure that is called after every batch of a migration and at its end, on any thread.
     ///
-    /// It should be quick.
+    /// The closure should return quickly.
     public var progress: (@Sendable (MigrationProgress) -> Void)?
 
     /// Makes a policy.
@@ -190,7 +233,7 @@ public struct StoreOptions: Sendable {
     ) {
       self.mode = mode
       self.backup = backup
-      // Observers do not run in an initialiser, so the value is clamped here too.
+      // `didSet` does not run in an initialiser, so the value is clamped here, too.
       self.batchSize = min(max(batchSize, 1), 65_536)
       self.progress = progress
     }
@@ -200,41 +243,44 @@ public struct StoreOptions: Sendable {
   public enum Coding: Hashable, Sendable {
     /// Larder's own coder, which writes the same bytes as Foundation's in a third of the time. The default.
     ///
-    /// It sorts sets, and dictionaries that become arrays, so that equal values have equal bytes. Foundation's encoder writes them in
-    /// another order at each launch.
+    /// Sets, and dictionaries whose JSON is an array, are sorted, so that equal values have equal bytes. Foundation's encoder writes the
+    /// elements of such sets and dictionaries in another order at each launch.
     ///
-    /// It reads whole records only. A record that is damaged anywhere, or holds text that is not Unicode, does not decode, even if the type
-    /// would not look there. An integer with a fraction or an exponent is read exactly or not at all.
+    /// Larder's decoder always reads the whole record. A record that is damaged anywhere, or holds text that is not Unicode, does not
+    /// decode, even if the type would not read the damaged part. An integer with a fraction or an exponent is read exactly or not at all.
     case larder
-    /// Foundation's `JSONEncoder` and `JSONDecoder`. Use it to rule Larder's coder out as a cause. Each reads the stores of the other.
+    /// Foundation's `JSONEncoder` and `JSONDecoder`, for a test whether Larder's coder causes a problem.
+    ///
+    /// Each of the two coders reads the stores that the other coder has written.
     case foundation
   }
 
-  /// Other users that the store may have while it is open: none by default.
+  /// Other processes and openings that may use the store while it is open: none by default.
   public var access: Access
-  /// Durability of a write that names none: power loss survived by default.
+  /// Durability of each write that passes no durability of its own: by default a write is still stored after power loss.
   public var durability: Durability
   /// Size limits of records.
   public var limits: Limits
   /// Policy for folding the journal into the main file: in a pause, and when the journal outgrows the data.
   public var checkpoint: Checkpoint
-  /// Whether the main file's previous generation is kept beside it as `…-previous`: not by default (JSON files only).
+  /// Whether the previous version of the main file is kept beside it as `…-previous`: not by default (JSON files only).
   public var keepsPreviousSnapshot: Bool
-  /// Treatment of a journal or log that does not end with a whole commit: it is cut and reported by default.
+  /// Treatment of a journal or log that does not end with a whole commit: by default its end is cut and reported.
   public var recovery: Recovery
   /// Time at which indexes are built: at first need by default.
   public var indexing: Indexing
-  /// Interval at which a `.shared` or `.readOnly` store looks for foreign commits: 500 ms by default, at least 10 ms.
+  /// Interval at which a `.shared` or `.readOnly` store checks for commits of other processes: 500 ms by default, at least 10 ms.
   ///
-  /// With `nil` it looks only at its own writes and when you call `refresh()`. A look that finds nothing takes some ten microseconds.
+  /// With `nil` the store checks only when it writes and when you call `refresh()`. A check that finds no commit takes some ten
+  /// microseconds.
   public var pollInterval: Duration?
-  /// Time for which a `.shared` store waits for foreign writes before it throws `.locked`: 30 s by default.
+  /// Time for which a `.shared` store waits for writes of other processes before it throws `.locked`: 30 s by default.
   ///
-  /// Longer waits mean that another process holds the store in the middle of a write, as one that was stopped by a debugger does.
+  /// If the wait exceeds 30 s, another process has most likely stopped in the middle of a write, for example in a debugger.
   public var lockTimeout: Duration
   /// Time for which a write waits in a suspended store before it throws `.suspended`: 30 s by default.
   ///
-  /// With `.zero` it throws at once. A process that the system has stopped counts that time too, unless the device slept.
+  /// With `.zero` the write throws at once. The time during which the system has stopped the process counts, too, unless the device slept.
   public var suspensionTimeout: Duration
   /// Policy for records of an older schema version: rewritten in the background by default, after a copy was made.
   public var migration: Migration
@@ -263,32 +309,36 @@ public struct StoreOptions: Sendable {
   }
 }
 
-/// The failures that a write survives once its call has returned.
+/// The kinds of failure, such as a power cut, after which a write whose call has returned is still stored.
 ///
-/// A `.durable` write costs one sync of the disk, which writes that arrive together share. An `.ordered` one costs a barrier on Apple
-/// platforms, a fraction of that, and the same elsewhere. A `.buffered` one mostly costs none. ``LocalRepository/flush()`` makes all
-/// earlier writes durable at once.
+/// A `.durable` write costs one sync of the disk, and writes that arrive together share one sync. An `.ordered` write costs a barrier on
+/// Apple platforms, which takes a fraction of the time of a sync, and costs a sync elsewhere. A `.buffered` write mostly costs no sync.
+/// ``LocalRepository/flush()`` makes all earlier writes durable at once.
 ///
 /// ```swift
 /// for reading in readings { try await sensors.save(reading, durability: .buffered) }
 /// try await sensors.flush()
 /// ```
 public enum Durability: Hashable, Sendable {
-  /// Survives power loss (Linux `fdatasync`, Darwin `F_FULLFSYNC`, SQLite WAL with `synchronous=FULL`). The default.
+  /// The write is still stored after power loss (Linux `fdatasync`, Darwin `F_FULLFSYNC`, SQLite WAL with `synchronous=FULL`). The default.
   case durable
-  /// Survives a crash of the system. A power cut may take the newest ordered writes, always whole and newest first.
+  /// The write is still stored after a crash of the system.
   ///
-  /// Darwin: `F_BARRIERFSYNC`, which hands the write to the drive before every later one, and does not wait until the drive's cache is on
-  /// the medium. No other system has such a call, and there it is `.durable`.
+  /// A power cut may lose the newest `.ordered` writes, always whole writes and the newest first.
+  ///
+  /// On Darwin this level uses `F_BARRIERFSYNC`. The barrier passes the write to the drive before every later write, and does not wait
+  /// until the drive's cache is on the medium. Systems other than Darwin have no such call, so `.ordered` writes are `.durable` on them.
   case ordered
-  /// Survives a crash of the process. A power cut may take the newest buffered writes, always whole and newest first.
+  /// The write is still stored after a crash of the process.
+  ///
+  /// A power cut may lose the newest `.buffered` writes, always whole writes and the newest first.
   case buffered
 }
 
 extension Durability {
-  /// Returns the level that survives every failure that one of the two survives.
+  /// Returns the stronger of two durabilities.
   func combined(with other: Durability) -> Durability {
-    // The levels are ordered, so the stronger of two covers both.
+    // A write at the stronger level is also still stored after every failure that the weaker level covers.
     if self == .durable || other == .durable { return .durable }
     return self == .ordered || other == .ordered ? .ordered : .buffered
   }

@@ -2,16 +2,17 @@ internal import Foundation
 
 /// A UUID as two 64-bit numbers, most significant first, with conversions to and from its upper-case text.
 ///
-/// The numbers order as the texts do. Eight digits at a time are made and read, as the bytes of one number.
+/// The numbers of UUIDs have the same order as their texts. The conversions process eight digits at a time, as the eight bytes of one
+/// number.
 struct UUIDNumber: Hashable, Comparable, Sendable {
   let high: UInt64
   let low: UInt64
 
-  /// The length of the text in bytes.
+  /// The length of a UUID's text in bytes.
   static let textCount = 36
 
   init(_ id: UUID) {
-    // Big-endian, so that numbers compare as the bytes and the texts do.
+    // The bytes are read as big-endian numbers, so that the numbers have the same order as the bytes and the texts of UUIDs.
     (high, low) = withUnsafeBytes(of: id.uuid) { bytes in
       (
         UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)), UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
@@ -19,9 +20,9 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     }
   }
 
-  /// Reads the upper-case text of a UUID, or gives `nil` for any other bytes.
+  /// Parses the upper-case text of a UUID, or returns `nil` for any other bytes.
   init?(text bytes: UnsafeRawBufferPointer) {
-    // Lower case is refused too: a key must keep the spelling of its id.
+    // `digits` also refuses lower-case letters, because a key must keep the spelling of its id and `text` makes upper case only.
     guard bytes.count == Self.textCount, bytes[8] == Self.hyphen, bytes[13] == Self.hyphen, bytes[18] == Self.hyphen,
       bytes[23] == Self.hyphen,
       let first = Self.digits(bytes.bigEndian(at: 0, UInt64.self)),
@@ -32,7 +33,7 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     (high, low) = (first << 32 | second, third << 32 | fourth)
   }
 
-  /// Makes a number from its halves.
+  /// Makes a number from its high and its low half.
   init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
   static let zero = UUIDNumber(high: 0, low: 0)
@@ -40,7 +41,7 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
   /// Hash of a key that is kept as this number, for tables in memory.
   var tableHash: UInt64 { KeyHash.of(high, low, count: Self.textCount) }
 
-  /// The UUID itself.
+  /// The UUID that has this number.
   var id: UUID {
     var id: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     withUnsafeMutableBytes(of: &id) { bytes in
@@ -54,7 +55,7 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     left.high == right.high ? left.low < right.low : left.high < right.high
   }
 
-  /// The same text as `uuidString`.
+  /// The upper-case text of the UUID, the same as its `uuidString`.
   var text: String {
     String(unsafeUninitializedCapacity: Self.textCount) { buffer in
       withText { UnsafeMutableRawBufferPointer(buffer).copyMemory(from: $0) }
@@ -62,12 +63,12 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     }
   }
 
-  /// Calls a closure with the bytes of the text.
+  /// Calls a closure with the 36 bytes of the UUID's text.
   ///
-  /// They are a local variable and no temporary allocation: that one, inlined, overwrote the context of the closure around it in optimised
-  /// builds (Swift 6.3.1).
+  /// The bytes are in a local variable and not in memory of `withUnsafeTemporaryAllocation`. Such an allocation, once inlined, overwrote
+  /// the context of the closure around it in optimised builds (Swift 6.3.1).
   func withText<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
-    // Five numbers have room for the 36 bytes.
+    // Five 64-bit numbers have room for the 36 bytes of the text.
     var text: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
     return withUnsafeMutableBytes(of: &text) { bytes in
       let (second, third) = (Self.text(of: high), Self.text(of: low >> 32))
@@ -86,26 +87,28 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
 
   /// Returns the text of the low 32 bits of a number: eight upper-case digits, the first one in the highest byte.
   private static func text(of number: UInt64) -> UInt64 {
-    // Eight digits are spread at once, one to a byte.
+    // Spreads eight hexadecimal digits of four bits each, so that every digit has a byte of its own.
     var digits = number & 0xFFFF_FFFF
     digits = (digits << 16 | digits) & 0x0000_FFFF_0000_FFFF
     digits = (digits << 8 | digits) & 0x00FF_00FF_00FF_00FF
     digits = (digits << 4 | digits) & 0x0F0F_0F0F_0F0F_0F0F
-    // A digit of ten or more carries into bit 4 when six is added: letters begin seven bytes behind where digits would go on.
+    // Adding six to a digit of ten or more sets bit 4 of its byte. For a digit of ten or more, seven is added to the text, because "A" is
+    // 0x41 and not 0x3A, the byte after "9".
     let letters = (digits &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
     return digits &+ 0x3030_3030_3030_3030 &+ letters &* 7
   }
 
-  /// Returns the number that eight upper-case digits spell, or `nil` if one of the bytes is no such digit.
+  /// Returns the number that eight upper-case hexadecimal digits spell, or `nil` if one of the bytes is no such digit.
   private static func digits(_ text: UInt64) -> UInt64? {
-    // Right for digits and upper-case letters, which have bit 6 set. The comparison at the end refuses everything else.
+    // Letters have bit 6 set and digits do not, so this formula is right for "0" to "9" and "A" to "F". The comparison in the last line of
+    // this function refuses all other bytes.
     let letters = text >> 6 & 0x0101_0101_0101_0101
     let digits = (text & 0x0F0F_0F0F_0F0F_0F0F) &+ letters &* 9
     var number = digits & 0x0F0F_0F0F_0F0F_0F0F
     number = (number >> 4 | number) & 0x00FF_00FF_00FF_00FF
     number = (number >> 8 | number) & 0x0000_FFFF_0000_FFFF
     number = (number >> 16 | number) & 0xFFFF_FFFF
-    // One comparison refuses lower-case letters and all other bytes.
+    // A number whose text differs from `text` came from a lower-case letter or from a byte that is no digit.
     return Self.text(of: number) == text ? number : nil
   }
 }

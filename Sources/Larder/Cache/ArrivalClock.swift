@@ -1,42 +1,42 @@
 internal import Foundation
 internal import Synchronization
 
-/// The clocks and the newest commit at the time when a cache was made.
+/// Readings of the wall clock and the monotonic clock, and the newest revision, all taken when a cache was created.
 ///
-/// They date the entries of earlier runs.
+/// The cache computes the age of entries that earlier runs have stored from these readings.
 struct CacheStart: Sendable {
   let wall: Date
   let uptime: Duration
   let revision: Revision
 
-  /// Date that the wall clock would have shown at zero of the monotonic clock.
+  /// Date that the wall clock would have shown when the monotonic clock read zero.
   var origin: Date { wall.addingTimeInterval(-uptime.inSeconds) }
 }
 
-/// Dates the commits that a cache did not make itself, by the two clocks as they were when each commit arrived.
+/// A record of how the wall clock was set when each commit arrived that the cache did not make itself.
 ///
 /// An entry of another cache or process thus ages by the monotonic clock from its arrival, even if the wall clock is set later. Entries
-/// that were stored before the cache was made are dated by the readings of ``CacheStart``.
+/// that were stored before the cache was created are dated by the readings of ``CacheStart``.
 final class ArrivalClock: ChangeObserver {
-  /// A range of commits between two settings of the wall clock.
+  /// A range of commits that arrived between two settings of the wall clock.
   private struct Stretch: Sendable {
     let from: Revision
-    /// Date that the wall clock would have shown at zero of the monotonic clock.
+    /// Date that the wall clock would have shown when the monotonic clock read zero.
     let origin: Date
   }
 
   private struct State: Sendable {
-    /// In the order of commits.
+    /// Ranges in ascending order of their first commit.
     ///
-    /// The first holds for all commits before the second.
+    /// The first range begins at revision zero, so it also dates the entries of earlier runs.
     var stretches: [Stretch]
-    /// Newest commit that was announced.
+    /// Revision of the newest commit that the store has announced to this observer.
     var heard: Revision
   }
 
-  /// Number of remembered settings of the wall clock.
+  /// Largest number of ranges, so that a wall clock that is set again and again does not grow memory without a bound.
   private static let limit = 100
-  /// Drift between the clocks, in seconds, above which the wall clock counts as set.
+  /// Change in seconds of the wall clock against the monotonic clock above which the wall clock counts as set.
   private static let tolerance: TimeInterval = 1
 
   private let clock: any WallClock
@@ -47,15 +47,16 @@ final class ArrivalClock: ChangeObserver {
     state = Mutex(State(stretches: [Stretch(from: .zero, origin: start.origin)], heard: start.revision))
   }
 
-  /// The newest commit that was announced, for tests.
+  /// Revision of the newest commit that the store has announced, for tests.
   var heard: Revision { state.withLock { $0.heard } }
 
-  /// Returns the present date by the wall clock as it was set when a commit arrived.
+  /// Returns the date that the wall clock would show at `uptime` if it was not set since the commit `revision` arrived.
   func present(for revision: Revision, at uptime: Duration) -> Date {
     let now = clock.now
     return state.withLock { state in
-      // Readers see a commit before it is announced. The clock of this moment is then that of the arrival.
-      guard revision <= state.heard else { return now }  // it is just arriving
+      // The store publishes a commit to readers before it announces the commit. A commit above `heard` was thus published and not announced
+      // yet. It counts as arriving now, by the present setting of the wall clock.
+      guard revision <= state.heard else { return now }
       let stretch = state.stretches.last { $0.from <= revision } ?? state.stretches[0]
       return stretch.origin.addingTimeInterval(uptime.inSeconds)
     }
@@ -66,9 +67,10 @@ final class ArrivalClock: ChangeObserver {
     state.withLock { state in
       let last = state.stretches[state.stretches.count - 1]
       if abs(origin.timeIntervalSince(last.origin)) > Self.tolerance {
-        // From the next commit on: those already announced arrived under the clock as it was set before.
+        // The new range begins after the newest announced commit, because all announced commits arrived before the wall clock was set.
         state.stretches.append(Stretch(from: Revision(state.heard.number + 1), origin: origin))
-        // The second, since the first dates all commits of earlier runs.
+        // If there are too many ranges, the second one is dropped. The first range stays, because it dates all entries that earlier runs
+        // have stored.
         if state.stretches.count > Self.limit { state.stretches.remove(at: 1) }
       }
       state.heard = max(state.heard, commit)

@@ -1,10 +1,10 @@
 public import Foundation
 
-/// An error of a cache itself.
+/// An error that a ``CachedRepository`` itself throws.
 ///
-/// All other errors of a call are those of the source.
+/// The cache passes the errors of its source through unchanged.
 public enum CacheError: Error, Hashable, Sendable {
-  /// The source has answered that there is no value, and that answer still holds.
+  /// The source answered that the key has no value, and the lifetime of that answer has not ended.
   ///
   /// See ``Fetched/absent(reason:lifetime:)``.
   case absent(reason: String, since: Date)
@@ -14,9 +14,9 @@ public enum CacheError: Error, Hashable, Sendable {
   case circuitOpen(until: Date)
   /// The quota of the source is spent until this date, so no request was sent.
   case quotaExceeded(until: Date)
-  /// The source did not answer within the timeout.
+  /// The source did not answer within the timeout of ``FetchPolicy/networkFirst(timeout:)``.
   ///
-  /// Occurs only as ``Cached/refreshError``.
+  /// This error occurs only in ``Cached/refreshError``, because a call whose request times out returns the stored value.
   case timedOut(Duration)
   /// The source answered "not modified" to a request without a validator.
   case nothingToRevalidate
@@ -27,7 +27,7 @@ public enum CacheError: Error, Hashable, Sendable {
 }
 
 extension CacheError: LocalizedError, CustomStringConvertible {
-  /// The error in words: what happened, and what to do.
+  /// The error in words: its cause, and the next step if there is one.
   public var description: String {
     switch self {
     case .absent(let reason, let since):
@@ -47,7 +47,7 @@ extension CacheError: LocalizedError, CustomStringConvertible {
 }
 
 extension CacheError {
-  /// True if the limits of a host have refused the request.
+  /// True if ``HostLimits`` refused the request, because the circuit breaker was open or a quota was spent.
   var isOfLimits: Bool {
     switch self {
     case .circuitOpen, .quotaExceeded: true

@@ -1,64 +1,72 @@
-/// A cache's state in memory, beside the records of its repository and its flights.
+/// The state of a cache in memory: its resident and unsaved entries, the eviction index and the statistics.
 ///
-/// Its size is bounded: by the number of records, or by a fixed limit.
+/// The state holds at most one entry for each key that this process has looked up or stored, and at most a hundred unsaved entries.
 struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
-  /// Entries that this process has looked up or stored.
+  /// Entries of the keys that this process has looked up or stored.
   var entries: [Key: ResidentEntry<Key, Value>] = [:]
-  /// Entries that the storage has refused.
+  /// Entries that the storage failed to save, or that a read-only cache fetched.
   var unsaved = UnsavedEntries<Key, Value>()
-  /// Order of eviction, or `nil` before a cache with limits stores an entry, and after a failure of the storage.
+  /// Stored entries in the order of eviction, or `nil` until a write or a call of `relieve(_:)` builds the index.
+  ///
+  /// A failed write and `removeAll()` set the index to `nil`, because it may then differ from the stored records.
   var evictionIndex: EvictionIndex<Key>?
   var statistics = CacheStatistics()
 
-  /// Forgets the entry of a key after a commit has deleted it.
+  /// Removes the entry of a key from memory after a commit has deleted its record.
   ///
-  /// Newer entries stay: stored at `revision` or later, or unsaved after `serial`.
+  /// An entry that was stored at `revision` or later stays, and an unsaved entry with a higher number than `serial` stays too.
   mutating func forgetEntry(of key: Key, before revision: Revision, unsavedUpTo serial: UInt64) {
-    // A later commit may have stored the key again before this runs.
+    // Between the commit of the deletion and this call, a later commit may have stored the key again.
     if let entry = entries[key], entry.revision < revision { entries[key] = nil }
     unsaved.remove(key, upTo: serial)
   }
 
-  /// Forgets the entries of all keys after a commit has deleted them.
+  /// Removes the entries of all keys from memory after a commit has deleted their records.
   ///
-  /// Newer entries stay, as in ``forgetEntry(of:before:unsavedUpTo:)``.
+  /// Entries that were stored at `revision` or later stay, and so do unsaved entries with higher numbers than `serial`, as in
+  /// ``forgetEntry(of:before:unsavedUpTo:)``.
   mutating func forgetEntries(before revision: Revision, unsavedUpTo serial: UInt64) {
     entries = entries.filter { $0.value.revision >= revision }
     unsaved.removeAll(upTo: serial)
   }
 
-  /// Releases the entry that a committed one has replaced.
+  /// Drops the reference from a committed entry to the entry that it has replaced.
   mutating func releasePrevious(of key: Key, at revision: Revision) {
-    // Readers see the commit now. Kept, each entry would hold all earlier entries of its key in memory.
+    // The commit is published, so no lookup needs the replaced entry any more. A committed entry that kept its reference would hold all
+    // earlier entries of its key in memory.
     if let entry = entries[key], entry.revision == revision { entries[key] = ResidentEntry(entry.stored, of: entry, at: revision) }
   }
 
-  /// Counts the evictions of a commit and forgets the evicted entries.
+  /// Counts the evictions of a commit and removes the evicted entries from memory.
   mutating func countEvictions(_ victims: [EvictionIndex<Key>.Victim], upTo revision: Revision) {
     for victim in victims {
-      // A victim that was stored again since has a newer revision, and stays.
+      // A later commit may have stored the key of the victim again. The entry of that later commit has a higher revision and stays.
       if let entry = entries[victim.key], entry.revision <= revision { entries[victim.key] = nil }
       statistics.evictions[victim.cause, default: 0] += 1
     }
   }
 
-  /// Counts an answer from storage, and marks its entry as used.
+  /// Counts an answer from storage as a hit or a stale serve, and marks its entry as used.
   mutating func countAnswer(_ entry: ResidentEntry<Key, Value>, isFresh: Bool) {
     if isFresh { statistics.hits += 1 } else { statistics.staleServes += 1 }
     entry.noteAnswer()
-    // The map may hold another object for the same record by now, which the next call finds.
+    // Another lookup may have put a second object for the same record into `entries`. If that second object were not marked as used, the
+    // next answer would name `.disk` as its origin.
     if let current = entries[entry.stored.key], current.version == entry.version { current.noteAnswer() }
     evictionIndex?.touch(entry.stored.key)
   }
 
-  /// Counts a failure of the storage.
+  /// Counts a failed read or write of the storage, and keeps its error code.
   mutating func countStorageError(_ error: RepositoryError) {
     statistics.storageErrors += 1
     statistics.lastStorageError = error.code
   }
 }
 
-/// Entries that the storage has refused, until it works again: the newest hundred, within the limits of the eviction policy.
+/// The newest entries that the storage failed to save or that a read-only cache fetched, at most a hundred.
+///
+/// The unsaved entries together also stay within the limits of the eviction policy. A successful write of a key removes the unsaved entry
+/// of that key.
 struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   private struct Element: Sendable {
     let entry: ResidentEntry<Key, Value>
@@ -67,21 +75,22 @@ struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Senda
 
   static var limit: Int { 100 }
   private var elements: [Key: Element] = [:]
-  /// Number of the newest inserted entry.
+  /// Number of the newest inserted entry, which each insertion increases by one.
   private(set) var serial: UInt64 = 0
   private(set) var byteCount = 0
 
   /// Number of entries.
   ///
-  /// Kept beside the dictionary, because asking that looks up its type at run time, and every hit asks.
+  /// `count` is a stored property, because every hit of the cache reads it, and reading the count of the dictionary looks up its generic
+  /// type at run time.
   private var count = 0
 
   @inline(__always) var isEmpty: Bool { count == 0 }
   subscript(key: Key) -> ResidentEntry<Key, Value>? { isEmpty ? nil : elements[key]?.entry }
 
-  /// Inserts an entry and removes the oldest ones beyond the limits, which are also those of the storage.
+  /// Inserts an entry, and removes the oldest unsaved entries until the rest fits within the limits.
   ///
-  /// - Returns: The entry, with the version `.none` if it is beyond the limits by itself.
+  /// - Returns: The entry, with the version `.none` if it exceeds the limits by itself and was not kept.
   mutating func insert(
     _ stored: CachedEntry<Key, Value>, uptime: Duration, policy: EvictionPolicy
   ) -> ResidentEntry<Key, Value> {
@@ -92,7 +101,7 @@ struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     count += 1
     byteCount += stored.byteCount
     let (count, bytes) = (min(policy.countLimit ?? Self.limit, Self.limit), policy.byteLimit ?? .max)
-    // A linear search is enough: there are at most a hundred entries, and only a storage that fails inserts any.
+    // A linear search for the oldest entry is enough, because there are at most a hundred unsaved entries.
     while elements.count > count || byteCount > bytes, let oldest = elements.min(by: { $0.value.serial < $1.value.serial }) {
       remove(oldest.key)
     }

@@ -2,13 +2,13 @@
 public struct CacheStatistics: Hashable, Sendable {
   /// Causes of an eviction.
   public enum EvictionCause: String, Hashable, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
-    /// The cache had too many entries.
+    /// The number of entries exceeded ``EvictionPolicy/countLimit``.
     case count
-    /// The entries were too large together, or one was too large by itself.
+    /// All entries together exceeded ``EvictionPolicy/byteLimit``, or one value exceeded it by itself.
     case bytes
-    /// The entry had expired, and room was needed.
+    /// The entry had expired when room was needed for a new entry or the system asked for memory.
     case expired
-    /// The system asked for memory.
+    /// The app called ``CachedRepository/relieve(_:)`` with ``MemoryPressure/critical``.
     case memoryPressure
   }
 
@@ -16,37 +16,37 @@ public struct CacheStatistics: Hashable, Sendable {
   public internal(set) var hits = 0
   /// Number of calls that found no usable value in storage.
   ///
-  /// Calls with ``FetchPolicy/networkOnly`` are not counted.
+  /// Calls with ``FetchPolicy/networkOnly`` or ``FetchPolicy/cacheOnly`` are not counted.
   public internal(set) var misses = 0
   /// Number of answers from storage with a stale value.
   public internal(set) var staleServes = 0
-  /// Number of calls that a stored absence answered, without a request.
+  /// Number of calls that threw ``CacheError/absent(reason:since:)`` from a stored absence, without a request.
   public internal(set) var negativeHits = 0
-  /// Number of requests for a key, retries included.
+  /// Number of requests to the source, counted for each key and each retry.
   public internal(set) var fetches = 0
   /// Number of times that the source answered "not modified".
   public internal(set) var notModified = 0
-  /// Number of failed requests for a key, retries included.
+  /// Number of failed requests to the source, counted for each key and each retry.
   ///
   /// Cancelled requests are not counted.
   public internal(set) var fetchErrors = 0
   /// Number of failures to read or write the storage.
   ///
-  /// None of them made a fetch fail.
+  /// A fetch returns its value even if storing the value fails.
   public internal(set) var storageErrors = 0
-  /// Code of the newest failure of the storage.
+  /// Error code of the newest failure of the storage.
   public internal(set) var lastStorageError: RepositoryError.Code?
   /// Number of evicted entries by cause.
   ///
-  /// Entries that a call removes are not counted.
+  /// Entries that ``CachedRepository/invalidate(_:)`` or ``CachedRepository/removeAll()`` removes are not counted.
   public internal(set) var evictions: [EvictionCause: Int] = [:]
 
-  /// Makes counts of zero.
+  /// Creates statistics in which all counts are zero.
   public init() {}
 
   /// Adds the counts of two caches or two launches.
   ///
-  /// The second one's ``lastStorageError`` counts as the newer.
+  /// The sum has the ``lastStorageError`` of `second`, or that of `first` if `second` has none.
   public static func + (first: CacheStatistics, second: CacheStatistics) -> CacheStatistics {
     var sum = first
     sum += second
@@ -73,14 +73,14 @@ extension CacheStatistics: Codable {
     ]
   }
 
-  /// Reads counts that ``encode(to:)`` has written.
+  /// Reads statistics that ``encode(to:)`` has written.
   ///
-  /// A missing count is 0, and an unknown cause is left out.
+  /// A missing count becomes 0, and an unknown cause of an eviction is skipped.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     for (path, key) in Self.counts { self[keyPath: path] = try container.decodeIfPresent(Int.self, forKey: key) ?? 0 }
     let evictions = try container.decodeIfPresent([String: Int].self, forKey: .evictions) ?? [:]
-    // A newer version may have more causes, which must not make its other counts unreadable.
+    // A newer version of Larder may write further causes. Unknown causes are skipped, so that the other counts stay readable.
     for (cause, count) in evictions {
       if let cause = EvictionCause(rawValue: cause) { self.evictions[cause] = count }
     }

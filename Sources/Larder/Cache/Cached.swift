@@ -8,11 +8,13 @@ public import Foundation
 /// if let error = forecast.refreshError { print("not newer, because: \(error)") }
 /// ```
 ///
-/// The age and the state of an answer do not change. Ask again for the current ones, or follow ``CachedRepository/updates(for:)``.
+/// The age and the state of an answer do not change. For the current age and state, ask the cache again, or read the sequence
+/// ``CachedRepository/updates(for:)``.
 ///
 /// ## Cost
 ///
-/// An answer is a few words around the stored value. The value stays in memory for as long as you keep the answer.
+/// A `Cached` takes as much memory as the stored value and a few machine words. The value stays in memory for as long as you keep the
+/// answer.
 ///
 /// ## Topics
 ///
@@ -32,47 +34,48 @@ public import Foundation
 /// - ``init(value:fetchedAt:age:state:origin:refreshError:)``
 /// - ``map(_:)``
 public struct Cached<Value: Sendable>: Sendable {
-  /// Windows of a ``FreshnessPolicy`` that a value can be in.
+  /// Windows of time of a ``FreshnessPolicy`` in which a value can be.
   public enum State: String, Hashable, Sendable, Codable {
-    /// As good as a new answer of the source.
+    /// The value is in its fresh window and counts as current.
     case fresh
-    /// Old, and still usable.
+    /// The fresh window has ended, and the value may be used until its usable window ends.
     case stale
-    /// Too old to use.
+    /// The usable window has ended.
     ///
-    /// Only ``CachedUpdates`` returns such a value, to a reader that received it before.
+    /// Only ``CachedUpdates`` returns an expired value, to a reader that has received a value of the key before.
     case expired
   }
 
   /// Places from which an answer can come.
   public enum Origin: String, Hashable, Sendable, Codable {
-    /// Fetched or returned by this process before.
+    /// This process has fetched the value, or has returned it before.
     case memory
-    /// Fetched by an earlier run or another process, and returned by this cache for the first time.
+    /// An earlier run, another process or another cache has fetched the value, and this cache returns it for the first time.
     case disk
-    /// Fetched for this call.
+    /// The source has returned the value for this call.
     case remote
   }
 
-  /// The value.
+  /// The value that the source returned for the key.
   public let value: Value
   /// Date when the value was fetched or confirmed as not modified, by this device's clock.
   public let fetchedAt: Date
-  /// Age at the time of this answer.
+  /// Age of the value at the time of this answer.
   ///
-  /// The monotonic clock has measured the part of it that this process has seen.
+  /// The monotonic clock measures the part of the age that passes in this process. The wall clock gives the part of the age that had passed
+  /// before this process received the value.
   public let age: Duration
-  /// State at the time of this answer.
+  /// Window of the ``FreshnessPolicy`` that the value was in at the time of this answer.
   public let state: State
   /// Place from which this answer comes.
   public let origin: Origin
-  /// The reason why the value is not newer, or `nil`.
+  /// The error that kept the call from returning a newer value, or `nil`.
   ///
-  /// It is the failure of the source, ``CacheError/timedOut(_:)`` if it took too long, or ``CacheError/circuitOpen(until:)`` or
-  /// ``CacheError/quotaExceeded(until:)`` from the limits of its host.
+  /// The error is that of the source, or ``CacheError/timedOut(_:)`` if the source took longer than the timeout. If ``HostLimits`` refused
+  /// the request, the error is ``CacheError/circuitOpen(until:)`` or ``CacheError/quotaExceeded(until:)``.
   public let refreshError: (any Error)?
 
-  /// Makes an answer, for previews and tests.
+  /// Makes an answer without a cache, for previews and tests.
   @inline(__always) public init(
     value: Value, fetchedAt: Date, age: Duration, state: State, origin: Origin, refreshError: (any Error)? = nil
   ) {
@@ -92,7 +95,7 @@ public struct Cached<Value: Sendable>: Sendable {
 }
 
 extension Cached.State {
-  /// Converts the state of an answer with another type of value.
+  /// Converts the state of an answer whose value has another type.
   init<Other>(_ other: Cached<Other>.State) {
     switch other {
     case .fresh: self = .fresh
@@ -103,7 +106,7 @@ extension Cached.State {
 }
 
 extension Cached.Origin {
-  /// Converts the origin of an answer with another type of value.
+  /// Converts the origin of an answer whose value has another type.
   init<Other>(_ other: Cached<Other>.Origin) {
     switch other {
     case .memory: self = .memory

@@ -1,26 +1,27 @@
 public import Foundation
 
-/// The record that a cache stores for a key: a value, or the absence of one, with the date of that answer.
+/// The record that a cache stores for a key: a value, or the absence of a value, with the date of the source's answer.
 ///
-/// Its `Codable` form is the stored one. You meet it as the element of a cache's ``CachedRepository/storage``.
+/// The storage writes the `Codable` form of an entry. You meet entries as the elements of a cache's ``CachedRepository/storage``.
 public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Identifiable, Sendable {
-  /// Answer of the source.
+  /// The answer of a source for one key.
   public enum Content: Sendable {
-    /// The value.
+    /// The source has returned this value.
     case value(Value)
     /// The source has no value, for this reason.
     case absent(reason: String)
   }
 
-  // Members of a fixed size come first, so that their place in memory is known without looking up the generic types at run time.
+  // Stored properties of a fixed size come before the generic `key`. Properties before `key` have constant offsets, so reading such a
+  // property looks up no generic type at run time.
 
   /// The value, if there is one.
   ///
-  /// Boxed, so that passing an entry around does not copy the value.
+  /// The value is boxed, so that copying an entry copies a reference and not the value.
   let boxed: DecodedValue<Value>?
-  /// Reason of an absence, which is empty for a value.
+  /// The reason why the source has no value, or an empty string if it has one.
   private let reason: String
-  /// Date of the answer, by this device's clock.
+  /// Date of the source's answer, by the wall clock of this device.
   public let fetchedAt: Date
   /// End of the fresh window, not before ``fetchedAt``.
   public let freshUntil: Date
@@ -37,9 +38,9 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
 
   /// Makes an entry.
   ///
-  /// Use it in tests, and to fill a cache from elsewhere than its source.
+  /// Use this initializer in tests, and to fill a cache with values that do not come from its source.
   ///
-  /// Save it to the ``CachedRepository/storage`` of a cache. The record's id is the key.
+  /// Save the entry to the ``CachedRepository/storage`` of a cache. The record's id is the key.
   /// - Parameters:
   ///   - key: Key of the value.
   ///   - content: Answer of the source.
@@ -48,7 +49,7 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
   ///   - usableUntil: End of the usable window. An earlier date than `freshUntil` becomes `freshUntil`.
   ///   - validator: Validator of the value for later requests, such as an ETag.
   ///   - byteCount: Bytes that the entry counts against a limit, from 0 to 2⁴⁰. By default the size of the content, for which the value
-  ///     is encoded as JSON. It is 0 for a value that does not encode, which no storage takes.
+  ///     is encoded as JSON. The size is 0 for a value that does not encode, and saving such a value fails.
   public init(
     key: Key, content: Content, fetchedAt: Date, freshUntil: Date, usableUntil: Date, validator: String? = nil, byteCount: Int? = nil
   ) {
@@ -83,9 +84,9 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     }
   }
 
-  /// The key, so that a key has one record.
+  /// The key, so that the storage holds one record for each key.
   public var id: Key { key }
-  /// Answer of the source.
+  /// The answer of the source: the value, or the reason why there is none.
   public var content: Content {
     if let boxed { .value(boxed.copy()) } else { .absent(reason: reason) }
   }
@@ -94,14 +95,16 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
 }
 
 extension CachedEntry.Content {
-  /// Bytes that the content counts against a limit.
+  /// Bytes that the content counts against ``EvictionPolicy/byteLimit``.
   var byteCount: Int {
     switch self {
     case .value(let value):
-      // The storage refuses a value that does not encode, and counts the error.
+      // A value that does not encode counts as 0 bytes. Writing a value that does not encode fails, and the cache counts the failure as a
+      // storage error.
       do { return try JSONCoder(depthLimit: StoreOptions.Limits.maximumDepth).encode(value).json.count } catch { return 0 }
     case .absent(let reason):
-      // About the size of its record. Counted as nothing, any number of absences would fit under a limit of bytes.
+      // 128 bytes is about the size of the record of an absence. If an absence counted as 0, any number of them would fit under a byte
+      // limit.
       return 128 + reason.utf8.count
     }
   }
@@ -125,7 +128,8 @@ extension CachedEntry: Codable {
     freshUntil = try container.decode(Date.self, forKey: .freshUntil)
     usableUntil = try container.decode(Date.self, forKey: .usableUntil)
     validator = try container.decodeIfPresent(String.self, forKey: .validator)
-    // A damaged number must not overflow the sum of all entries.
+    // A damaged file may hold any number as the byte count of an entry. Without a bound, the sum of the sizes of all entries could
+    // overflow.
     byteCount = Self.bounded(try container.decode(Int64.self, forKey: .byteCount))
     noticedInFutureAt = try container.decodeIfPresent(Date.self, forKey: .noticedInFutureAt)
   }
@@ -148,39 +152,41 @@ extension CachedEntry: Codable {
   }
 }
 
-// Ages of entries by the wall clock, which may have been set.
+// Ages of entries by the wall clock, which a user or the network may have set back or forward.
 extension CachedEntry {
   /// Length of the fresh window.
   var freshLifetime: Duration { Duration(bounding: freshUntil.timeIntervalSince(fetchedAt)) }
   /// Length of the usable window.
   var usableLifetime: Duration { Duration(bounding: usableUntil.timeIntervalSince(fetchedAt)) }
 
-  /// Returns the age at a moment of the wall clock.
+  /// Returns the age of the entry at the date `present` of the wall clock.
   ///
-  /// An entry from the future is as old as its fresh window is long.
+  /// A ``fetchedAt`` five seconds or more in the future shows that the wall clock was set back. The age is then at least the length of
+  /// the fresh window for as long as ``fetchedAt`` is that far in the future, so the entry is stale.
   ///
-  /// It grows older from the moment when this was noticed. Otherwise it would live for as long as the clock was set back. If the clock is
-  /// corrected, the true age counts, but the entry is not fresh again, because the clock cannot be trusted.
+  /// The age of such an entry grows from ``noticedInFutureAt`` on. An age that did not grow would keep the entry usable for as long as the
+  /// clock is set back. After the clock is corrected, the true age counts again, but at least the length of the fresh window, because a
+  /// clock that was wrong once cannot be trusted.
   func age(at present: Date) -> Duration {
     let age = Duration(bounding: present.timeIntervalSince(fetchedAt))
-    // Two processes do not read the clock at the same moment, so a small lead is no sign of a clock that was set.
+    // Two processes read the clock at different moments, so a date less than five seconds ahead is no sign that the clock was set back.
     if age + Self.clockTolerance > .zero, noticedInFutureAt == nil { return max(age, .zero) }
     guard age < .zero, let noticedInFutureAt else { return max(age, freshLifetime) }
     return freshLifetime + Duration(bounding: present.timeIntervalSince(noticedInFutureAt)).bounded
   }
 
-  /// True if the entry is from the future and its record does not say so yet, or says so with a later date.
+  /// True if ``fetchedAt`` is in the future and ``noticedInFutureAt`` is missing or later than `present`.
   ///
-  /// See ``age(at:)``.
+  /// If true, the cache stores the entry again with `present` as ``noticedInFutureAt``. See ``age(at:)``.
   func needsFutureNote(at present: Date) -> Bool {
     guard Duration(bounding: present.timeIntervalSince(fetchedAt)) + Self.clockTolerance <= .zero else { return false }
     return noticedInFutureAt.map { $0 > present } ?? true
   }
 
-  /// Lead over the wall clock that does not yet count as the future.
+  /// Time by which ``fetchedAt`` may be ahead of the wall clock without counting as a date in the future.
   private static var clockTolerance: Duration { .seconds(5) }
 
-  /// Returns the entry with the note that it is from the future.
+  /// Returns a copy of the entry with `present` as ``noticedInFutureAt``.
   func noticedInFuture(at present: Date) -> CachedEntry {
     CachedEntry(
       key: key, content: content, fetchedAt: fetchedAt, freshUntil: freshUntil, usableUntil: usableUntil, validator: validator,

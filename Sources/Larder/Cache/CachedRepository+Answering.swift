@@ -1,24 +1,26 @@
 internal import Foundation
 internal import Synchronization
 
-// `value(for:)` after its fast path looks the key up, decides, and joins a flight if the decision is to fetch.
+// The slow path of `value(for:)` looks the key up and decides by the fetch policy. If the decision is to fetch, the call joins a flight,
+// the running fetch that all callers of the key share.
 
 extension CachedRepository {
-  /// Returns the entry for the fast path, a fresh value that was returned before, or `nil` in all other cases.
+  /// Returns the entry of a key if it holds a fresh value that was returned before, or `nil`, so that the call takes the slow path.
   ///
-  /// Counts the answer. The result is that of ``lookup(_:)`` and ``decision(_:_:)``, with one reading of the clock and without decoding. It
-  /// reads no records if nothing was published since the entry was last compared with its record.
+  /// A returned entry is counted as a hit. The result equals that of ``lookup(_:)`` and ``decision(_:_:)``, but is found without decoding a
+  /// record. The published records are read only if the store has published a commit since the entry was last compared with its record.
   nonisolated func freshEntry(_ key: Key, _ policy: FetchPolicy, at uptime: Duration) -> ResidentEntry<Key, Value>? {
     switch policy {
     case .networkOnly, .networkFirst: return nil
     case .cacheFirst, .staleWhileRevalidate, .cacheOnly: break
     }
-    // `nil` for a closed store, which the slow path counts as an error of the storage.
+    // The publication is `nil` for a closed store. For a closed store, the slow path counts an error of the storage.
     guard let publication = storage.core.openPublication else { return nil }
-    // A variable, because a generic result of the closure costs a look-up of its type at run time in every hit.
+    // The closure assigns a variable, because a generic result would cost a look-up of its type at run time in every hit.
     var hit: ResidentEntry<Key, Value>?
     state.withLock { state in
-      // An unsaved value of any key turns the fast path off: it is newer than the entry of its key.
+      // An unsaved value is newer than the stored entry of its key. While any key has an unsaved value, calls take the slow path, which
+      // reads the unsaved values first.
       guard let entry = state.entries[key], entry.isHit(at: uptime), state.unsaved.isEmpty else { return }
       guard entry.isConfirmed(at: publication) || confirms(entry) else { return }
       state.statistics.hits += 1
@@ -28,9 +30,10 @@ extension CachedRepository {
     return hit
   }
 
-  /// True if an entry is of the record that readers see now.
+  /// True if an entry belongs to the published record of its key.
   ///
-  /// Marks the entry as compared at this publication.
+  /// For such an entry, the function keeps the number of the publication in the entry, so that the next call does not compare the entry
+  /// with the record again.
   private nonisolated func confirms(_ entry: ResidentEntry<Key, Value>) -> Bool {
     let (records, publication) = storage.core.publishedRecords(of: storage.collection)
     guard let recordKey = entry.recordKey, records[recordKey]?.revision == entry.revision else { return false }
@@ -38,7 +41,7 @@ extension CachedRepository {
     return true
   }
 
-  /// Looks a key up and acts on the decision, until there is an answer or an error.
+  /// Looks a key up and acts on the decision of the fetch policy, until there is an answer or an error.
   nonisolated(nonsending) func answer(_ key: Key, _ policy: FetchPolicy) async throws -> Cached<Value> {
     var lookup = lookup(key)
     var isCounted = false
@@ -50,7 +53,7 @@ extension CachedRepository {
         refresh(key, lookup)
         return cached
       case .fetch:
-        // Once for each call, however often a flight sends the call back to look again.
+        // A call counts at most one miss, although the outcome `.changed` of a flight makes it look the key up again.
         if !isCounted, policy != .networkOnly, !lookup.isUsable { state.withLock { $0.statistics.misses += 1 } }
         isCounted = true
         if let cached = try await fetchOrFallBack(key, policy: policy, after: lookup) { return cached }
@@ -61,7 +64,7 @@ extension CachedRepository {
 
   // MARK: Decision
 
-  /// The next step after a lookup.
+  /// The next step of a call after its lookup.
   enum Decision {
     case answer(Cached<Value>)
     case answerAndRefresh(Cached<Value>)
@@ -91,7 +94,7 @@ extension CachedRepository {
     }
   }
 
-  /// Returns the answer of a lookup, and counts it as a use of the entry.
+  /// Returns the answer of a lookup, and counts it as a hit or a stale serve and as a use of the entry.
   private nonisolated func countedAnswer(_ lookup: Lookup<Key, Value>, _ refreshError: (any Error)? = nil) -> Cached<Value>? {
     guard let entry = lookup.entry, let cached = lookup.cached(refreshError) else { return nil }
     state.withLock { $0.countAnswer(entry, isFresh: cached.state == .fresh) }
@@ -102,11 +105,12 @@ extension CachedRepository {
 
   /// Fetches a key and falls back to its stored value as the policy allows.
   ///
-  /// Returns `nil` if a newer version was stored meanwhile.
+  /// Returns `nil` if the caller must look the key up again, because the stored entry has changed or a cancelled flight has no result.
   private nonisolated(nonsending) func fetchOrFallBack(
     _ key: Key, policy: FetchPolicy, after lookup: Lookup<Key, Value>
   ) async throws -> Cached<Value>? {
-    // Only these two policies answer with a value that was stored meanwhile. The others fetch in any case.
+    // `.cacheFirst` and `.staleWhileRevalidate` return a value that another call stored after the lookup. The other policies fetch in any
+    // case.
     let isAutomatic = policy == .cacheFirst || policy == .staleWhileRevalidate
     if isAutomatic, let error = flights.holdOffError(of: key) { return try fallBack(key, policy: policy, error: error) }
     var timeout: Duration?
@@ -120,7 +124,7 @@ extension CachedRepository {
       case .ended(.failure(let error)): return try fallBack(key, policy: policy, error: error)
       case .timedOut:
         if let cached = usableAnswer(key, CacheError.timedOut(timeout ?? .zero)) { return cached }
-        // The value expired during the wait: join the flight again, without a limit.
+        // The stored value expired during the wait, so the call can no longer fall back to it and joins the flight without a timeout.
         timeout = nil
       case .cancelled: throw CancellationError()
       case .changed: return nil
@@ -128,30 +132,30 @@ extension CachedRepository {
     }
   }
 
-  /// Returns the usable stored value with the error of the fetch beside it, or throws that error.
+  /// Returns the usable stored value with `error` as its ``Cached/refreshError``, or throws `error`.
   private nonisolated func fallBack(_ key: Key, policy: FetchPolicy, error: any Error) throws -> Cached<Value> {
     guard policy != .networkOnly, let cached = usableAnswer(key, error) else { throw error }
     return cached
   }
 
-  /// Returns the stored value if it is usable now, with `error` as the reason why it is not newer.
+  /// Returns the stored value with `error` as its ``Cached/refreshError`` if the value has not expired, or `nil`.
   private nonisolated func usableAnswer(_ key: Key, _ error: any Error) -> Cached<Value>? {
     let lookup = lookup(key)
     return lookup.isUsable ? countedAnswer(lookup, error) : nil
   }
 
-  /// Joins the flight of a key, begins one if there is none, and waits for its end.
+  /// Joins the flight (the shared fetch) of a key, begins a flight if there is none, and waits for its end.
   ///
   /// - Parameters:
   ///   - lookup: Result of the caller's lookup. If another version is stored by now, no flight begins and the outcome is `.changed`.
-  ///   - timeout: Longest wait. The flight continues after it.
+  ///   - timeout: Longest wait of this caller. The flight continues after the timeout.
   nonisolated(nonsending) func joinFlight(
     of key: Key, after lookup: Lookup<Key, Value>?, timeout: Duration?
   ) async -> Flights<Key, ResidentEntry<Key, Value>>.Outcome {
     await flights.join(key, timeout: timeout, unless: { lookup.map { hasChanged(key, since: $0) } ?? false }, fetch: fetch(of: key))
   }
 
-  /// Begins a flight in the background, or lets the key's flight continue without a caller.
+  /// Begins a fetch of a key in the background, or lets the running flight of the key continue after its last caller has left.
   nonisolated func refresh(_ key: Key, _ lookup: Lookup<Key, Value>) {
     guard !Task.isCancelled, flights.mayRefresh(key) else { return }
     flights.begin(key, unless: { hasChanged(key, since: lookup) }, fetch: fetch(of: key))
@@ -160,23 +164,24 @@ extension CachedRepository {
   /// Returns the work of a flight of a key: a request with the validator of the stored value, and the commit of its result.
   private nonisolated func fetch(of key: Key) -> Flights<Key, ResidentEntry<Key, Value>>.Fetch {
     { [self] flight, ticket in
-      // Looked up when the flight starts, since a flight of the key may have stored a newer validator after the caller's lookup.
+      // The entry is looked up again when the flight starts, because another flight may have stored a newer validator after the caller's
+      // lookup.
       try await requestAndStore(key, base: lookup(key).entry?.stored, flight: flight, ticket: ticket)
     }
   }
 
-  /// True if a key has another version than `lookup` found.
+  /// True if the stored or unsaved entry of a key has changed since `lookup`.
   ///
-  /// Called with the lock of the flights held.
+  /// ``Flights`` calls this function with its lock held.
   private nonisolated func hasChanged(_ key: Key, since lookup: Lookup<Key, Value>) -> Bool {
-    // Unsaved entries first: storage refused them, so the record beside them is older.
+    // An unsaved entry is compared first. The storage failed to save it, so the stored record of the key is older.
     if let unsaved = state.withLock({ $0.unsaved[key] }) { return unsaved.version != lookup.version }
     guard let recordKey = lookup.recordKey else { return lookup.version != .none }
     do throws(RepositoryError) {
       let slot = try storage.core.records(of: storage.collection)[recordKey]
       return lookup.version != (slot.map { .stored($0.revision) } ?? .none)
     } catch {
-      return lookup.version != .none  // closed: there is no entry any more
+      return lookup.version != .none  // the store is closed, so the key has no entry
     }
   }
 
@@ -188,7 +193,7 @@ extension CachedRepository {
   nonisolated func lookup(_ key: Key) -> Lookup<Key, Value> {
     let uptime = clock.uptime
     let (entry, unsaved) = state.withLock { ($0.entries[key], $0.unsaved[key]) }
-    // An unsaved entry is newer than the record, except where another process has written meanwhile.
+    // An unsaved entry is newer than the stored record of its key, unless another process has stored a newer value.
     if let unsaved, !isSuperseded(unsaved, entry?.recordKey) { return Lookup(unsaved, at: uptime, recordKey: entry?.recordKey) }
     var recordKey = entry?.recordKey
     var version = EntryVersion.none
@@ -200,21 +205,24 @@ extension CachedRepository {
         return Lookup(nil, at: uptime, recordKey: address)
       }
       version = .stored(slot.revision)
-      // The entry's own record, or the record that it replaces in a commit that readers do not see yet.
+      // `at` returns `entry` if `slot` holds the record of `entry`. While the commit of `entry` is not published, `at` returns the earlier
+      // entry that `entry` replaces.
       if let entry = entry?.at(slot.revision) { return Lookup(entry, at: uptime, recordKey: address) }
       let arrived = arrivedEntry(
         try slot.value(storage.coder), revision: slot.revision, recordKey: address, older: entry, uptime: uptime)
       return Lookup(arrived, at: uptime, recordKey: address)
     } catch {
       state.withLock { $0.countStorageError(error) }
-      // Without the version of an unreadable record, no flight could begin: the record would count as a change since the lookup.
+      // The result has the version of a record that cannot be read. Without it, `hasChanged` would take the record for a new one, and no
+      // flight could begin.
       return Lookup(nil, at: uptime, recordKey: recordKey, version: version)
     }
   }
 
   /// True if another process has stored a newer value than the unsaved one of this read-only cache.
   ///
-  /// Removes the unsaved one then. A cache that can write removes an unsaved entry when it stores the next value.
+  /// The function removes an unsaved value that is older than the stored one. A cache that can write removes an unsaved value when it
+  /// stores the next value of the key.
   private nonisolated func isSuperseded(_ unsaved: ResidentEntry<Key, Value>, _ recordKey: RecordKey?) -> Bool {
     guard isReadOnly else { return false }
     do throws(RepositoryError) {
@@ -222,36 +230,40 @@ extension CachedRepository {
       guard let slot = try storage.core.records(of: storage.collection)[address] else { return false }
       guard try slot.value(storage.coder).fetchedAt > unsaved.stored.fetchedAt else { return false }
     } catch {
-      return false  // an unreadable record supersedes nothing
+      return false  // an unreadable record holds no newer value
     }
     state.withLock { $0.unsaved.remove(unsaved.stored.key) }
     return true
   }
 
-  /// Forgets the entry of a record that another cache or process has deleted, unless the entry's own commit is not visible yet.
+  /// Removes from memory the entry of a record that another cache or process has deleted.
+  ///
+  /// An entry whose own commit is not published yet stays in memory, because the published state lacks its record until then.
   private nonisolated func forgetDeleted(_ entry: ResidentEntry<Key, Value>, recordKey: RecordKey) {
-    // One snapshot for both questions: of two readings the second could see a newer commit.
+    // The revision and the record come from one snapshot. With two reads, the second could return a newer commit than the first.
     let snapshot = storage.snapshot
     guard entry.revision <= snapshot.revision, snapshot.records[recordKey] == nil else { return }
     state.withLock { state in
       let key = entry.stored.key
-      // Another task may have stored the key again since the snapshot.
+      // Another task may have stored the key again after the snapshot, and the entry of that task must stay.
       guard state.entries[key]?.version == entry.version else { return }
       state.entries[key] = nil
       state.evictionIndex?.remove(key)
     }
   }
 
-  /// Returns an entry for a record that this cache did not store, with its age.
+  /// Makes an entry in memory, with its age, for a record that this cache did not store itself.
   private nonisolated func arrivedEntry(
     _ stored: CachedEntry<Key, Value>, revision: Revision, recordKey: RecordKey, older: ResidentEntry<Key, Value>?, uptime: Duration
   ) -> ResidentEntry<Key, Value> {
     let entry: ResidentEntry<Key, Value>
     if let older, older.stored.fetchedAt == stored.fetchedAt {
-      // The same fetch, written again by a migration or by another process. Its measured age continues.
+      // Equal dates of the fetch show that the record holds the same fetched value as `older`, written again by a migration or another
+      // process. The age measured for `older` continues.
       entry = ResidentEntry(stored, of: older, at: revision)
     } else {
-      // From an earlier run, another process or another cache. The wall clock at its arrival counts, since it may have been set after that.
+      // The record comes from an earlier run, another process or another cache. The record's age is computed with the setting that the wall
+      // clock had when the commit arrived, because the clock may have been set since then.
       let present = arrivals.present(for: revision, at: uptime)
       entry = ResidentEntry(
         stored, version: .stored(revision), recordKey: recordKey, age: stored.age(at: present), uptime: uptime, wasAnswered: false,
@@ -259,16 +271,16 @@ extension CachedRepository {
       if !isReadOnly, stored.needsFutureNote(at: present) { storeFutureNote(of: entry, at: present) }
     }
     state.withLock { state in
-      // A lookup that was overtaken must not replace the entry of a newer record.
+      // Another lookup may have inserted the entry of a newer record meanwhile, which this older entry must not replace.
       if let newer = state.entries[stored.key], newer.revision >= revision { return }
       state.entries[stored.key] = entry
     }
     return entry
   }
 
-  /// Stores in the background that an entry is from the future, unless the entry was replaced.
+  /// Stores ``CachedEntry/noticedInFutureAt`` of an entry in the background, unless another commit has replaced the entry.
   ///
-  /// The note matters only at the next launch.
+  /// Only later launches and other processes need the stored date, so a failure to store it is not reported.
   private nonisolated func storeFutureNote(of entry: ResidentEntry<Key, Value>, at present: Date) {
     Task { [self] in
       let key = entry.stored.key
@@ -276,7 +288,7 @@ extension CachedRepository {
         let noted = entry.stored.noticedInFuture(at: present)
         let record = try storage.coder.encode(noted, decoding: true)
         let new = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
-          // The revision is expected, so that a newer value is never overwritten by the note.
+          // The write fails if the record no longer has the revision of the entry, so that the write never overwrites a newer value.
           try batch.put(record, in: storage.collection, expecting: .revision(entry.revision))
           let new = batch.revision
           state.withLock { state in
@@ -287,8 +299,9 @@ extension CachedRepository {
         }
         state.withLock { $0.releasePrevious(of: key, at: new) }
       } catch {
-        // Until the next launch, an entry without the note lives no longer than any other. The entry made above goes, because the revision
-        // of the failed commit is given to the next commit, which may be of another record.
+        // A failure to store the date has no effect in this process, which measures the age of the entry by the monotonic clock. The entry
+        // of the failed commit is removed from memory: the store gives the revision of the failed commit to its next commit, which may
+        // write another record.
         state.withLock { state in
           if let current = state.entries[key], current.replaces(entry.version) { state.entries[key] = entry }
         }

@@ -2,19 +2,21 @@ internal import Foundation
 internal import Synchronization
 
 extension CachedRepository {
-  /// Requests the value of a key, retries as the policy allows, and stores the answer.
+  /// Requests the value of a key, retries as the ``RetryPolicy`` allows, and stores the answer.
   ///
   /// - Parameters:
   ///   - stored: The stored entry of the key, whose validator the request carries.
-  ///   - flight: Number of the flight that the request belongs to.
+  ///   - flight: Number of the flight (a fetch that all callers of one key share) that the request belongs to.
   ///   - ticket: Place of the key in its ``FetchGroup``.
   nonisolated func requestAndStore(
     _ key: Key, base stored: CachedEntry<Key, Value>?, flight: UInt64, ticket: FetchTicket
   ) async throws -> ResidentEntry<Key, Value> {
     var ticket = ticket
-    // However the request ends, the other keys of the group must not wait for this one.
+    // A request for the keys of a ``FetchGroup`` waits until each key has arrived or its ticket was given up. Every exit of this function
+    // gives the ticket up, so that the request does not wait in vain.
     defer { ticket.giveUp() }
-    // Without a stored value, the answer "not modified" could not be turned into one.
+    // The validator is sent only if a value is stored. Without a stored value, the answer "not modified" would leave the call without a
+    // value.
     let base = stored?.value == nil || stored?.validator == nil ? nil : stored
     var attempt = 1
     var answered: (any Error)?
@@ -25,22 +27,25 @@ extension CachedRepository {
         let answer = try await FetchTicket.$current.withValue(ticket) { try await source.fetch(key, validator: base?.validator) }
         ticket.giveUp()
         guard Task.isCancelled else { return try await store(answer, of: key, base: base, flight: flight) }
-        // All callers have left. If a caller or a refresh joined since, a task that is not cancelled stores the answer.
+        // This task was cancelled because all callers had stopped waiting. If a caller or a refresh has joined the fetch since, a new task
+        // stores the answer, because a write in this cancelled task would fail.
         guard flights.isWanted(flight) else { throw CancellationError() }
         return try await Task { [self] in try await store(answer, of: key, base: base, flight: flight) }.value
       } catch {
-        // All callers have left. If a caller joined since, this is a failure like any other, and is counted.
+        // A cancelled task means that all callers had stopped waiting. If a caller has joined the fetch since, an error other than
+        // `CancellationError` counts as a failed fetch.
         let isGivenUp = Task.isCancelled && (error is CancellationError || !flights.isWanted(flight))
         guard !isGivenUp else { throw CancellationError() }
         state.withLock { $0.statistics.fetchErrors += 1 }
-        // A limit that refuses a retry says less than the error of the attempt before, so that error is thrown.
+        // If ``HostLimits`` refuses a retry, the error of the attempt before is thrown, because it names the cause of the failure.
         if let answered, (error as? CacheError)?.isOfLimits == true { throw answered }
-        // Keys that failed in one request wait equally long, so that they are retried in one request. Random waits would separate them.
+        // Keys that failed in one request share one random number. Keys with the same random number wait equally long and are retried in
+        // one request again.
         let failure = ticket.failure
         let random = failure?.random(random) ?? random()
         guard !Task.isCancelled, let delay = retry.delay(after: attempt, ErrorTraits(error), random: random) else { throw error }
         answered = error
-        // Before the wait, so that the group of the first attempt does not wait for this key's retry.
+        // The ticket is given up before the wait, so that the request of the ``FetchGroup`` does not wait for the retry of this key.
         ticket.giveUp()
         ticket = failure?.ticket(after: delay) ?? FetchTicket()
         try await clock.sleep(for: delay)
@@ -50,12 +55,12 @@ extension CachedRepository {
   }
 }
 
-// An answer becomes an entry, is committed, and only then reaches the waiters.
+// The answer of the source becomes an entry, and the entry is committed before the waiting callers receive it.
 
 extension CachedRepository {
-  /// Makes an entry of the source's answer, stores it, and returns it as it decodes from the stored bytes.
+  /// Makes an entry of the source's answer, stores it, and returns the entry as decoded from its stored bytes.
   ///
-  /// A failure of the storage is not thrown. The entry is then kept in memory only.
+  /// A failure of the storage is not thrown. An entry that could not be stored is kept in memory only.
   nonisolated func store(
     _ answer: Fetched<Value>, of key: Key, base: CachedEntry<Key, Value>?, flight: UInt64
   ) async throws -> ResidentEntry<Key, Value> {
@@ -78,11 +83,11 @@ extension CachedRepository {
 
   /// Returns how long a new value is fresh: until the provider's expiry, or else as the policy says, shortened by jitter.
   private nonisolated func freshLifetime(_ freshUntil: Date?) -> Duration {
-    // A date that is not a number counts as none. Its lifetime would be zero, and the value stale at once.
+    // A `freshUntil` that is NaN counts as missing. `Duration(bounding:)` would turn NaN into zero, and the value would be stale at once.
     guard let lifetime = freshUntil?.timeIntervalSince(clock.now), !lifetime.isNaN else {
       return freshness.fresh * (1 - freshness.jitter * random())
     }
-    // At most the usable time, so that a wrong expiry of the provider does not keep a value past the policy.
+    // The provider's expiry is cut to the usable time of the policy, so that a wrong expiry does not keep a value for longer.
     return min(Duration(bounding: lifetime).bounded, freshness.usable)
   }
 
@@ -111,19 +116,20 @@ extension CachedRepository {
         await refuseOversized(entry.key, flight: flight)
         return notStored
       }
-      // Decoded again from its bytes, so that the first answer is the value that later launches read.
+      // The entry is decoded again from its encoded bytes, so that the first answer equals the value that later launches read.
       let record = try storage.coder.encode(entry, decoding: true)
-      // Before the write, since decoding every record would block the store's executor.
+      // The records are decoded here and not on the store's executor, where decoding all of them would block every other write.
       await prepareEviction()
       let decoded = (record.decoded as? DecodedValue<CachedEntry<Key, Value>>)?.item ?? entry
       let collection = storage.collection
       let commit: Commit? = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
-        // Checked on the executor, which orders writes: the deletion of an invalidation that comes later is committed after this entry.
+        // An invalidation first marks the flight (the running fetch of the key) and then deletes the record. The store's executor runs one
+        // write at a time. If the flight is marked after this check, the deletion is committed after this entry and removes it.
         guard flights.mayStore(flight) else { return nil }
         try openEviction(&batch, uptime: uptime)
         try batch.put(record, in: collection)
         let revision = batch.revision
-        // Before the commit is published, so that a reader that sees the new record finds its entry and does not decode the record.
+        // The entry is in memory before its commit is published, so that a lookup that finds the new record does not decode the record.
         let committed = state.withLock { state in
           let committed = ResidentEntry(
             decoded, version: .stored(revision), recordKey: record.key, uptime: uptime, previous: state.entries[entry.key])
@@ -136,23 +142,26 @@ extension CachedRepository {
       let hadUnsaved = state.withLock { state in
         state.releasePrevious(of: entry.key, at: commit.entry.revision)
         state.countEvictions(commit.victims, upTo: commit.entry.revision)
-        // The store works again, and the value that only memory held is older than this one.
+        // The write succeeded, so the unsaved entry of the key is older than the stored one and is removed.
         defer { state.unsaved.remove(entry.key) }
         return state.unsaved[entry.key] != nil
       }
+      // A reader of `updates(for:)` that the commit has woken may have read the unsaved entry before its removal, so the reader is woken
+      // again.
       if hadUnsaved { wakeReaders(of: entry.key) }
       return commit.entry
     } catch  where error.code == .cancelled {
-      // Nobody waits for a cancelled write, and the storage has not failed.
+      // A cancelled write has no waiting caller and is no failure of the storage. For a cancelled write, no error is counted and no unsaved
+      // entry is kept.
       return notStored
     } catch {
       return holdUnsaved(notStored, uptime: uptime, error: error, flight: flight, replaced: replaced)
     }
   }
 
-  /// Refuses an entry that is larger than the limit of all entries together, and removes the entry before it.
+  /// Removes the stored entry of a key whose new value is by itself larger than ``EvictionPolicy/byteLimit``.
   ///
-  /// The refused entry is not kept in memory either. If the removal fails, the entry before it stays.
+  /// The new value is neither stored nor kept in memory. If the removal fails, the old entry stays.
   private nonisolated func refuseOversized(_ key: Key, flight: UInt64) async {
     guard flights.mayStore(flight) else { return }
     do throws(RepositoryError) {
@@ -168,14 +177,16 @@ extension CachedRepository {
     _ entry: ResidentEntry<Key, Value>, uptime: Duration, error: RepositoryError?, flight: UInt64, replaced: ResidentEntry<Key, Value>?
   ) -> ResidentEntry<Key, Value> {
     let key = entry.stored.key
-    // With the flights locked: an invalidation between the check and the insertion would leave an invalidated value in memory.
+    // `checkingStorable` holds the lock of ``Flights``. Otherwise an invalidation between the check and the insertion would leave an
+    // invalidated value in memory.
     let held = flights.checkingStorable(flight) { mayStore in
       state.withLock { state in
         if let error { state.countStorageError(error) }
-        // The planned victims are still stored and the new entry is not, so the index is built again.
+        // The failed commit has stored no entry and deleted no victim, but the eviction index has counted both. The index is dropped here,
+        // so that the next write builds it again.
         state.evictionIndex = nil
         guard mayStore else { return entry }
-        // The entry that the failed commit was to replace is the current one again.
+        // The entry that the failed commit was to replace is the current entry of the key again.
         state.entries[key] = replaced
         return state.unsaved.insert(entry.stored, uptime: uptime, policy: eviction)
       }

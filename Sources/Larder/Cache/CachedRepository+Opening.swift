@@ -19,19 +19,20 @@ public struct OpenedCacheStorage<Key: Hashable & Codable & Sendable, Value: Coda
 extension CachedRepository {
   /// Opens or creates a cache in a JSON file.
   ///
-  /// Repairs a damaged file by starting an empty one.
+  /// A damaged file is moved aside, and the cache starts empty.
   ///
   /// ```swift
   /// let cache = try await CachedRepository.open(
   ///   jsonFile: url, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)), source: server)
   /// ```
   ///
-  /// ``healing`` lists the files that were moved aside. See ``open(jsonFile:options:)``. Close the cache with ``close()``. Opened with the
-  /// access `.readOnly`, the cache returns stored values, and returns fetched values without storing them.
+  /// ``healing`` lists the files that were moved aside. See ``open(jsonFile:options:)`` for the repair of damaged files. Close the cache
+  /// with ``close()``. Opened with the access `.readOnly`, the cache returns stored values, and returns fetched values without storing
+  /// them.
   /// - Parameters:
   ///   - jsonFile: URL of the file.
   ///   - freshness: How long values are fresh, and how long usable.
-  ///   - eviction: Limits of the size. Without it, every entry is kept.
+  ///   - eviction: Limits of the size. Without limits, every entry is kept.
   ///   - retry: How often a failed fetch is tried again.
   ///   - clock: Source of the time. Pass a `ManualClock` in tests.
   ///   - options: Options of the file. Writes are `.buffered` by default.
@@ -47,7 +48,7 @@ extension CachedRepository {
       source: source)
   }
 
-  /// Makes a cache in memory only, whose entries end with the process.
+  /// Makes a cache in memory only, whose entries are lost when the process ends.
   ///
   /// See ``open(jsonFile:freshness:eviction:retry:clock:options:source:)`` for the parameters.
   /// - Throws: The errors of ``LocalRepository/init(inMemory:)``.
@@ -64,13 +65,14 @@ extension CachedRepository {
   ///
   /// A damaged file is moved aside, and the cache starts empty.
   ///
-  /// Use it for caches only, whose contents can be fetched again. A repository of user data refuses to open a damaged file. This call also
-  /// refuses a file that is not damaged: one of a newer version, one of another program, one that is locked, and one that cannot be read
-  /// now.
+  /// Use this call only for a cache, because a cache can fetch its contents again. A repository of user data refuses to open a damaged
+  /// file. This call throws for a file that is not damaged but of a newer version or of another program, and for a file that is locked or
+  /// cannot be read now.
   ///
-  /// The damaged files get names that end in `-damaged`, and replace those of an earlier repair. Writes are `.buffered` by default, so a
-  /// power cut may lose the newest entries. Tombstones of deleted entries are kept only in a store that is shared with other processes,
-  /// even if the options ask for them. So ``LocalRepository/changes(since:)`` of a cache cannot resume across a deletion of an earlier run.
+  /// The damaged files get names that end in `-damaged`, and replace the damaged files of an earlier repair. Writes are `.buffered` by
+  /// default, so a power cut may lose the newest entries. Tombstones (records of deletions) are kept only in a store that is shared with
+  /// other processes, even if the options ask for them. Without tombstones, ``LocalRepository/changes(since:)`` of a cache cannot resume
+  /// across a deletion of an earlier run.
   /// - Parameters:
   ///   - jsonFile: URL of the file.
   ///   - options: Options of the file.
@@ -104,21 +106,23 @@ extension CachedRepository {
     file: URL, options: StoreOptions, fileSystem: any FileSystem, backend: @Sendable (URL) -> any StorageBackend
   ) async throws(RepositoryError) -> OpenedCacheStorage<Key, Value> {
     var options = options
-    // Nobody resumes the changes of a cache. In a shared store, the other processes may need its tombstones.
+    // An exclusive cache keeps no tombstones (records of deletions), because no caller resumes its changes after a restart. In a shared
+    // store, the other processes may need the tombstones.
     if options.access == .exclusive { options.limits.tombstones = 0 }
     do throws(RepositoryError) {
       return .init(storage: try await LocalRepository(backend: backend(file), options: options), healing: nil)
     } catch {
-      // A read-only opening changes no file.
+      // A read-only opening changes no file, so it throws the error instead of moving the damaged files.
       guard CacheHealing.mayHeal(error), options.access != .readOnly else { throw error }
     }
-    // Damaged: from here on, one process at a time, or a second one would move the first one's new store aside.
+    // The files are damaged. The healing lock, which is taken below, admits one process at a time to the repair. Without this lock, a
+    // second process could move aside the new store that the first process has created.
     let healing = CacheHealing(file: file, fileSystem: fileSystem)
     let executor = StoreExecutor(label: "larder.healing")
     let lock = try await executor.run { () throws(RepositoryError) in try healing.lock() }
     defer { lock.release() }
     do throws(RepositoryError) {
-      // Opened again under the lock: another process may have replaced the damaged file by a new store since.
+      // The store is opened again under the lock, because another process may have replaced the damaged file by a new store meanwhile.
       return .init(storage: try await LocalRepository(backend: backend(file), options: options), healing: nil)
     } catch {
       guard CacheHealing.mayHeal(error) else { throw error }
@@ -131,16 +135,16 @@ extension CachedRepository {
 
 /// A source that calls one function for each key.
 ///
-/// A closure that is given to a cache becomes a function source.
+/// A closure that is given to a cache becomes a `FunctionSource`.
 ///
-/// It keeps no validators, so every fetch returns the whole value. Use a type that conforms to ``RemoteSource`` for ETags, for an expiry
-/// that the provider states, and for keys that have no value.
+/// A function source has no validators, so every fetch returns the whole value. Use a type that conforms to ``RemoteSource`` for ETags, for
+/// an expiry that the provider states, and for keys that have no value.
 public struct FunctionSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
   private let function: @Sendable (Key) async throws -> Value
 
   /// Makes a source of a function.
   ///
-  /// - Parameter function: Returns the value of a key, or throws. Its errors have the meaning of those of
+  /// - Parameter function: Returns the value of a key, or throws. Its errors have the same effect as errors of
   ///   ``RemoteSource/fetch(_:validator:)``.
   public init(_ function: @escaping @Sendable (Key) async throws -> Value) { self.function = function }
 
@@ -153,21 +157,22 @@ public struct FunctionSource<Key: Hashable & Codable & Sendable, Value: Codable 
 extension CachedRepository {
   /// Opens or creates a cache in a JSON file.
   ///
-  /// Its values are fetched by one function.
+  /// The values of the cache are fetched by one function.
   ///
   /// ```swift
   /// let cache = try await CachedRepository.open(jsonFile: url, freshness: .hours(1)) { id in try await fetchForecast(id) }
   /// ```
   ///
-  /// All else is as in ``open(jsonFile:freshness:eviction:retry:clock:options:source:)``.
+  /// The file and all other behaviour are as in ``open(jsonFile:freshness:eviction:retry:clock:options:source:)``.
   /// - Parameters:
   ///   - jsonFile: URL of the file.
   ///   - freshness: How long values are fresh, and how long usable.
-  ///   - eviction: Limits of the size. Without it, every entry is kept.
+  ///   - eviction: Limits of the size. Without limits, every entry is kept.
   ///   - retry: How often a failed fetch is tried again.
   ///   - clock: Source of the time. Pass a `ManualClock` in tests.
   ///   - options: Options of the file. Writes are `.buffered` by default.
-  ///   - fetch: Returns the value of a key from its source, or throws. It is called like ``RemoteSource/fetch(_:validator:)``.
+  ///   - fetch: Returns the value of a key from its source, or throws. The cache calls this closure like
+  ///     ``RemoteSource/fetch(_:validator:)``.
   /// - Throws: The errors of ``open(jsonFile:options:)``.
   public static func open(
     jsonFile: URL, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none, retry: RetryPolicy = .default,
@@ -181,7 +186,7 @@ extension CachedRepository {
 
   /// Makes a cache in memory only.
   ///
-  /// Its values are fetched by one function.
+  /// The values of the cache are fetched by one function.
   ///
   /// See ``inMemory(freshness:eviction:retry:clock:source:)``.
   /// - Throws: The errors of ``LocalRepository/init(inMemory:)``.
@@ -194,7 +199,7 @@ extension CachedRepository {
 
   /// Makes a cache over a repository.
   ///
-  /// Its values are fetched by one function.
+  /// The values of the cache are fetched by one function.
   ///
   /// See ``init(storage:freshness:eviction:retry:clock:source:)``.
   public init(
@@ -206,14 +211,14 @@ extension CachedRepository {
   }
 }
 
-/// Moves the files of a damaged cache aside.
+/// Moves the files of a damaged cache aside, so that an empty cache can be created in their place.
 struct CacheHealing: Sendable {
   private let paths: JSONFilePaths
   private let fileSystem: any FileSystem
   private static let suffix = "-damaged"
-  /// Endings of the file names beside a store, apart from those of quarantine files.
+  /// Endings of the names of files that belong to a store, apart from quarantine files.
   ///
-  /// Other files in the directory are not the store's.
+  /// Other files in the directory do not belong to the store and are not moved.
   private static let beside = ["-journal", "-previous", "-shm", "-wal"]
 
   init(file: URL, fileSystem: any FileSystem) {
@@ -221,7 +226,7 @@ struct CacheHealing: Sendable {
     self.fileSystem = fileSystem
   }
 
-  /// True if a cache with this error is replaced by an empty one.
+  /// True if opening failed with an error after which an empty cache replaces the damaged one.
   static func mayHeal(_ error: RepositoryError) -> Bool {
     error.code == .corrupted || error.code == .dataMissing
   }
@@ -231,19 +236,20 @@ struct CacheHealing: Sendable {
 
   /// Renames the main file and the files beside it, and returns their new paths.
   ///
-  /// The main file is renamed first. After a crash between two renames, the next opening finds it missing and moves the rest. Quarantine
-  /// files are moved too, because a missing main file beside one of them is never taken for a new store.
+  /// The main file is renamed first. If the process stops between two renames, the next opening finds the main file missing and moves the
+  /// remaining files. Quarantine files are moved too, because a missing main file beside a quarantine file counts as damage and not as a
+  /// new store.
   func moveAside() throws(RepositoryError) -> [String] {
     let entries = try fileSystem.entries(of: paths.directory) ?? []
     let names = [paths.name] + Self.beside.map { paths.name + $0 }
     var moved: [String] = []
-    // Only files that exist: each backend has some of these names.
+    // Each backend uses only some of these names, so names without a file are skipped.
     for entry in names.filter(entries.contains) + entries.filter(paths.isQuarantine).sorted() {
       let target = paths.path(of: entry + Self.suffix)
       try fileSystem.rename(paths.path(of: entry), to: target)
       moved.append(target)
     }
-    // A power cut could otherwise undo the renames and bring the damaged files back beside the new store.
+    // Without the sync, a power cut could undo the renames and bring the damaged files back beside the new store.
     try fileSystem.syncDirectory(paths.directory)
     return moved
   }

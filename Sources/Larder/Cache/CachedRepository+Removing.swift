@@ -4,13 +4,13 @@ internal import Synchronization
 extension CachedRepository {
   /// True if the cache has limits.
   ///
-  /// Without them it keeps no eviction index.
+  /// A cache without limits keeps no eviction index.
   private nonisolated var isBounded: Bool { eviction != .none }
 
   /// Decodes all entries in parallel, before the eviction index is built from them on the store's executor.
   nonisolated func prepareEviction() async {
     guard isBounded, state.withLock({ $0.evictionIndex == nil }) else { return }
-    do throws(RepositoryError) { _ = try await storage.loadAll() } catch {}  // the write that follows throws the same error
+    do throws(RepositoryError) { _ = try await storage.loadAll() } catch {}  // the write after `prepareEviction` throws the same error
   }
 
   /// Builds the eviction index of the stored entries, unless there is one.
@@ -21,7 +21,7 @@ extension CachedRepository {
     try buildIndex(&batch, uptime: uptime)
   }
 
-  /// Deletes the entries that must make room for a new one, in the commit of the new one.
+  /// Deletes the entries that must make room for a new entry, in the commit that stores the new entry.
   ///
   /// Runs on the store's executor only.
   nonisolated func makeRoom(
@@ -37,8 +37,9 @@ extension CachedRepository {
 
   /// Builds the eviction index of all stored entries, oldest first, and deletes records that cannot be read.
   ///
-  /// The age of an entry of an earlier run comes from one reading of the wall clock, which may be wrong. Two facts prove that such an entry
-  /// has expired: its whole lifetime has passed in this process, or an earlier run has fetched another entry after its expiry.
+  /// The age of an entry of an earlier run comes from one reading of the wall clock, which may be wrong. An entry of an earlier run has
+  /// provably expired in two cases: its whole lifetime has passed in this process, or an earlier run has fetched another entry after the
+  /// expiry of this entry.
   private nonisolated func buildIndex(_ batch: inout PendingState, uptime: Duration) throws(RepositoryError) {
     var entries: [(entry: CachedEntry<Key, Value>, slot: RecordSlot)] = []
     for slot in batch.collections[storage.collection].records.ordered() {
@@ -51,15 +52,18 @@ extension CachedRepository {
       }
     }
     entries.sort { $0.entry.fetchedAt < $1.entry.fetchedAt }
+    // The newest fetch of an earlier run is a second reading of the wall clock. Entries whose usable window ended before the time of that
+    // fetch have provably expired.
     let secondReading = entries.last { $0.slot.revision <= start.revision }?.entry.fetchedAt
     let known = state.withLock { state in entries.map { state.entries[$0.entry.key]?.at($0.slot.revision) } }
-    // Outside the lock, which answers on the main actor take too.
+    // The index is built outside the lock of `state`, because answers on the main actor take that lock too.
     var index = EvictionIndex<Key>()
     for ((entry, slot), known) in zip(entries, known) {
-      // The age that this process already counts with, or else one by the wall clock at the arrival of the record.
+      // An entry in memory keeps its measured age. Any other entry gets its age from the wall clock at the arrival of its record.
       let expiry =
         uptime + entry.usableLifetime - (known?.age(at: uptime) ?? entry.age(at: arrivals.present(for: slot.revision, at: uptime)))
       let isMeasured = known?.isMeasured == true || secondReading.map { entry.usableUntil <= $0 } == true
+      // A record of an earlier run existed when the cache was created, so the time since then counts towards its proven expiry.
       let seen = slot.revision <= start.revision ? start.uptime : uptime
       let item = EvictionIndex<Key>.Item(
         byteCount: entry.byteCount, expiry: expiry, provenExpiry: isMeasured ? expiry : max(seen + entry.usableLifetime, expiry),
@@ -67,19 +71,22 @@ extension CachedRepository {
       _ = index.insert(entry.key, item, policy: .none, now: uptime)
     }
     state.withLock { state in
-      // Uses were not counted while there was no index.
+      // Uses of an entry are not counted while the cache has no eviction index. An entry that was returned during that time counts as used
+      // once.
       for (entry, _) in entries where state.entries[entry.key]?.wasAnswered == true { index.touch(entry.key) }
       state.evictionIndex = index
     }
   }
 
-  /// Removes the entries that are least worth keeping, on disk too, when the system asks for memory.
+  /// Removes the entries that are least worth keeping, in memory and on disk, when the system asks for memory.
   ///
-  /// Call it from the app's memory warning. If the storage fails, its entries stay and the error is counted.
+  /// Call `relieve(_:)` from the app's memory warning. If deleting from the storage fails, the stored entries stay, and the cache's
+  /// statistics count the error.
   public nonisolated(nonsending) func relieve(_ pressure: MemoryPressure) async {
     guard !isReadOnly else { return }
     do {
-      // Only without an index, since this reads all entries.
+      // `loadAll` decodes all entries here, so that building the index does not decode them on the store's executor. An existing index
+      // needs no decoded entries.
       if state.withLock({ $0.evictionIndex == nil }) { _ = try await storage.loadAll() }
       let (victims, revision) = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
         let uptime = clock.uptime
@@ -92,11 +99,12 @@ extension CachedRepository {
     } catch {
       state.withLock { state in
         state.countStorageError(error)
-        // The index has lost the victims, which are still stored.
+        // The failed commit has deleted no record, but the eviction index no longer holds the entries to evict. The index is dropped, and
+        // the next write builds it again.
         state.evictionIndex = nil
       }
     }
-    // Without limits nothing keeps the index up to date.
+    // Writes of a cache without limits do not update an eviction index, so the index is dropped after this use.
     if !isBounded { state.withLock { $0.evictionIndex = nil } }
   }
 
@@ -108,19 +116,19 @@ extension CachedRepository {
   }
 }
 
-// An entry is forgotten, in the map and among the unsaved ones, after its deletion is committed and not before. A deletion that fails
-// thus leaves everything as it was, and the entry keeps its measured age.
+// An entry leaves memory only after the commit that deletes its record. If that commit fails, the entry stays in memory with its measured
+// age.
 
 extension CachedRepository {
   /// Removes the entry of a key from the storage and from memory.
   nonisolated(nonsending) func removeEntry(of key: Key) async throws(RepositoryError) {
-    // Read first, so that an entry that becomes unsaved during the deletion stays.
+    // The serial is read before the deletion, so that an entry that becomes unsaved during the deletion stays.
     let serial = state.withLock { $0.unsaved.serial }
     let recordKey: RecordKey
     do throws(RepositoryError) {
       recordKey = try storage.coder.keys.key(for: key)
     } catch {
-      // A key that does not encode has no record, only unsaved entries.
+      // A key that does not encode has no record, but it may have an unsaved entry.
       state.withLock { $0.forgetEntry(of: key, before: .zero, unsavedUpTo: serial) }
       flights.releaseHolds(of: key)
       throw error
@@ -133,12 +141,13 @@ extension CachedRepository {
     flights.releaseHolds(of: key)
   }
 
-  /// Removes all entries, and keeps running fetches from being stored.
+  /// Removes all entries, and prevents running fetches from storing their results.
   ///
-  /// It also works on a full disk, in the space that a store reserves for deletions: some 16 KiB in the journal of a JSON file, 256 KiB in
-  /// SQLite. A store that is shared with other processes has no such space. A JSON file gives the space of the entries back to the system.
-  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``. All entries are then still there, also those
-  ///   that only memory holds.
+  /// `removeAll()` also works on a full disk, in the space that a store reserves for deletions. A JSON file reserves some 16 KiB in its
+  /// journal, and SQLite 256 KiB. A store that is shared with other processes reserves no space for deletions. A JSON file gives the space
+  /// of the entries back to the system.
+  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``. After an error all entries are still there,
+  ///   also the entries that only memory holds.
   public nonisolated(nonsending) func removeAll() async throws {
     flights.invalidateAllFlights()
     let serial = state.withLock { $0.unsaved.serial }
@@ -152,20 +161,23 @@ extension CachedRepository {
     flights.releaseAllHolds()
   }
 
-  /// Commits deletions and returns their revision.
+  /// Commits deletions and returns the revision of their commit.
   ///
-  /// Entries that are stored later have at least this revision, earlier ones a lower one.
+  /// An entry that is stored after the deletions has this revision or a higher one. An entry that was stored before the deletions has a
+  /// lower revision. Callers compare the returned revision with the revision of each entry in memory, and keep the newer entries.
   private nonisolated(nonsending) func commitDeletions(
     _ deletions: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Void
   ) async throws(RepositoryError) -> Revision {
     do throws(RepositoryError) {
-      // In a commit of their own: a full disk that refuses the entries of a shared commit would refuse the deletions with them.
+      // The deletions get a commit of their own. In a commit shared with new entries, a full disk that refuses the entries would refuse the
+      // deletions too.
       return try await storage.core.write(nil, size: .alone) { batch throws(RepositoryError) in
         try deletions(&batch)
         return batch.revision
       }
     } catch {
-      // The index has lost the entries, which are still stored and count against the limits.
+      // The failed commit has deleted no record, but the eviction index no longer holds the entries. The index is dropped, and the next
+      // write builds it again.
       state.withLock { $0.evictionIndex = nil }
       throw error
     }

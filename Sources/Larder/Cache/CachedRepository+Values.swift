@@ -5,8 +5,9 @@ extension CachedRepository {
   ///
   /// Each result is the value, or the error that ``value(for:policy:)`` would throw.
   ///
-  /// Answers from storage come first. With ``FetchPolicy/staleWhileRevalidate``, stale values are refreshed in the background after this
-  /// call returns, within the same limit.
+  /// The call first answers the keys for which the policy accepts the stored entry, and then fetches the other keys. With
+  /// ``FetchPolicy/staleWhileRevalidate``, stale values are refreshed in the background after the call returns, also with at most
+  /// `maxConcurrentFetches` fetches at a time.
   /// - Parameters:
   ///   - keys: Keys of the values. A key that occurs twice is looked up once.
   ///   - policy: Policy for each key.
@@ -19,7 +20,7 @@ extension CachedRepository {
     var (rest, old): ([Key], [Key]) = ([], [])
     var seen: Set<Key> = []
     for key in keys where seen.insert(key).inserted {
-      // The fast path of `value(for:)`, so that a list of hits costs no lookup of records.
+      // `freshEntry` is called first, as in `value(for:)`, because an entry that is fresh in memory needs no lookup of its record.
       let uptime = clock.uptime
       if let entry = freshEntry(key, policy, at: uptime), let value = entry.value {
         results[key] = .success(entry.hit(value, at: uptime))
@@ -35,16 +36,16 @@ extension CachedRepository {
       }
     }
     for (key, result) in await fetchedResults(of: rest, policy: policy, limit: maxConcurrentFetches) { results[key] = result }
-    // After the fetches of this call, so that both together keep to the limit.
+    // The refreshes begin after the fetches of this call, so that at most `maxConcurrentFetches` requests run at a time.
     if !old.isEmpty, !Task.isCancelled {
       Task { [self, old] in await fetchTogether(old, limit: maxConcurrentFetches) { key in await self.revalidate(key) } }
     }
     return results
   }
 
-  /// Refreshes a key that is still not fresh, and returns when its flight has ended.
+  /// Refreshes a key that is still not fresh, and returns when the fetch of the key has ended.
   private nonisolated(nonsending) func revalidate(_ key: Key) async {
-    // Looked up again: another caller may have fetched the key while this one waited for its turn.
+    // The key is looked up again, because another caller may have fetched the key while this refresh waited for its turn.
     let lookup = lookup(key)
     guard lookup.state != .fresh, flights.mayRefresh(key) else { return }
     _ = await joinFlight(of: key, after: lookup, timeout: nil)
@@ -62,16 +63,16 @@ extension CachedRepository {
     return results.withLock { $0 }
   }
 
-  /// Runs an operation on each key, `limit` keys at a time.
+  /// Runs an operation on each key, on at most `limit` keys at a time.
   ///
-  /// Over a source that gathers keys, on the keys of `limit` requests at a time.
+  /// If the source gathers several keys into one request, `limit` is the number of requests and not the number of keys.
   private nonisolated(nonsending) func fetchTogether(
     _ keys: [Key], limit: Int, _ operation: @escaping @Sendable (Key) async -> Void
   ) async {
     guard let size = keysTogether.map({ min($0, keys.count) }), size > 0 else { return await forEach(keys, limit: limit, operation) }
     let parts = stride(from: 0, to: keys.count, by: size).map { Array(keys[$0..<min($0 + size, keys.count)]) }
     await forEach(parts, limit: limit) { part in
-      // One group for each request's worth of keys, or the first key that arrives would start a request alone.
+      // The keys of one request form a ``FetchGroup``. Without the group, the first key that arrives would start a request alone.
       let group = FetchGroup(part.count)
       await forEach(part, limit: part.count) { key in await group.run { await operation(key) } }
     }

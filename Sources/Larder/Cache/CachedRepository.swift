@@ -1,5 +1,7 @@
-// Cache/ keeps the values of a remote source in a repository with their age: lookup, decision, flight, storing with eviction, answer.
-// Invariant: A value's state is computed when it is returned. A fetched value is committed before it is returned, unless storing fails.
+// Cache/ keeps the values of a remote source in a repository with their age. The steps of a call are lookup, decision by the policy, flight
+// (the shared fetch), storing with eviction, and answer.
+// Invariant: A value's state (fresh, stale or expired) is computed when the value is returned. A fetched value is committed before it is
+// returned, unless storing fails.
 // Called by apps. Writes go through the repository's commit queue, and lookups read its published records.
 
 internal import Foundation
@@ -28,19 +30,20 @@ internal import Synchronization
 /// ## Promises and cost
 ///
 /// A value is *fresh*, then *stale*, then *expired*, as its ``FreshnessPolicy`` says. Each call chooses between the stored value and the
-/// source with a ``FetchPolicy``. Concurrent calls for one key share one fetch, which is cancelled when the last of them is cancelled.
+/// source with a ``FetchPolicy``. Concurrent calls for one key share one fetch, which is cancelled when the last of these calls is
+/// cancelled.
 ///
-/// A fetched value is committed before it is returned. If the storage fails, for example on a full disk, no call fails: the value is
-/// returned and kept in memory for a while, and ``statistics`` counts the error. Over a read-only storage, values are kept in memory in the
-/// same way, and no error is counted.
+/// A fetched value is committed before it is returned. If the storage fails, for example on a full disk, no call fails. A value that could
+/// not be stored is returned and kept in memory for a while, and ``statistics`` counts the error. A cache over a read-only storage keeps
+/// fetched values in memory for a while, and counts no error.
 ///
-/// Within this process the monotonic clock measures age. Across launches and between processes the wall clock does. So setting the clock
-/// neither empties the cache nor keeps a value fresh. An entry from the future is stale, and expires. An entry that another cache stores in
-/// the same storage is dated by one reading of the wall clock, when its commit arrives.
+/// Within this process the monotonic clock measures age. Across launches and between processes the wall clock measures age. Setting the
+/// wall clock neither empties the cache nor keeps a value fresh. An entry whose date is in the future counts as stale, and expires after a
+/// while. An entry that another cache stores in the same storage is dated by one reading of the wall clock, when its commit arrives.
 ///
-/// An answer with a fresh value costs one look-up in a dictionary and one reading of the clock, and one look-up in the published records if
-/// something was written since the last answer. The first answer with a record also decodes it. A fetch costs a task and a commit. Memory
-/// holds the repository, and one object for each entry that was returned.
+/// An answer with a fresh value costs one look-up in a dictionary and one reading of the clock. If the store was written since the last
+/// answer, an answer also costs one look-up in the published records. The first answer from a record also decodes the record. A fetch costs
+/// a task and a commit. Memory holds the repository, and one object for each entry that was returned.
 ///
 /// ## Threads and tasks
 ///
@@ -54,15 +57,18 @@ internal import Synchronization
 /// - Use `URLCache` to keep responses as bytes, for as long as their HTTP headers say.
 /// - Send a plain request for a value that must be current and is not shown offline.
 ///
-/// To keep a cache in one file with other data, pass a repository of a ``Store`` as `storage`. A damaged file is then not repaired.
+/// To keep a cache in one file with other data, pass a repository of a ``Store`` as `storage`. The cache does not repair a damaged file of
+/// a ``Store``.
 ///
 /// ## Avoid
 ///
 /// - Do not let two caches share a repository. Give each cache a repository of its own.
 /// - Do not keep user data in the file of a cache. ``open(jsonFile:options:)`` moves a damaged file aside and starts an empty one.
 /// - Do not fetch many keys one after the other. Use ``values(for:policy:maxConcurrentFetches:)``.
-/// - Do not build a second fetch queue, retry loop or limit in your closure. ``RetryPolicy`` and ``HostLimits`` do that.
-/// - Do not keep an answer to see whether it is still fresh. Its age does not change. Ask again, or follow ``updates(for:)``.
+/// - Do not build a second fetch queue, retry loop or limit in your closure. ``RetryPolicy`` repeats failed fetches, and ``HostLimits``
+///   queues and limits fetches.
+/// - Do not keep an answer to see whether it is still fresh. The age in an answer does not change. Call ``value(for:policy:)`` again, or
+///   follow ``updates(for:)``.
 ///
 /// ## Topics
 ///
@@ -108,7 +114,7 @@ internal import Synchronization
 public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable & Sendable> {
   /// The repository of the entries.
   ///
-  /// Close it where it was opened, or with ``close()``.
+  /// Close the storage where it was opened, or with ``close()``.
   public nonisolated let storage: LocalRepository<CachedEntry<Key, Value>>
   nonisolated let freshness: FreshnessPolicy
   nonisolated let eviction: EvictionPolicy
@@ -119,8 +125,9 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   nonisolated let keysTogether: Int?
   /// True if the storage was opened read-only, so that nothing can be stored.
   nonisolated let isReadOnly: Bool
-  /// The damage that opening the cache's own file has moved aside, or `nil` without damage and for a storage that was opened separately.
+  /// The damaged files that opening the cache moved aside, or `nil` if there were none or the storage was opened separately.
   public nonisolated let healing: OpenedCacheStorage<Key, Value>.Healing?
+  /// Readings of the clocks and the revision at the creation of the cache, from which the age of older entries is computed.
   nonisolated let start: CacheStart
   /// Returns a random number from 0 up to 1, for jitter.
   nonisolated let random: @Sendable () -> Double
@@ -134,9 +141,9 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// Makes a cache of a source over a repository.
   ///
   /// - Parameters:
-  ///   - storage: Repository of the entries. ``open(jsonFile:options:)`` opens one that repairs itself.
+  ///   - storage: Repository of the entries. ``open(jsonFile:options:)`` opens a repository that repairs itself.
   ///   - freshness: How long values are fresh, and how long usable.
-  ///   - eviction: Limits of the size. Without it, every entry is kept.
+  ///   - eviction: Limits of the size. Without limits, every entry is kept.
   ///   - retry: How often a failed fetch is tried again.
   ///   - clock: Source of the time. Pass a `ManualClock` in tests.
   ///   - source: Source of the values. Limit its requests with ``RemoteSource/limited(by:weight:)``.
@@ -149,7 +156,7 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
       random: { Double.random(in: 0..<1) })
   }
 
-  /// Makes a cache of a source over a storage that was opened for it.
+  /// Makes a cache of a source over a storage that was opened for this cache.
   ///
   /// ``healing`` describes the damaged files that opening moved aside, if there were any.
   ///
@@ -173,7 +180,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     self.eviction = eviction
     self.retry = retry
     self.clock = clock
-    // Keys can be gathered into requests only by a GatheredSource, so a bare source of batches gets one without limits.
+    // Only a ``GatheredSource`` gathers several keys into one request, so a ``BatchRemoteSource`` that is not gathered is wrapped in a
+    // ``GatheredSource`` without limits.
     if let source = source as? any BatchRemoteSource<Key, Value> {
       self.source = source.limited(by: HostLimits())
     } else {
@@ -203,10 +211,11 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
 
   /// Returns the value of a key now, and again whenever the value or its state changes.
   ///
-  /// The sequence fetches nothing. It shows the values that ``value(for:policy:)`` and others have fetched, and does not begin with an
-  /// expired value. It reports that a value becomes stale or expires at that moment, and does not report that a value is removed. A slow
-  /// reader gets the newest value only, so nothing queues up. The sequence ends when the storage is closed, and when the reading task is
-  /// cancelled. A reader costs the same however many readers there are, and wakes for changes of its key only.
+  /// The sequence fetches nothing. The sequence shows the values that other calls, such as ``value(for:policy:)``, have fetched, and does
+  /// not begin with an expired value. The sequence reports at once that a value becomes stale or expires, and does not report that a value
+  /// is removed. A slow reader gets the newest value only, so nothing queues up. The sequence ends when the storage is closed, and when the
+  /// reading task is cancelled. The cost of one reader does not depend on the number of readers, and a reader wakes only for changes of its
+  /// own key.
   public nonisolated func updates(for key: Key) -> CachedUpdates<Value> {
     CachedUpdates { [self] in
       let reader = CachedReader(self, key)
@@ -219,22 +228,23 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// Six keys are fetched at a time, or six requests over a ``BatchRemoteSource``.
   public nonisolated(nonsending) func prefetch(_ keys: [Key]) async { _ = await values(for: keys) }
 
-  /// Removes the stored entry of a key, and keeps a running fetch of the key from being stored.
+  /// Removes the stored entry of a key, and prevents a running fetch of the key from storing its result.
   ///
-  /// The callers of that fetch still get its value.
-  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``. The entry is then still stored.
+  /// The callers of a running fetch still get the fetched value.
+  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``. If the call throws, the entry is still stored.
   public nonisolated(nonsending) func invalidate(_ key: Key) async throws {
-    // First: a fetch that ends between the two steps would otherwise store the value again, after the deletion.
+    // The flights are invalidated before the deletion. Otherwise a fetch that ends between the deletion and the invalidation would store
+    // its value after the deletion.
     flights.invalidateFlights(of: key)
     try await removeEntry(of: key)
-    // A value that only memory held leaves no commit that would wake them.
+    // The removal of an unsaved value changes no record, so no commit wakes the readers of the key.
     wakeReaders(of: key)
   }
 
   /// Counts of the cache's hits, misses, fetches and errors since it was made.
   public nonisolated var statistics: CacheStatistics { state.withLock { $0.statistics } }
 
-  /// Closes the storage of a cache that was opened in one step.
+  /// Closes the storage of a cache that was opened together with its storage, as by ``open(jsonFile:options:)``.
   ///
   /// See ``LocalRepository/close()``.
   ///

@@ -2,30 +2,30 @@ internal import Synchronization
 
 /// A sequence of the values of one key: the current one, then one for each change of the value or its state.
 ///
-/// Get it from ``CachedRepository/updates(for:)``.
+/// Get a sequence from ``CachedRepository/updates(for:)``.
 public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
   /// The value with its age and state.
   public typealias Element = Cached<Value>
   /// No failure, since a value that cannot be read counts as missing.
   public typealias Failure = Never
 
-  /// The next answer of one reader for each call.
+  /// A function that returns the next answer of one reader at each call.
   ///
-  /// A closure, so that the sequence does not depend on the type of the key.
+  /// The reader is hidden in a closure, so that the type of the sequence does not depend on the type of the key.
   typealias Answers = @Sendable () async -> Cached<Value>?
 
   private let makeReader: @Sendable () -> Answers
 
   init(_ makeReader: @escaping @Sendable () -> Answers) { self.makeReader = makeReader }
 
-  /// Begins with the current value, unless it has expired or is missing.
+  /// Returns an iterator that begins with the current value, unless the value is missing or has expired.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(answers: makeReader()) }
 
   /// An iterator that returns one answer after the other to one reader.
   public struct AsyncIterator: AsyncIteratorProtocol {
     /// The value with its age and state.
     public typealias Element = Cached<Value>
-    /// No failure.
+    /// The iterator never throws, since a value that cannot be read counts as missing.
     public typealias Failure = Never
 
     let answers: Answers
@@ -39,7 +39,7 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
 
 /// One reader of the updates of one key.
 ///
-/// It keeps only the version and the state that it returned last, and looks the key up for each call.
+/// A reader keeps only the version and the state of its last answer, and looks the key up for each call.
 final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   /// The version and state of the last answer.
   private struct Told: Equatable {
@@ -64,18 +64,19 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
 
   func next() async -> Cached<Value>? {
     while !Task.isCancelled, !signal.isFinished {
-      // Read before the lookup, or a commit between the lookup and the wait would go unnoticed.
+      // The signal's moment is read before the lookup. If it were read after the lookup, a commit between the lookup and the wait would not
+      // end the wait.
       let moment = signal.moment
       let lookup = cache.lookup(key)
       guard let cached = lookup.cached() else {
-        // A value that is stored again after its removal is news.
+        // The key has no value now. The last answer is dropped, so that the next value of the key counts as new.
         told.withLock { $0 = nil }
         await wait(nil, after: moment)
         continue
       }
       let now = Told(version: lookup.version, state: cached.state)
       let isNew = told.withLock { told in
-        // An expired value is news only to a reader that received it before it expired.
+        // A reader gets an expired value only if it has received a value of the key before.
         if cached.state == .expired, told == nil { return false }
         defer { told = now }
         return told != now
@@ -86,7 +87,7 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
     return nil
   }
 
-  /// Waits until an entry of the key is stored, or until its state changes after `time`.
+  /// Waits until an entry of the key is stored, or until `time` has passed, after which the entry's state changes.
   private func wait(_ time: Duration?, after moment: Signal.Moment) async {
     let timer = time.map { [signal] in cache.clock.after($0) { signal.raise() } }
     await signal.wait(after: moment)
@@ -98,7 +99,7 @@ extension CachedRepository {
   /// Wakes the readers of a key after a change that is no commit, such as an unsaved entry.
   nonisolated func wakeReaders(of key: Key) { announcements.wake(recordKey(of: key)) }
 
-  /// Returns the key of the record for a cache's key, or `nil` for a key that cannot be encoded as one.
+  /// Returns the key of the stored record for a key of the cache, or `nil` for a key that cannot be encoded as a record key.
   nonisolated func recordKey(of key: Key) -> RecordKey? {
     do throws(RepositoryError) { return try storage.coder.keys.key(for: key) } catch { return nil }
   }
@@ -106,12 +107,12 @@ extension CachedRepository {
 
 /// Observer of the commits to a cache's collection, which wakes the readers of the changed keys.
 ///
-/// All readers share one observer, so adding, removing and waking a reader costs the same however many there are.
+/// All readers share one observer, so adding, removing and waking a reader costs the same however many readers there are.
 final class KeyAnnouncements: ChangeObserver {
   private struct State: Sendable {
-    /// Signals of the readers by record.
+    /// Signals of the readers, by the record key of the value that they read.
     ///
-    /// Under `nil` are readers of keys that cannot be stored.
+    /// The entry for `nil` holds the readers of keys that cannot be stored.
     var signals: [RecordKey?: [ObjectIdentifier: WeakSignal]] = [:]
     var isFinished = false
     var wokenCount = 0
@@ -131,7 +132,7 @@ final class KeyAnnouncements: ChangeObserver {
       state.signals[key, default: [:]][ObjectIdentifier(signal)] = WeakSignal(signal: signal)
       return state.isFinished
     }
-    // A reader that comes after the end would wait forever.
+    // The signal of a reader that is added after the store was closed is finished at once, because no event would wake the reader.
     if isFinished { signal.finish() }
   }
 
@@ -149,13 +150,13 @@ final class KeyAnnouncements: ChangeObserver {
 
   func receive(_ changes: [RecordChange], commit: Revision) {
     let concerned = state.withLock { state -> [Signal] in
-      // Nearly always: most caches have no reader, and each commit comes here.
+      // Each commit calls this function, and most caches have no reader, so the usual case ends here.
       guard !state.signals.isEmpty else { return [] }
       let concerned = changes.flatMap { state.signals(of: $0.key) }
       state.wokenCount += concerned.count
       return concerned
     }
-    // Outside the lock, so that resuming many readers blocks no other reader.
+    // The signals are raised outside the lock, so that resuming many readers blocks no other reader.
     for signal in concerned { signal.raise() }
   }
 
@@ -168,7 +169,7 @@ final class KeyAnnouncements: ChangeObserver {
   }
 }
 
-/// A reader's signal, which goes with the reader.
+/// A weak reference to a reader's signal, so that the cache does not keep the signal in memory when the reader is gone.
 struct WeakSignal: Sendable {
   weak let signal: Signal?
 }

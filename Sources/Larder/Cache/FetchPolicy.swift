@@ -32,24 +32,26 @@ public enum FetchPolicy: Hashable, Sendable {
   case cacheFirst
   /// Returns a usable stored value at once, and refreshes it in the background if it is stale.
   ///
-  /// Otherwise returns the source's value.
+  /// Without a usable stored value, returns the source's value.
   ///
-  /// After a failed fetch of the key, the next refresh begins no earlier than ``RetryPolicy/cap`` later, and at least a second later.
+  /// After a failed fetch of the key, the next background refresh begins no earlier than after the time ``RetryPolicy/cap``, and after at
+  /// least one second.
   case staleWhileRevalidate
-  /// Returns the source's value if it comes within the timeout, or else the stored value while it is usable, with ``Cached/refreshError``
-  /// set.
+  /// Returns the source's value if it comes within the timeout, or else the stored value while it is usable.
   ///
-  /// The fetch continues after the timeout, and its result is stored. Without a usable stored value, the call waits for the fetch. A stored
-  /// absence is not an answer to this policy.
+  /// A stored value that is returned has ``Cached/refreshError`` set. The fetch continues after the timeout, and its result is stored.
+  /// Without a usable stored value, the call waits for the fetch. The call fetches even while a stored absence
+  /// (``Fetched/absent(reason:lifetime:)``) still holds.
   case networkFirst(timeout: Duration)
-  /// Returns the source's value and nothing else.
+  /// Returns the source's value, and never a stored value.
   ///
-  /// Use it for an explicit refresh.
+  /// Use `networkOnly` for an explicit refresh.
   ///
-  /// The call joins a running fetch of the key. A stored absence is not an answer to this policy.
+  /// The call joins a running fetch of the key. The call fetches even while a stored absence (``Fetched/absent(reason:lifetime:)``) still
+  /// holds.
   case networkOnly
   /// Returns the stored value while it is usable.
   ///
-  /// Throws ``CacheError/notCached`` if there is none.
+  /// Throws ``CacheError/notCached`` if no usable value is stored.
   case cacheOnly
 }

@@ -7,14 +7,15 @@
 /// FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30), negative: .hours(1)) // "there is none" holds for an hour
 /// ```
 ///
-/// Both windows begin at the fetch. In the first window the value is *fresh*, and is returned without a request. After it and within the
-/// second window it is *stale*, and is returned if the source fails, or while it is refreshed. After the second window it is *expired*, and
-/// is not returned. The policy applies when a value is stored. Another policy at the next launch does not change stored values.
+/// The fresh window and the usable window of a value begin at its fetch. In the fresh window the value is *fresh*, and is returned without
+/// a request. From the end of the fresh window to the end of the usable window the value is *stale*. A stale value is returned if the
+/// source fails, or while it is refreshed. After the usable window the value is *expired*, and is not returned. The policy applies when a
+/// value is stored. Another policy at the next launch does not change the windows of stored values.
 ///
 /// ## Cost
 ///
-/// Both ends are stored with each value, so its state costs two comparisons of times. Expired values still take space. They are removed
-/// when an ``EvictionPolicy`` needs room.
+/// The ends of both windows are stored with each value, so the state of a value costs two comparisons of times. Expired values still take
+/// space. Expired values are removed when an ``EvictionPolicy`` needs room.
 ///
 /// ## Topics
 ///
@@ -38,24 +39,25 @@ public struct FreshnessPolicy: Hashable, Sendable {
   public let fresh: Duration
   /// Time for which a value may be used if there is no newer one.
   ///
-  /// At least ``fresh``.
+  /// `usable` is at least ``fresh``.
   ///
-  /// If it equals ``fresh``, no value is ever stale.
+  /// If `usable` equals ``fresh``, no value is ever stale.
   public let usable: Duration
   /// Time for which the answer "there is none" holds, unless the source gives a time.
   ///
-  /// A minute by default.
+  /// The default is a minute.
   public let negative: Duration
   /// Largest share of ``fresh`` that is taken off a value's fresh time, from 0 to 1.
   ///
-  /// By default 0.1.
+  /// The default is 0.1.
   ///
-  /// The share is random for each value, so that values that were fetched together do not expire together. Jitter never lengthens the time.
+  /// The share is random for each value, so that values that were fetched together do not expire together. Jitter never lengthens the fresh
+  /// time.
   public let jitter: Double
 
   /// Makes a policy.
   ///
-  /// A value outside its range is moved to the nearest end. No time is longer than a hundred years.
+  /// An argument outside its range is moved to the nearest end of the range. No time is longer than a hundred years.
   public init(fresh: Duration, usable: Duration, negative: Duration = .seconds(60), jitter: Double = 0.1) {
     self.fresh = fresh.bounded
     self.usable = max(usable.bounded, self.fresh)
@@ -65,7 +67,7 @@ public struct FreshnessPolicy: Hashable, Sendable {
 }
 
 extension FreshnessPolicy {
-  /// Makes a policy from the fresh time alone.
+  /// Makes a policy whose usable time follows from the fresh time.
   ///
   /// A value is usable for 48 hours, or for the fresh time if that is longer.
   public init(fresh: Duration, negative: Duration = .seconds(60), jitter: Double = 0.1) {
@@ -94,19 +96,19 @@ extension FreshnessPolicy {
 }
 
 extension Duration {
-  /// Returns a duration of hours of 3,600 seconds, or the longest duration if there are too many hours for one.
+  /// Returns a duration of a number of hours, clamped to the seconds that an `Int64` holds.
   public static func hours(_ hours: some BinaryInteger) -> Duration { units(of: 3_600, count: hours) }
 
-  /// Returns a duration of `count` units of `seconds`, or the longest duration if that is more than one can hold.
+  /// Returns a duration of `count` units of `seconds`, limited to the range of 64-bit seconds.
   fileprivate static func units(of seconds: Int64, count: some BinaryInteger) -> Duration {
-    // Untrusted numbers come here, and an overflow would trap.
+    // The count may be an untrusted number, and a multiplication that overflows would trap.
     let most = Int64.max / seconds
     return .seconds(min(max(Int64(clamping: count), -most), most) * seconds)
   }
 
-  /// Longest time that the cache counts with, a hundred years.
+  /// The longest time that the cache computes with, a hundred years.
   ///
-  /// It can be added to any date or time without an overflow.
+  /// The addition of this duration to a date or time of today cannot overflow.
   static let longest: Duration = .seconds(3_155_760_000 as Int64)
 
   /// Makes a duration from an untrusted number of seconds, at most ``longest`` in either direction.

@@ -3,12 +3,12 @@ internal import Synchronization
 
 /// Version of a key's entry.
 ///
-/// A caller that compares it later finds out whether the entry was replaced.
+/// A caller compares two versions to find out whether the entry of the key was replaced.
 enum EntryVersion: Hashable, Sendable {
-  /// There is no entry, or one that was neither stored nor kept in memory.
+  /// The key has no entry, or an entry that was neither stored nor kept in memory.
   case none
   case stored(Revision)
-  /// In memory only, because the storage has refused it.
+  /// The entry is in memory only, because the storage failed to save it or is read-only.
   ///
   /// The number differs from that of every other unsaved entry of the cache.
   case unsaved(UInt64)
@@ -16,34 +16,35 @@ enum EntryVersion: Hashable, Sendable {
 
 /// A stored entry together with the facts that only this process has: its version, its measured age, and whether it was returned.
 ///
-/// An object, so that a hit copies one reference. Its state is never kept, since it follows from the age at each moment.
+/// The type is a class, so that a hit (an answer from memory) copies only one reference. The freshness state is computed from the age at
+/// each call and never kept.
 final class ResidentEntry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
-  /// Value of ``stored``, or `nil` for an absence.
+  /// Value of ``stored``, or `nil` for an absence (the source's answer that the key has no value).
   ///
-  /// Copied here so that a hit reads nothing else.
+  /// The property copies the reference in ``stored``, so that a hit need not read ``stored``.
   let value: DecodedValue<Value>?
   private let fetchedAt: Date
   let version: EntryVersion
   let recordKey: RecordKey?
-  /// Age at ``uptime``.
+  /// Age of the entry at the moment ``uptime``.
   private let age: Duration
   private let uptime: Duration
   /// Time after the fetch for which the entry is fresh.
   ///
-  /// Computed once, since every hit needs it.
+  /// A stored property, because every computation of the state reads it.
   let freshLifetime: Duration
   /// End of the fresh window by the monotonic clock.
   private let freshEnd: Duration
-  /// True if this process has measured the whole age by the monotonic clock, and took no part of it from the wall clock.
+  /// True if this process has measured the whole age by the monotonic clock, and has taken no part of the age from the wall clock.
   let isMeasured: Bool
-  /// The entry that this one replaces, or `nil`.
+  /// The entry that this entry replaces, or `nil`.
   ///
-  /// Readers see it until the commit of this one is published.
+  /// Lookups return the previous entry until the commit of this entry is published.
   private let previous: ResidentEntry?
   private let answered: Atomic<Bool>
-  /// Publication of the store at which the entry was last compared with its record.
+  /// Number of the store's publication at which the entry was last compared with its record.
   private let confirmation = Atomic<UInt64>(.max)
-  /// The entry as it is, or would be, stored.
+  /// The entry in the form that the storage holds or would hold.
   let stored: CachedEntry<Key, Value>
 
   init(
@@ -63,7 +64,7 @@ final class ResidentEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     answered = Atomic(wasAnswered)
   }
 
-  /// Makes an entry of the same fetch that was stored again, with the same measured age.
+  /// Makes an entry for a fetched value that was stored again, with the age that `other` has measured since the fetch.
   convenience init(_ stored: CachedEntry<Key, Value>, of other: ResidentEntry, at revision: Revision, previous: ResidentEntry? = nil) {
     self.init(
       stored, version: .stored(revision), recordKey: other.recordKey, age: other.age, uptime: other.uptime, wasAnswered: other.wasAnswered,
@@ -73,14 +74,15 @@ final class ResidentEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
   /// Revision of the record, or zero for an entry that is not stored.
   var revision: Revision { if case .stored(let revision) = version { revision } else { .zero } }
 
-  /// Returns the entry with the record's `revision`, which is this one or one that it replaces, or `nil` if neither has it.
+  /// Returns this entry or an entry that it replaces, namely the one in the record with `revision`, or `nil` if the record has neither.
   func at(_ revision: Revision) -> ResidentEntry? { version == .stored(revision) ? self : previous?.at(revision) }
 
-  /// True if the entry was made to replace `version` and its own commit is not published yet.
+  /// True if this entry was made to replace `version` and the commit of this entry is not published yet.
   func replaces(_ version: EntryVersion) -> Bool { previous?.version == version }
 
   /// True if this process has fetched the entry or returned it before.
-  // Relaxed, here and below: a late answer costs one slow look-up, and each hit would pay for a stronger order.
+  // All loads and stores in this class are relaxed. If a load does not see a store of another thread yet, one slow look-up follows. A
+  // stronger memory order would slow every hit.
   var wasAnswered: Bool { answered.load(ordering: .relaxed) }
   func noteAnswer() { answered.store(true, ordering: .relaxed) }
 
@@ -103,7 +105,7 @@ final class ResidentEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     }
   }
 
-  /// True if the entry holds a fresh value that was returned before.
+  /// True if the entry holds a fresh value that was returned before, so that the fast path may return it.
   func isHit(at uptime: Duration) -> Bool { uptime < freshEnd && value != nil && wasAnswered }
 
   /// True if the entry was compared with its record at `publication`, so that the record need not be read again.
@@ -112,7 +114,7 @@ final class ResidentEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
 
   /// Returns the answer of the fast path.
   ///
-  /// The value is fresh and was returned before.
+  /// The caller has checked with ``isHit(at:)`` that the value is fresh and was returned before.
   func hit(_ value: DecodedValue<Value>, at uptime: Duration) -> Cached<Value> {
     Cached(value: value.copy(), fetchedAt: fetchedAt, age: age(at: uptime), state: .fresh, origin: .memory)
   }
@@ -125,7 +127,7 @@ final class ResidentEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
       refreshError: refreshError)
   }
 
-  /// The error to throw for an absence.
+  /// The error to throw if this entry is an absence.
   var absence: CacheError {
     if case .absent(let reason) = stored.content { .absent(reason: reason, since: stored.fetchedAt) } else { .notCached }
   }
@@ -148,7 +150,7 @@ struct Lookup<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Se
     self.uptime = uptime
     self.recordKey = recordKey
     self.version = entry?.version ?? version
-    // Read now, since the answer itself marks the entry as returned.
+    // The origin is read now, since the answer itself marks the entry as returned.
     origin = entry?.wasAnswered == true ? .memory : .disk
   }
 

@@ -1,10 +1,11 @@
 /// The number of attempts of a fetch, and the waits between them.
 ///
 /// Before the n-th retry the cache waits for a random time between zero and `base` × 2ⁿ⁻¹, at most `cap`. This full jitter keeps
-/// clients that failed together from coming back together. If the provider asks for a wait (``RemoteSourceError/retryAfter``), the
-/// cache waits for that time instead, up to the cap. A longer one ends the fetch with its error. Only transient errors are retried.
+/// clients that failed together from retrying together. If the provider asks for a wait (``RemoteSourceError/retryAfter``) of at most
+/// `cap`, the cache waits for that time and not for a random time. If the provider asks for a wait longer than `cap`, the fetch ends with
+/// the error. Only transient errors are retried.
 ///
-/// After a failed fetch, ``FetchPolicy/staleWhileRevalidate`` waits for `cap`, and at least a second, before it begins the next one.
+/// After a failed fetch, ``FetchPolicy/staleWhileRevalidate`` waits for `cap`, and at least a second, before it begins the next fetch.
 public struct RetryPolicy: Hashable, Sendable {
   /// Number of attempts in all, at least one and 3 by default.
   public let attempts: Int
@@ -15,7 +16,7 @@ public struct RetryPolicy: Hashable, Sendable {
 
   /// Makes a policy.
   ///
-  /// A value outside its range is moved to the nearest end. No time is longer than a hundred years.
+  /// An argument outside its range is moved to the nearest end of the range. A time of more than a hundred years becomes a hundred years.
   public init(attempts: Int = 3, base: Duration = .milliseconds(500), cap: Duration = .seconds(30)) {
     self.attempts = max(attempts, 1)
     self.base = base.bounded
@@ -38,7 +39,7 @@ extension RetryPolicy {
     guard attempt < attempts, error.isTransient else { return nil }
     if let wanted = error.retryAfter { return wanted <= cap ? wanted : nil }
     var ceiling = min(base, cap)
-    // After 62 doublings every base above zero has reached its cap, and a base of zero never does.
+    // The loop ends after 62 doublings at most, because a base of zero never reaches the cap.
     for _ in 0..<min(attempt - 1, 62) where ceiling < cap { ceiling = min(ceiling * 2, cap) }
     return ceiling * random
   }

@@ -1,32 +1,34 @@
 internal import DequeModule
 internal import Synchronization
 
-/// An observer that buffers the announced changes for one reader, and wakes the reader.
+/// An observer that buffers the announced changes of a collection for one reader, and wakes that reader.
 ///
-/// The reader owns the feed, and the hub (``ChangeHub``) holds it weakly.
+/// The reader owns its feed. The hub (``ChangeHub``) holds the feed weakly, so a feed that its reader drops receives no more changes.
 final class ChangeFeed: ChangeObserver {
   private struct State: Sendable {
-    /// Changes that were received before ``begin(after:)``, or `nil` afterwards.
+    /// Changes that were announced before the call of ``begin(after:)``, or `nil` after that call.
     var early: [(change: RecordChange, commit: Revision)]? = []
+    /// Newest commit whose state the reader has, so that only changes of later commits are buffered.
     var start = Revision.zero
-    /// Newest commit that was announced.
+    /// Newest commit that the hub has announced to this feed.
     var told = Revision.zero
     var buffer = ChangeBuffer()
-    /// Filter of a reader that has processed all changes it took, by which others are left out.
+    /// Filter that drops changes which do not matter to the reader, or `nil` while the reader processes changes that it took.
     var filter: (any ChangeFilter)? {
       didSet { filterNumber += 1 }
     }
-    /// Number of times that the filter was set.
+    /// Number of times that the filter was set, by which ``ChangeFeed/receive(_:commit:)`` detects a replaced filter.
     private(set) var filterNumber = 0
   }
 
   private let state = Mutex(State())
-  /// Signal that is raised when there are changes to take, and finished with the store.
+  /// Signal that is raised when the buffer has changes for the reader, and finished when the store is closed.
   private let signal = Signal()
 
-  /// Drops the changes received so far.
+  /// Drops the buffered changes and the filter.
   ///
-  /// For a reader that is about to read the published state, which has them all.
+  /// A reader calls this method before it reads the published state, so that no commit in between is lost. The published
+  /// state already includes every change that `restart()` drops.
   func restart() {
     state.withLock { state in
       state.early = []
@@ -35,7 +37,7 @@ final class ChangeFeed: ChangeObserver {
     }
   }
 
-  /// Begins after a commit whose state the reader has, or gets in another way.
+  /// Starts buffering the changes of commits after `commit`, whose state the reader has read or will receive in another way.
   func begin(after commit: Revision) {
     state.withLock { state in
       state.start = commit
@@ -46,26 +48,30 @@ final class ChangeFeed: ChangeObserver {
   }
 
   func receive(_ changes: [RecordChange], commit: Revision) {
-    // Tested without the lock, since a test may decode the record and a reader may be waiting for the lock.
+    // The filter runs without the lock, because it may decode a record, and a reader that takes changes would wait for the lock.
     let (filter, filterNumber, start) = state.withLock { ($0.early == nil ? $0.filter : nil, $0.filterNumber, $0.start) }
     var passes: [Bool]?
     if let filter {
-      // Nearly always a commit has one change, which does not pass. Every live query tests it, so this case makes no array.
+      // Most commits have one change, and it does not pass the filter. The case of no passing change allocates no array, because this
+      // method runs for every live query at every commit.
       let first = changes.firstIndex { $0.revision > start && filter.passes($0) } ?? changes.endIndex
       if first == changes.endIndex, hasLeftOut(upTo: commit, filterNumber) { return }
       passes = changes.indices.map { $0 == first || ($0 > first && changes[$0].revision > start && filter.passes(changes[$0])) }
     }
     let isReady = state.withLock { state in
       state.told = max(state.told, commit)
-      // The start is not known yet, so `begin(after:)` decides which of them count.
+      // Before `begin(after:)` the reader's commit is unknown, so all changes are kept. `begin(after:)` drops the changes up to the
+      // reader's commit.
       guard state.early == nil else {
         state.early? += changes.map { ($0, $0.end(upTo: commit)) }
         return false
       }
-      // A filter that was replaced meanwhile must leave nothing out.
+      // If the reader has replaced the filter since this method read it, the results of the old filter are ignored and all changes are
+      // buffered.
       let passes = state.filterNumber == filterNumber ? passes : nil
       for (position, change) in changes.enumerated() where change.revision > state.start {
-        // A change that does not pass may still cancel a buffered change of the same record.
+        // A change that does not pass the filter must still be merged into a buffered change of the same record. Without the merge the
+        // reader would get a stale value.
         if let passes, !passes[position], state.buffer.isEmpty || !state.buffer.contains(change.key) { continue }
         state.buffer.add(change, upTo: change.end(upTo: commit))
       }
@@ -74,8 +80,9 @@ final class ChangeFeed: ChangeObserver {
     if isReady { signal.raise() }
   }
 
-  /// Leaves out changes that did not pass a filter, and notes that their commit was announced.
-  /// - Returns: `false` if they may still matter, because changes are buffered or the filter was replaced meanwhile.
+  /// Records that a commit was announced whose changes were all dropped by the filter.
+  ///
+  /// - Returns: `false` if the changes must be buffered after all, because other changes are buffered or the filter was replaced meanwhile.
   private func hasLeftOut(upTo commit: Revision, _ filterNumber: Int) -> Bool {
     state.withLock { state in
       guard state.early == nil, state.filterNumber == filterNumber, state.buffer.isEmpty else { return false }
@@ -86,21 +93,22 @@ final class ChangeFeed: ChangeObserver {
 
   func finish() { signal.finish() }
 
-  /// Leaves out changes that do not pass a filter from now on, until the reader takes some.
+  /// Sets a filter that drops changes at their arrival, until the reader takes changes from the buffer.
   ///
-  /// So changes that no reader needs do not add up, even while the reader is not waiting. Only for a reader that has processed every change
-  /// it took. Changes that are buffered already can make fewer later ones matter, but never more.
+  /// The filter keeps the buffer from growing while the reader is busy elsewhere. Call `pass(only:)` only after the reader has processed
+  /// every change that it took from the buffer. The filter may assume that the buffer is empty: changes already in the buffer may make
+  /// later changes irrelevant to the reader, but never relevant.
   func pass(only filter: (any ChangeFilter)?) { state.withLock { $0.filter = filter } }
 
-  /// Returns the oldest set that was not taken yet, as soon as there is one, or `nil` at the end and when the task is cancelled.
+  /// Returns the oldest buffered change set as soon as there is one, or `nil` when the store is closed or the task is cancelled.
   nonisolated(nonsending) func next() async -> (revision: Revision, changes: [RecordChange])? {
     await take(nil) { $0.takeFirst() }
   }
 
-  /// Returns all changes that were not taken yet, as soon as there are any, or `nil` at the end and when the task is cancelled.
+  /// Returns all buffered changes as soon as there are any, or `nil` when the store is closed or the task is cancelled.
   ///
-  /// Each record is there once. While the reader waits, changes that do not pass the filter are left out, because waking the reader for
-  /// them would cost a writer more than the filter does.
+  /// The result has one merged change for each record. While the reader waits, the filter drops changes that do not matter to it, because
+  /// waking the reader for such a change would cost the writer more than the filter does.
   nonisolated(nonsending) func nextAll(passing filter: (any ChangeFilter)?) async -> [RecordChange]? {
     await take(filter) { $0.isEmpty ? nil : $0.takeAll() }
   }
@@ -109,11 +117,13 @@ final class ChangeFeed: ChangeObserver {
     _ filter: (any ChangeFilter)?, _ take: @Sendable (inout ChangeBuffer) -> Taken?
   ) async -> Taken? {
     while !Task.isCancelled {
-      // Both are read before the buffer. A change that comes after the look ends the wait, and changes before the end are still taken.
+      // The signal is read before the buffer, so that a change which arrives after the read of the buffer ends the wait at the end of this
+      // loop. Changes that arrived before the store was closed are still returned.
       let (moment, isFinished) = (signal.moment, signal.isFinished)
       let taken = state.withLock { state in
         let taken = take(&state.buffer)
-        // Taken changes alter the reader's results, so until it waits again every change may matter.
+        // The reader's results change with the changes that it takes. Until the reader has processed them, the old filter could drop
+        // changes that matter.
         state.filter = taken == nil ? filter : nil
         return taken
       }
@@ -123,43 +133,46 @@ final class ChangeFeed: ChangeObserver {
     return nil
   }
 
-  /// Newest commit that was announced, or `nil` while changes wait for the reader.
+  /// Newest commit that was announced to this feed, or `nil` while the buffer holds changes that the reader has not taken.
   var toldRevision: Revision? { state.withLock { $0.buffer.isEmpty && $0.early == nil ? $0.told : nil } }
 
-  /// Number of changes that wait for the reader, for tests.
+  /// Number of records with a buffered change, for tests.
   var waitingCount: Int { state.withLock { $0.buffer.count } }
-  /// Whether a reader waits, for tests.
+  /// True if a reader waits for a change, for tests.
   var isAwaited: Bool { signal.isAwaited }
 }
 
-/// A test of whether a change matters to a reader whose buffer is empty, which the feed runs when it receives changes.
+/// A test of whether a change matters to a reader whose buffer is empty, which ``ChangeFeed`` runs for each change that it receives.
 ///
-/// An object, because a closure is wrapped once more each time it is stored and taken out.
+/// The filter is an object and not a closure, because Swift wraps a closure once more each time it is stored and read back.
 protocol ChangeFilter: AnyObject, Sendable {
   func passes(_ change: RecordChange) -> Bool
 }
 
 extension RecordChange {
-  /// Returns the commit that ends the set of this change, when it is announced together with others up to a commit.
+  /// Returns the commit that ends the change set of this change, when one announcement has the changes of several commits up to `commit`.
   ///
-  /// For commits of other processes only the last change of each record is known, so only the state at their end existed.
+  /// Of several commits of another process, only the last change of each record is known. The changes describe the complete state of their
+  /// newest commit only, so all of them form one set that ends at this commit.
   fileprivate func end(upTo commit: Revision) -> Revision { origin == .anotherProcess ? commit : revision }
 }
 
-/// The changes that a reader has not taken yet, at most one for each record, in sets that end at a commit.
+/// The changes that a reader has not taken yet: at most one for each record, grouped into sets that end at a commit.
 ///
-/// Each commit has a set of its own as long as no record changes twice. When one does, all sets from its first change on become one. Moving
-/// a change from one set to another would show a state that never existed.
+/// Each commit has a set of its own as long as no record has two changes in the buffer. If a record changes again, the sets from its first
+/// change to the newest become one set. If only the repeated change moved into another set, the reader would get a state that the store had
+/// at no commit.
 struct ChangeBuffer: Sendable {
   private struct Group: Sendable {
+    /// Commit at which the set ends.
     var revision: Revision
-    /// Number behind that of the set's last change.
+    /// Position after the set's last change, counted like ``ChangeBuffer/first``.
     var end: Int
   }
 
-  /// Changes in the order in which their records first changed, or `nil` where two have cancelled out.
+  /// One change for each record, ordered by the first change of the record, or `nil` where an insertion and a deletion cancelled out.
   private var changes: Deque<RecordChange?> = []
-  /// Number of the first of ``changes``, which grows when changes are taken out.
+  /// Position of the first element of ``changes``, so that the positions of later changes stay valid when the reader takes the first ones.
   private var first = 0
   private var positions: [RecordKey: Int] = [:]
   private var groups: Deque<Group> = []
@@ -169,9 +182,9 @@ struct ChangeBuffer: Sendable {
   var isEmpty: Bool { positions.isEmpty }
   func contains(_ key: RecordKey) -> Bool { positions[key] != nil }
 
-  /// Adds a change to the set that ends at a commit, which is the change's own unless given.
+  /// Adds a change to the set that ends at `commit`, by default the commit of the change.
   ///
-  /// The change must not be older than any in the buffer. Cost: constant on average.
+  /// The change must not be older than any change in the buffer. Cost: amortized constant.
   mutating func add(_ change: RecordChange, upTo commit: Revision? = nil) {
     let commit = commit ?? change.revision
     guard let position = positions[change.key], let earlier = changes[position - first] else {
@@ -181,38 +194,39 @@ struct ChangeBuffer: Sendable {
       groups[groups.count - 1].end += 1
       return
     }
-    // The states between the two changes of the record can no longer be shown.
+    // The two changes of the record are merged. The reader can then not get the states between the two commits, so all sets from the first
+    // change's set on become one set.
     groups.removeLast(groups.count - group(of: position))
     groups.append(Group(revision: commit, end: first + changes.count))
     let merged = earlier.followed(by: change)
     changes[position - first] = merged
-    // The record came and went before the reader has seen it.
+    // The record was inserted and deleted before the reader took either change, so the reader needs neither.
     if merged == nil {
       positions[change.key] = nil
       compactIfWorthwhile()
     }
   }
 
-  /// Removes and returns the oldest set.
+  /// Removes and returns the oldest change set.
   mutating func takeFirst() -> (revision: Revision, changes: [RecordChange])? {
     while let group = groups.popFirst() {
       let taken = changes.prefix(group.end - first).compactMap { $0 }
       changes.removeFirst(group.end - first)
       first = group.end
       for change in taken { positions[change.key] = nil }
-      // A set whose changes have all cancelled out is skipped.
+      // The reader must not get an empty set, which remains if all changes of a set have cancelled out.
       if !taken.isEmpty { return (group.revision, taken) }
     }
     return nil
   }
 
-  /// Removes and returns all changes, each record once.
+  /// Removes and returns all changes, one for each record.
   mutating func takeAll() -> [RecordChange] {
     defer { self = ChangeBuffer() }
     return changes.compactMap { $0 }
   }
 
-  /// Returns the position of the set that holds a change.
+  /// Returns the index in ``groups`` of the set that holds the change at a position.
   private func group(of position: Int) -> Int {
     var (low, high) = (0, groups.count)
     while low < high {
@@ -222,9 +236,10 @@ struct ChangeBuffer: Sendable {
     return low
   }
 
-  /// Closes the gaps of changes that have cancelled out, once they are the larger part.
+  /// Removes the `nil` gaps that cancelled changes left in ``changes``, once gaps are the larger part.
   private mutating func compactIfWorthwhile() {
-    // A record that comes and goes again and again would otherwise let the buffer grow without bound.
+    // Without compaction, a record that is inserted and deleted again and again would add a gap each time, and the buffer would grow
+    // without bound.
     guard changes.count > 64, positions.count < changes.count / 2 else { return }
     let old = self
     self = ChangeBuffer()
@@ -242,10 +257,10 @@ struct ChangeBuffer: Sendable {
 }
 
 extension RecordChange {
-  /// Returns this change and a later one of the same record as one, or `nil` if they cancel out.
+  /// Returns one change that merges this change with a later one of the same record, or `nil` if the record was inserted and deleted.
   ///
-  /// The origin is that of the later change, unless that was a migration. The value then still has the meaning that the earlier change gave
-  /// it.
+  /// The merged change has the origin of the later change. If the later change is a migration, the merged change has the earlier origin
+  /// instead, because a migration changes the form of a value and not its meaning.
   func followed(by later: RecordChange) -> RecordChange? {
     if old == nil, later.new == nil { return nil }
     return RecordChange(

@@ -1,20 +1,20 @@
 internal import Dispatch
 internal import Synchronization
 
-/// An observer of commits, which is called on a queue of the store and must return at once.
+/// An observer of commits, which the hub calls on a queue of the store and which must not block.
 protocol ChangeObserver: AnyObject, Sendable {
-  /// Receives the changes of one published state in the order of their commits, with the newest commit of the store.
+  /// Receives the changes to its collection in one published state, in the order of commits, and the newest commit of the store.
   ///
-  /// The observer has already seen changes at or below the commit that it began from. There are no changes if the commits were of other
-  /// collections.
+  /// The list may include changes of commits that the observer has read already, so the observer skips them by their revision. The list is
+  /// empty if the commits changed other collections only.
   func receive(_ changes: [RecordChange], commit: Revision)
-  /// Ends the observation, because the store was closed and no more changes come.
+  /// Ends the observation, because the store was closed and the observer receives no more changes.
   func finish()
 }
 
-/// The hub that announces each commit to the observers of its collections.
+/// The hub that announces each commit of a store to the observers of its collections.
 ///
-/// An observer that registers first and then reads the published state misses nothing. Observers are held weakly.
+/// An observer that registers first and then reads the published state misses no commit. The hub holds observers weakly.
 final class ChangeHub: Sendable {
   private struct Seat: Sendable {
     weak let observer: (any ChangeObserver)?
@@ -22,47 +22,52 @@ final class ChangeHub: Sendable {
 
   private struct Seats: Sendable {
     var byCollection: [Int: [Seat]] = [:]
-    /// Deferred observers, which are called on ``queue`` unless they are few.
+    /// Deferred observers by collection.
+    ///
+    /// The hub calls deferred observers at once within the limits ``few``, and otherwise on ``queue``, so that a commit waits for them only
+    /// if more than ``mostWaiting`` changes wait.
     var later: [Int: [Seat]] = [:]
     var isFinished = false
     /// Announcements that the deferred observers have not received yet.
     var waiting: [Announcement] = []
-    /// Number of changes in ``waiting``.
+    /// Number of changes in all announcements of ``waiting``.
     var waitingCount = 0
-    /// Whether a delivery is scheduled or running, which will also take announcements that are added now.
+    /// True if a delivery on ``queue`` is scheduled or running.
+    ///
+    /// Such a delivery also delivers the announcements that are added while it is scheduled or running.
     var isDelivering = false
   }
 
-  /// The changes of one published state.
+  /// The changes of one published state of the store.
   private struct Announcement: Sendable {
     let changes: [RecordChange]
     let commit: Revision
   }
 
   private let seats = Mutex(Seats())
-  /// Newest commit that was announced to all observers that are not deferred.
+  /// Newest commit that the hub has announced to all observers that are not deferred.
   let progress = ChangeProgress()
   private let deletionLog: Mutex<DeletionLog>
-  /// Queue for deferred observers, which together may take longer over a change than a commit should wait.
+  /// Queue on which deferred observers are called, because all of them together may need longer than a commit should wait.
   private let queue = DispatchQueue(label: "larder.observers", qos: .userInitiated)
-  /// Number of waiting changes above which the executor blocks until they are delivered, so that memory stays bounded.
+  /// Number of waiting changes above which the executor blocks until deferred observers have received them, so that memory stays bounded.
   static let mostWaiting = 4_096
-  /// Number of changes, and of observers times changes, up to which deferred observers are called at once.
+  /// Limits up to which deferred observers are called at once: number of changes, and number of changes times number of observers.
   ///
-  /// Waking the queue would take longer.
+  /// Up to these limits, waking ``queue`` would take longer than the calls.
   static let few = (changes: 8, tests: 128)
-  /// Time for which deferred observers are called on the executor, before the queue calls the rest.
+  /// Time for which the executor calls deferred observers at once, before it leaves the remaining observers to ``queue``.
   static let patience = Duration.microseconds(50)
 
-  /// Makes a hub with a log of the deletions of earlier runs.
+  /// Creates a hub whose deletion log holds the deletions of earlier runs of the store.
   init(_ deletions: DeletionLog) { deletionLog = Mutex(deletions) }
 
-  // A store that is dropped without closing ends its readers too.
+  // A store that the app drops without closing it must end its readers too, because the readers would otherwise wait forever.
   deinit { finish() }
 
-  /// Adds an observer of a collection, or ends it at once if the store was closed.
+  /// Adds an observer of a collection, or ends the observer at once if the store is closed.
   ///
-  /// - Parameter isLater: Whether the observer is deferred. Deferred observers that are more than ``few``, or take long, are called on
+  /// - Parameter isLater: True for a deferred observer. If deferred observers are more than ``few`` or take long, the hub calls them on
   ///   ``queue``, so that no commit waits for all of them.
   func register(_ observer: any ChangeObserver, for collection: Int, isLater: Bool = false) {
     let isFinished = seats.withLock { seats in
@@ -70,44 +75,44 @@ final class ChangeHub: Sendable {
         seats.later[collection, default: []].removeAll { $0.observer == nil }
         seats.later[collection, default: []].append(Seat(observer: observer))
       } else {
-        // The seats of dropped observers would make each announcement longer.
+        // The hub holds observers weakly, so seats of dropped observers stay behind, and each announcement would go over these seats.
         seats.byCollection[collection, default: []].removeAll { $0.observer == nil }
         seats.byCollection[collection, default: []].append(Seat(observer: observer))
       }
       return seats.isFinished
     }
-    // The end was announced before the observer came, so nothing else would end it.
+    // `finish()` ran before this observer was registered, so no other call would end the observer.
     if isFinished { observer.finish() }
   }
 
-  /// Whether a collection has an observer.
+  /// Returns true if a collection has an observer.
   func isObserved(_ collection: Int) -> Bool {
     seats.withLock { seats in
       [seats.byCollection, seats.later].contains { $0[collection]?.contains { $0.observer != nil } ?? false }
     }
   }
 
-  /// Notes the deletions of durable commits before these are published.
+  /// Adds the deletions of durable commits to the deletion log, before those commits are published.
   ///
-  /// So a reader that first reads a published state and then asks here gets every deletion that led to it. On the executor only.
+  /// A reader that reads a published state and then the log therefore finds every deletion up to that state. On the executor only.
   func note(_ deletions: [DeletionLog.Deletion]) { deletionLog.withLock { $0.append(deletions) } }
 
-  /// Returns the keys of the known deletions in a collection.
+  /// Returns the keys of all deletions in a collection that the deletion log still holds.
   func knownDeletions(in collection: Int) -> [RecordKey] {
     deletionLog.withLock { Array($0.deletions(in: collection, after: $0.horizon, upTo: Revision(.max)).keys) }
   }
 
-  /// Forgets the deletions up to a commit.
+  /// Removes the deletions up to a commit from the deletion log.
   func forgetDeletions(upTo commit: Revision) { deletionLog.withLock { $0.forget(upTo: commit) } }
 
-  /// Returns the deletions in a collection after one commit and up to another, or `nil` if some of them may have been forgotten.
+  /// Returns the deletions in a collection after `revision` and up to `commit`, or `nil` if the log may have dropped some of them.
   ///
-  /// The state of the second commit must have been published.
+  /// The state of `commit` must have been published, so that the log holds every deletion up to `commit`.
   func deletions(
     in collection: Int, after revision: Revision, upTo commit: Revision
   ) -> (deletions: [RecordKey: Revision]?, horizon: Revision) {
     deletionLog.withLock { log in
-      // An incomplete list would leave deleted records in the reader's copy.
+      // An incomplete list of deletions would leave deleted records in the reader's copy of the collection.
       guard revision >= log.horizon else { return (nil, log.horizon) }
       return (log.deletions(in: collection, after: revision, upTo: commit), log.horizon)
     }
@@ -115,32 +120,35 @@ final class ChangeHub: Sendable {
 
   /// Announces published changes to the observers of each collection.
   ///
-  /// Deferred observers may receive them later. Deletions among the changes were noted before, by ``note(_:)``.
+  /// Deferred observers may receive the changes after this call has returned. Before this call, ``note(_:)`` has added the deletions among
+  /// the changes to the deletion log.
   ///
   /// On the executor only.
   func announce(_ changes: [RecordChange], commit: Revision) {
     let (observers, delivery) = seats.withLock { seats in
       (seats.byCollection.mapValues { $0.compactMap(\.observer) }, Self.add(Announcement(changes: changes, commit: commit), to: &seats))
     }
-    // Observers are called without the lock, which tasks that register others wait for.
+    // Observers are called without the lock, because a task that registers an observer would wait for the lock during all calls.
     for (collection, observers) in observers where !observers.isEmpty {
       let own = changes.filter { $0.collection == collection }
       for observer in observers { observer.receive(own, commit: commit) }
     }
-    // Only now, so that a reader of the progress finds the changes with every observer that is not deferred.
+    // The progress advances after the calls: a task that reads the new progress must find the changes in every observer that is not
+    // deferred.
     progress.advance(to: commit)
     switch delivery {
     case .none: break
     case .immediate(let later): deliverAtOnce(Announcement(changes: changes, commit: commit), to: later)
     case .scheduled: queue.async { self.deliver() }
-    // Blocks the next commit until the observers have caught up, which bounds the waiting changes.
+    // The wait blocks the executor, and so the next commit, until the deferred observers have caught up. Without the wait, the number of
+    // waiting changes could grow without bound.
     case .awaited: queue.sync { self.deliver() }
     }
   }
 
   /// Ends all observers, because the store was closed.
   ///
-  /// Deferred observers finish after their pending announcements.
+  /// Deferred observers receive the waiting announcements first and finish after them.
   func finish() {
     let (observers, later, waiting) = seats.withLock { seats in
       seats.isFinished = true
@@ -150,7 +158,8 @@ final class ChangeHub: Sendable {
     }
     for observer in observers { observer.finish() }
     if later.isEmpty { return }
-    // Runs after a delivery that may be under way. The closure does not hold the hub, which may be in its `deinit`.
+    // Deferred observers finish on the queue, after a delivery that may be running. The closure does not capture the hub, which may be in
+    // its `deinit`.
     queue.async {
       Self.deliver(waiting, to: later)
       for observer in later.values.joined() { observer.finish() }
@@ -159,16 +168,17 @@ final class ChangeHub: Sendable {
 
   // MARK: Deferred observers
 
-  /// Returns when the deferred observers have received every announcement so far, for tests.
+  /// Waits until the deferred observers have received every announcement made so far, for tests.
   func settle() async { await queue.run {} }
 
   private enum Delivery { case none, immediate([Recipient]), scheduled, awaited }
   private typealias Recipient = (collection: Int, observer: any ChangeObserver)
 
-  /// Adds an announcement for the deferred observers, and returns the way in which it is delivered.
+  /// Adds an announcement for the deferred observers, and returns the way in which the hub delivers it.
   private static func add(_ announcement: Announcement, to seats: inout Seats) -> Delivery {
     guard !seats.later.isEmpty else { return .none }
-    // Only if no earlier announcement waits, to keep their order. None can come between, since only the executor announces.
+    // An announcement is delivered at once only if no earlier one waits, because observers need commits in order. Only the executor
+    // announces, one announcement after the other, so none can overtake this one.
     let count = seats.later.values.reduce(0) { $0 + $1.count }
     if !seats.isDelivering, announcement.changes.count <= few.changes, announcement.changes.count * count <= few.tests {
       var recipients: [Recipient] = []
@@ -186,17 +196,17 @@ final class ChangeHub: Sendable {
     return seats.isDelivering ? .none : .scheduled
   }
 
-  /// Calls deferred observers on the executor, and leaves the rest to the queue once that takes long.
+  /// Calls deferred observers on the executor, and leaves the remaining ones to ``queue`` once the calls have taken ``patience``.
   ///
-  /// On the executor only, as all announcing.
+  /// Runs on the executor only, like every announcement.
   private func deliverAtOnce(_ announcement: Announcement, to recipients: [Recipient]) {
     let start = ContinuousClock.now
     var own: (collection: Int, changes: [RecordChange])?
     for (position, recipient) in recipients.enumerated() {
-      // The clock is read for every fourth observer only, to keep its own cost low.
+      // The clock is read for every fourth observer only, because reading it for each one would cost time on every commit.
       if position > 0, position.isMultiple(of: 4), ContinuousClock.now - start > Self.patience {
         let rest = Dictionary(grouping: recipients[position...], by: \.collection).mapValues { $0.map(\.observer) }
-        // From here on all announcements wait for the queue, and so come after this one.
+        // With `isDelivering` set, every new announcement is queued, so each observer receives the announcements in the order of commits.
         seats.withLock { $0.isDelivering = true }
         queue.async {
           Self.deliver([announcement], to: rest)
@@ -204,7 +214,7 @@ final class ChangeHub: Sendable {
         }
         return
       }
-      // Observers of one collection come one after the other, so its changes are filtered once.
+      // Observers of one collection are consecutive, so the changes of a collection are filtered once and not once for each observer.
       if own?.collection != recipient.collection {
         own = (recipient.collection, announcement.changes.filter { $0.collection == recipient.collection })
       }
@@ -212,14 +222,15 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// Delivers the waiting announcements to the deferred observers until none is left.
+  /// Calls the deferred observers with all waiting announcements, until none is left.
   ///
   /// On ``queue`` only.
   private func deliver() {
     while true {
       let (waiting, later) = seats.withLock { seats in
         defer { (seats.waiting, seats.waitingCount) = ([], 0) }
-        // Set under the lock of the look, so that an announcement that comes now schedules a new delivery.
+        // `isDelivering` is cleared under the same lock as the check, so that an announcement that is added afterwards schedules a new
+        // delivery.
         if seats.waiting.isEmpty { seats.isDelivering = false }
         for (collection, list) in seats.later where list.contains(where: { $0.observer == nil }) {
           let left = list.filter { $0.observer != nil }
@@ -242,11 +253,11 @@ final class ChangeHub: Sendable {
   }
 }
 
-/// The newest commit that the observers of a store have received.
+/// The newest commit that the observers of a store have received, in an object that a reader can hold without keeping the store open.
 final class ChangeProgress: Sendable {
   private let commit = Mutex(Revision.zero)
 
-  /// Newest commit that was announced to all observers that are not deferred, or zero before the first.
+  /// Newest commit that the hub has announced to all observers that are not deferred, or zero before the first announcement.
   var revision: Revision { commit.withLock { $0 } }
 
   func advance(to revision: Revision) { commit.withLock { $0 = max($0, revision) } }

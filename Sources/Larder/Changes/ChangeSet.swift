@@ -1,34 +1,38 @@
-// Changes/ announces commits to the readers of a store.
-// Invariant: a change is announced after it is durable and visible, in the order of commits, and the changes that are kept for a slow
-// reader are bounded.
+// Changes/ announces the commits of a store to its readers.
+// Invariant: a change is announced after its commit is durable and visible, in the order of commits. The changes that are buffered for a
+// slow reader are bounded.
 // Called by StoreCore. Apps read the sets.
 
-/// The changes of one commit in a repository, or of several commits that were merged because the reader was slow or another process made
-/// them.
+/// The changes of one commit in a repository, or of several merged commits.
 ///
-/// Apply change sets in order to the contents at the revision that you began from. After each set you have the contents of the repository
-/// at ``revision``, and never a state between two commits.
+/// Commits are merged if the reader is slow, or if another process made them. Apply change sets in order to the contents at the revision
+/// that you began from. After each set you have the contents of the repository at ``revision``, and never a state between two commits.
 public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
   /// The newest commit that the set covers.
   ///
-  /// Store it with the data that you derive from the changes, and pass it to ``LocalRepository/changes(since:)`` to go on from there.
+  /// Store this revision with the data that you derive from the changes. Pass it to ``LocalRepository/changes(since:)`` to continue after
+  /// it.
   public let revision: Revision
-  /// The changes, which are never empty and have each record once.
+  /// The changes of the set, one for each record.
+  ///
+  /// The list is never empty.
   public let changes: [Change]
 
   /// The change of one record.
   public struct Change: Sendable {
-    /// The kind of a change, between the record that the reader knew and the set's revision.
+    /// The kind of a change, from the record at the reader's previous revision to the record at the set's revision.
     public enum Kind: Hashable, Sendable {
-      /// There was no such record.
+      /// The record did not exist before the change.
       case inserted
-      /// There was a record, and it was replaced.
+      /// The record existed, and a write replaced it.
       case updated
-      /// There was a record, and it was deleted.
+      /// The record existed, and a write deleted it.
       ///
-      /// A reader that resumes also gets this kind for records that were inserted and deleted meanwhile.
+      /// A resumed reader also gets this kind for a record that was inserted and deleted since its revision.
       case deleted
-      /// The record was inserted or updated before a feed was resumed, and which of the two is not known.
+      /// The record was inserted or updated before a feed was resumed.
+      ///
+      /// The store cannot distinguish an insertion from an update in this case.
       case upserted
     }
 
@@ -36,11 +40,13 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
     public let key: RecordKey
     /// The kind of the change.
     public let kind: Kind
-    /// The commit of the change or, for merged changes, of the last one.
-    public let revision: Revision
-    /// The origin of the change.
+    /// The commit of the change.
     ///
-    /// Merged changes have the origin of the last that was not a migration, or `.migration` if all were.
+    /// For merged changes of one record, `revision` is the commit of the last change.
+    public let revision: Revision
+    /// The origin of the change: a write of this process, another process, another device, or a migration.
+    ///
+    /// Merged changes of one record have the origin of the last change that is no migration, or `.migration` if all are migrations.
     public let origin: ChangeOrigin
 
     private let oldSlot: RecordSlot?
@@ -52,27 +58,30 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
 extension ChangeSet.Change: Identifiable {
   /// The id of the record.
   ///
-  /// It is `nil` only if neither value can be read and the key does not lead back to the id, as for an id type with a coding of its own.
+  /// It is `nil` only if neither ``old`` nor ``new`` can be read and the id cannot be derived from ``key``. Some id types with a custom
+  /// coding cannot be derived from the key.
   public var id: Item.ID? { new?.id ?? old?.id ?? coder.keys.id(of: key) }
 
   /// The value before the change.
   ///
   /// It is `nil` for a new record, after a resume (see ``Kind/upserted``), and if the value does not decode. Merged changes have the value
-  /// before the first. Cost: a decode, unless the record was read before.
+  /// before the first change. Cost: a decode, unless the record was read before.
   public var old: Item? { Self.value(oldSlot, coder).item }
 
   /// The value after the change.
   ///
-  /// It is `nil` for a deleted record, and if the value does not decode (see ``error``). Merged changes have the value after the last.
+  /// It is `nil` for a deleted record, and if the value does not decode (see ``error``). Merged changes have the value after the last
+  /// change.
   public var new: Item? { Self.value(newSlot, coder).item }
 
-  /// The reason that ``new`` cannot be read although the record exists: `.decodingFailed`, `.migrationFailed`, `.newerSchema` or
-  /// `.tooLarge`.
+  /// The error that explains why ``new`` is `nil` although the record exists.
+  ///
+  /// Its code is `.decodingFailed`, `.migrationFailed`, `.newerSchema` or `.tooLarge`.
   public var error: RepositoryError? { Self.value(newSlot, coder).error }
 
   init(_ change: RecordChange, _ coder: RecordCoder<Item>) {
     key = change.key
-    // A resumed feed has no old values at first, so an insertion looks like an update.
+    // The first set of a resumed feed has no old values, so it cannot distinguish an insertion from an update.
     let insertion: Kind = change.origin == .unknown ? .upserted : .inserted
     kind = change.new == nil ? .deleted : change.old == nil ? insertion : .updated
     revision = change.revision
@@ -90,17 +99,17 @@ extension ChangeSet.Change: Identifiable {
 
 /// The origin of a committed change.
 public enum ChangeOrigin: Hashable, Sendable {
-  /// A write of this process.
+  /// A write of this process through this opening of the store.
   case thisProcess
-  /// A write of another process that has the same store open, or of this one through another opening of it.
+  /// A write of another process that has the store open, or a write of this process through another opening of the store.
   case anotherProcess
-  /// A write of another device that arrived by sync.
+  /// A write of another device, which arrived by sync in this process.
   ///
-  /// In a process beside the one that synced, it is ``anotherProcess``.
+  /// Other processes that have the store open report the same write as ``anotherProcess``.
   case remote
-  /// A migration of the record to a newer schema version, which does not change its meaning.
+  /// A migration of the record to a newer schema version, which does not change the meaning of the record.
   case migration
-  /// Not known, because no feed was open.
+  /// The origin is not known, because no feed was open when the change was made.
   ///
   /// The first set of a resumed feed has this origin.
   case unknown
@@ -117,6 +126,6 @@ struct RecordChange: Sendable {
   /// The record after the change, or `nil` for a deleted record.
   let new: RecordSlot?
 
-  /// The entry of this change in the deletion log, or `nil` if it is no deletion.
+  /// The deletion log's entry for this change, or `nil` if the change is no deletion.
   var deletion: DeletionLog.Deletion? { new == nil ? .init(collection: collection, key: key, revision: revision) : nil }
 }

@@ -1,9 +1,9 @@
 internal import DequeModule
 
-/// A log of a store's newest deletions, from which a reader that resumes gets the keys that were deleted meanwhile.
+/// A log of a store's newest deletions, from which a resumed reader gets the keys that were deleted since its revision.
 ///
-/// Invariant: the log holds every deletion after ``horizon``. The deletion of a record that was saved again stays in it until it is the
-/// oldest, so a reader of the log also looks into the records of the same commit.
+/// Invariant: the log holds every deletion after ``horizon``. If a deleted record is saved again, its deletion stays in the log. A reader
+/// of the log must therefore check whether the key exists in the records of the same commit.
 struct DeletionLog: Sendable {
   struct Deletion: Sendable {
     let collection: Int
@@ -13,10 +13,10 @@ struct DeletionLog: Sendable {
 
   private let limit: Int
   private var deletions: Deque<Deletion>
-  /// Revision up to which deletions may have been forgotten.
+  /// Revision up to which the log may have dropped deletions.
   private(set) var horizon: Revision
 
-  /// Makes a log of the deletions that were found at opening.
+  /// Creates a log of the deletions that the backend returned when the store was opened.
   init(_ deletions: [Deletion] = [], horizon: Revision = .zero, limit: Int) {
     self.limit = limit
     self.horizon = horizon
@@ -24,26 +24,27 @@ struct DeletionLog: Sendable {
     append(deletions)
   }
 
-  /// Adds deletions that are newer than all in the log, and forgets the oldest beyond the limit.
+  /// Adds deletions that are newer than all deletions in the log, and drops the oldest ones beyond the limit.
   mutating func append(_ newer: [Deletion]) {
     deletions += newer.sorted { $0.revision < $1.revision }
-    // The horizon moves along, so that a reader from before starts anew instead of missing a deletion.
+    // A reader that resumes from before the horizon must load everything again. If the horizon did not move, such a reader would miss the
+    // dropped deletion.
     while deletions.count > limit, let oldest = deletions.popFirst() { horizon = max(horizon, oldest.revision) }
   }
 
-  /// Forgets all deletions, which are those up to a commit.
+  /// Drops all deletions, none of which may be newer than `commit`.
   mutating func forget(upTo commit: Revision) {
     deletions.removeAll()
     horizon = max(horizon, commit)
   }
 
-  /// Returns the last deletion of each key of a collection after one commit, up to and including another.
+  /// Returns the last deletion of each key of a collection after `revision`, up to and including `commit`.
   ///
-  /// Only for a first commit that is not before ``horizon``. Cost: linear in the deletions since.
+  /// `revision` must not be before ``horizon``. Cost: linear in the number of deletions after `revision`.
   func deletions(in collection: Int, after revision: Revision, upTo commit: Revision) -> [RecordKey: Revision] {
     var found: [RecordKey: Revision] = [:]
     for deletion in deletions.reversed() {
-      // The log ascends by revision, so all that is left is older.
+      // The log is sorted by revision, so no deletion that is left is newer than `revision`.
       guard deletion.revision > revision else { break }
       if deletion.collection == collection, deletion.revision <= commit, found[deletion.key] == nil {
         found[deletion.key] = deletion.revision

@@ -2,37 +2,39 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Checkpoints of one store: when one is due, how far the journal is folded, and the one permit to run it.
+/// Runs the checkpoints of one store, one at a time, when a caller requests one or when one is due.
 ///
-/// A checkpoint folds the journal or log into the main file or database. Its short parts run between two commits, on the store's executor.
-/// Its long part runs beside commits, on a queue of its own.
+/// A checkpoint folds the backend's journal (SQLite: its log) into the main file. The short parts of a checkpoint run on the store's
+/// executor, so no commit runs at the same time. The long part runs on another dispatch queue, beside commits.
 final class Checkpointer: Sendable {
   private let state: Mutex<Progress>
-  /// The permit to run a checkpoint.
+  /// Semaphore with one permit, which a checkpoint holds while it runs.
   ///
-  /// A caller of ``checkpoint(_:)`` waits for it. An automatic checkpoint does not begin while another one has it.
+  /// A call of ``checkpoint(_:)`` waits for the permit. An automatic checkpoint does not begin if another checkpoint holds the permit.
   private let turn = AsyncSemaphore(1)
 
   private struct Progress: Sendable {
-    /// Newest commit that the main file holds.
+    /// Newest commit that a checkpoint has folded into the main file.
     var folded: UInt64 = 0
     var isIdleTimerSet = false
-    /// Newest commit at which the backend found folding not worth the bytes that it rewrites.
+    /// Newest commit when the idle timer last found `isCheckpointWorthwhile` false, or 0.
+    ///
+    /// No idle checkpoint is scheduled until a newer commit exists.
     var postponed: UInt64 = 0
     var lastWrite = ContinuousClock.now
     /// Error of the last automatic checkpoint, if it failed.
     var failure: RepositoryError?
-    /// Commit from which a failed automatic checkpoint is tried again.
+    /// First commit number at which the size check may retry after a failed automatic checkpoint, or 0 without a failure.
     var retryFrom: UInt64 = 0
     /// Number of automatic checkpoints that have failed in a row.
     var failureCount = 0
-    /// True if the last commit found the disk full.
+    /// True if a commit has failed with `.full` and no commit has succeeded since.
     ///
-    /// The next deletion then makes room for itself before it is written.
+    /// While the disk is full, the next batch of only deletions is passed to the backend's `commitOnFullDisk`, which frees disk space.
     var isDiskFull = false
 
     mutating func noteFolded(_ commit: UInt64) {
-      // Checkpoints end in any order where the backend runs their long part beside commits.
+      // The number of the folded commit must never fall, or the idle timer would be set for commits that are already folded.
       folded = max(folded, commit)
       failure = nil
       failureCount = 0
@@ -43,43 +45,47 @@ final class Checkpointer: Sendable {
   /// Creates the checkpointer of a store whose main file holds all commits up to `folded`.
   init(folded: UInt64) { state = Mutex(Progress(folded: folded)) }
 
-  /// True while a checkpoint runs, beside commits or between two.
+  /// True while a checkpoint holds the permit.
   var isRunning: Bool { turn.freeCount == 0 }
 
-  /// Error of the last automatic checkpoint, for `verify`: no caller has received it.
+  /// Error of the last automatic checkpoint, or `nil` if it succeeded.
+  ///
+  /// `verify` reports the error, because no caller waits for an automatic checkpoint.
   var failure: RepositoryError? { state.withLock { $0.failure } }
 
   /// True while the idle timer runs.
   ///
-  /// Tests read it.
+  /// Only tests read this property.
   var isIdleTimerSet: Bool { state.withLock { $0.isIdleTimerSet } }
 
-  /// True if the last commit found the disk full.
+  /// True if a commit has failed with `.full` and no commit has succeeded since.
   var isDiskFull: Bool { state.withLock { $0.isDiskFull } }
 
-  /// Records that a commit found the disk full.
+  /// Records that a commit has failed with `.full`.
   func noteFullDisk() { state.withLock { $0.isDiskFull = true } }
 
-  /// Records that a commit was written now.
+  /// Records that a commit has succeeded now.
   func noteWrite() {
     state.withLock { state in
       state.lastWrite = .now
-      // Making the files smaller rewrites them, so the next deletion does that only if it meets a full disk itself.
+      // `commitOnFullDisk` may rewrite the whole store, so after a successful commit it is used only for a deletion whose own commit throws
+      // `.full`.
       state.isDiskFull = false
     }
   }
 
-  /// Folds the journal into the main file, beside commits where the backend can.
+  /// Folds the journal into the main file, and returns when the checkpoint is complete.
   ///
-  /// One checkpoint runs at a time. This call waits for the one that runs, and then makes its own.
+  /// If another checkpoint is running, the call waits for its end and then makes a checkpoint of its own.
   func checkpoint(_ core: StoreCore) async throws(RepositoryError) {
     await turn.acquire()
     defer {
       turn.release()
-      // Commits that arrived during the checkpoint are not folded yet.
+      // Commits that arrived during the checkpoint are not folded, so the idle timer must run for them.
       scheduleIdleCheckpoint(of: core)
     }
-    // The number is read in the turn that begins the checkpoint. Read later, it could count commits that are not folded.
+    // The commit number is read in the executor call that begins the checkpoint, because a later number could include a commit that was not
+    // folded.
     var (commit, work) = try await core.maintain { backend throws(RepositoryError) in (core.state.commit, try backend.beginCheckpoint()) }
     while let part = work {
       await DispatchQueue(label: "larder.checkpoint", qos: .userInitiated).run { part() }
@@ -88,26 +94,27 @@ final class Checkpointer: Sendable {
     state.withLock { $0.noteFolded(commit) }
   }
 
-  /// Begins a checkpoint if the backend wants one because of the journal's size.
+  /// Begins a checkpoint if the backend's `wantsCheckpoint` is true and the options allow checkpoints by size.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   func checkpointBySize(of core: StoreCore) {
     guard core.options.checkpoint.bySize, core.backend.wantsCheckpoint else { return }
     let commit = core.state.commit
-    // A failed checkpoint would otherwise be tried again at every commit.
+    // Without this check a failing checkpoint, for example on a full disk, would be repeated after every commit.
     guard commit >= state.withLock({ $0.retryFrom }) else { return }
     beginAutomatic(upTo: commit, core)
   }
 
   /// Begins a checkpoint that no caller waits for.
   ///
-  /// Its failure must not fail a write. It is kept for `verify`, and the checkpoint is tried again later.
+  /// A failed automatic checkpoint makes no write fail. `verify` reports the error, and a later commit or the idle timer retries the
+  /// checkpoint.
   private func beginAutomatic(upTo commit: UInt64, _ core: StoreCore) {
     guard core.state.isOpen, turn.tryAcquire() else { return }
     run(upTo: commit, core) { backend throws(RepositoryError) in try backend.beginCheckpoint() }
   }
 
-  /// Runs a short part of a checkpoint between two commits, and starts the long part that follows it beside commits.
+  /// Runs one short part of a checkpoint on the executor, and starts the long part that the backend returns.
   private func run(
     upTo commit: UInt64, _ core: StoreCore, _ step: (any StorageBackend) throws(RepositoryError) -> (@Sendable () -> Void)?
   ) {
@@ -118,11 +125,12 @@ final class Checkpointer: Sendable {
       }
       DispatchQueue(label: "larder.checkpoint", qos: .utility).async { [weak core] in
         work()
-        // The store may have been dropped meanwhile. The files are then whole, and the next opening goes on.
+        // If the store was released during the long part, `core` is nil and the checkpoint is not finished. An unfinished checkpoint leaves
+        // the files whole, and the next opening continues with them.
         core?.executor.queue.async { [weak core] in core.map { $0.checkpointer.continueAutomatic(upTo: commit, $0) } }
       }
     } catch {
-      // The store was suspended, which is no failure of the checkpoint.
+      // The error `.suspended` means that `suspend()` has interrupted the checkpoint, so it is not recorded as a failed checkpoint.
       if error.code == .suspended { return turn.release() }
       core.notePoison(error)
       state.withLock { state in
@@ -134,18 +142,18 @@ final class Checkpointer: Sendable {
     }
   }
 
-  /// Runs the next short part of an automatic checkpoint, after its long part has ended.
+  /// Runs the next short part of an automatic checkpoint, after the long part has ended.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   private func continueAutomatic(upTo commit: UInt64, _ core: StoreCore) {
     guard core.state.isOpen else { return turn.release() }
     run(upTo: commit, core) { backend throws(RepositoryError) in try backend.continueCheckpoint() }
     scheduleIdleCheckpoint(of: core)
   }
 
-  /// Sets the one timer that folds the journal when no commit has come for ``StoreOptions/Checkpoint-swift.struct/idle``.
+  /// Sets the idle timer, which begins a checkpoint after ``StoreOptions/Checkpoint-swift.struct/idle`` without a commit.
   ///
-  /// After a failure the timer waits longer and tries again, also if no more commits come.
+  /// After a failed checkpoint the timer is set again with a longer delay, even if no further commit comes.
   func scheduleIdleCheckpoint(of core: StoreCore) {
     guard let idle = core.options.checkpoint.idle, core.options.access != .readOnly else { return }
     let published = core.state
@@ -156,31 +164,31 @@ final class Checkpointer: Sendable {
       return Self.pause(idle, afterFailures: state.failureCount)
     }
     guard let pause else { return }
-    // Weak, because a dropped store must not stay open until the timer fires.
+    // The timer holds the store weakly, because a strong reference would keep a dropped store and its locks until the timer fires.
     core.executor.queue.asyncAfter(deadline: .now() + pause) { [weak core] in core.map { $0.checkpointer.idleTimerFired(idle, of: $0) } }
   }
 
-  /// Returns the delay of the idle timer in seconds, which doubles after each failure, up to 64 times the option's.
+  /// Returns the delay of the idle timer in seconds: the option's value, doubled for each failed checkpoint, up to 64 times.
   static func pause(_ idle: Duration, afterFailures count: Int) -> Double {
     count == 0 ? idle.inSeconds : max(idle.inSeconds, 0.05) * Double(1 << min(count, 6))
   }
 
-  /// Begins a checkpoint if commits have paused and one is worthwhile, and sets the timer again if commits are left to fold.
+  /// Begins a checkpoint if no commit came during the idle time, and sets the timer again if unfolded commits remain.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   func idleTimerFired(_ idle: Duration, of core: StoreCore) {
     let lastWrite = state.withLock { state in
       state.isIdleTimerSet = false
       return state.lastWrite
     }
-    // A store that is suspended has no timer. `resume()` sets it again.
+    // A suspended store holds no locks, so it makes no checkpoint. After `resume()` the drain of the write queue sets the timer again.
     guard core.state.isOpen else { return }
     if ContinuousClock.now - lastWrite >= idle, !isRunning {
       if core.backend.isCheckpointWorthwhile {
         beginAutomatic(upTo: core.state.commit, core)
       } else {
-        // The backend's answer changes only with commits, apart from the age of the oldest change. So the next commit sets the timer
-        // again, which saves a wake-up every few seconds.
+        // `isCheckpointWorthwhile` becomes true only with further commits, or with the age of the oldest change. The next commit sets the
+        // idle timer again. If `postponed` were not set, the idle timer would wake the process every few seconds for nothing.
         state.withLock { [commit = core.state.commit] in $0.postponed = commit }
       }
     }

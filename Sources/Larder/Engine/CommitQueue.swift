@@ -2,97 +2,105 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// A queue of writes with group commit: all writes that arrive during one sync share the next commit and its sync.
+/// Queues the writes of a store for group commit: writes that arrive during one sync share the next commit and its sync.
 ///
-/// Every commit has the same steps: claim the writes (a later cancellation has no effect), stage them against the pending state, make them
-/// durable, publish, resume the callers, announce to observers. They run on the store's executor only, so no other commit comes between
-/// reading and replacing the published state.
+/// Every commit first claims its writes, after which their callers cannot cancel them. The commit then stages the writes in a
+/// ``PendingState``, makes them durable, and publishes the new state. At last it resumes the callers and announces the changes to
+/// observers. All steps run on the store's executor, so no other commit runs between reading and replacing the published state.
 final class CommitQueue: Sendable {
   private let inbox = Mutex(Inbox())
-  /// Number of `suspend()` calls under way, which may overlap.
+  /// Number of `suspend()` calls in progress.
   ///
-  /// Until it is zero again, no write waits for another process.
+  /// Calls of `suspend()` may overlap. While the number is above zero, a write that would wait for another process is put back into the
+  /// queue.
   private let suspensions = Atomic(0)
 
   private struct Inbox: Sendable {
     var writes: [PendingWrite] = []
-    /// Writes that a suspended store holds, each with the time at which it fails.
+    /// Writes that wait for `resume()` in a suspended store, each with the time at which it fails with `.suspended`.
     ///
-    /// They come before `writes`.
+    /// After `resume()` the held writes are committed before those in `writes`.
     var held: [(write: PendingWrite, deadline: ContinuousClock.Instant)] = []
-    /// True while the timer for the first deadline of a held write runs.
+    /// True while a timer runs for the earliest deadline in `held`.
     var isTimerSet = false
-    /// True while a drain, the task that commits group after group, is scheduled or running.
+    /// True while a drain (the executor block that commits one group of writes after another) is scheduled or running.
     ///
-    /// That drain also takes writes that are added now.
+    /// While `isDraining` is true, `add` schedules no drain, because the scheduled or running drain commits the added write.
     var isDraining = false
   }
 
-  /// Number of writes that wait for the next commit, cancelled ones included.
+  /// Number of queued and held writes.
+  ///
+  /// Cancelled writes count until a commit removes them.
   var count: Int { inbox.withLock { $0.held.count + $0.writes.count } }
 
   // MARK: Gathering
 
-  /// Adds a write, and schedules a drain on the executor unless one is under way.
+  /// Adds a write to the queue, and schedules a drain on the executor if none is scheduled or running.
   func add(_ write: PendingWrite, to core: StoreCore) {
     let startsDrain = inbox.withLock { inbox in
       inbox.writes.append(write)
       defer { inbox.isDraining = true }
       return !inbox.isDraining
     }
-    // A drain under way takes this write too, so a burst of writes costs one dispatch.
+    // If a drain is scheduled already, it commits this write too. A burst of writes thus costs one dispatch and not one for each write.
     if startsDrain { core.executor.queue.async { self.drain(core) } }
   }
 
-  /// Commits the next group of writes, and schedules itself again if more are waiting.
+  /// Commits the next group of writes, and schedules another drain if the queue is not empty.
   ///
-  /// The next turn is queued after the executor's other work, so that a stream of writes does not keep a flush waiting.
+  /// Each group is a separate block on the executor. A waiting flush runs between two groups, even while writes arrive without a pause.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   private func drain(_ core: StoreCore) {
     guard !core.state.holdsWrites else { return hold(by: core) }
     guard let writes = removeGroup() else { return rest(core) }
     commit(writes, to: core)
-    // After each group, because a steady stream of writes never reaches the end of the drain.
+    // The journal's size is checked after every group and not at the end of the drain. A steady stream of writes never ends the drain, and
+    // the journal would grow without limit.
     core.checkpointer.checkpointBySize(of: core)
     if endIfEmpty() { return rest(core) }
     core.executor.queue.async { self.drain(core) }
   }
 
-  /// Schedules the work that no write should wait for: idle checkpoints and changes of indexes.
+  /// Schedules an idle checkpoint and the settling of index change logs, once the queue is empty.
   private func rest(_ core: StoreCore) {
     core.checkpointer.scheduleIdleCheckpoint(of: core)
     core.indexBuilder.settleSoon(core)
   }
 
-  /// Ends the drain of the queue if no write waits, and returns true then.
+  /// Ends the drain and returns true if the queue is empty.
   ///
-  /// The next write starts another. Nearly every commit of a lone writer ends here, without the dispatch of an empty drain.
+  /// After the end of a drain, the next write starts another one. If a single writer awaits each of its writes, nearly every drain ends
+  /// here, which saves one dispatch per commit.
   private func endIfEmpty() -> Bool {
     inbox.withLock { inbox in
-      // Both under one lock: a write that is added in between would start no drain, and would never be committed.
+      // The queue is checked and `isDraining` is set under one lock. With two locks, a write added in between would start no drain and
+      // never be committed.
       inbox.isDraining = !inbox.writes.isEmpty
       return inbox.writes.isEmpty
     }
   }
 
-  /// Commits all waiting writes before the store is closed.
+  /// Commits all waiting and held writes, before the store is closed.
   ///
-  /// A suspended store refuses them. Runs on the executor only.
+  /// In a suspended store the waiting writes fail with `.suspended`. Must run on the store's executor.
   func commitAll(to core: StoreCore) {
     takeHeld()
-    // If `suspend()` ends the wait for another process, these writes fail. Put back, they would keep this loop going for ever.
+    // If `suspend()` ends the wait for another process's lock, these writes fail. If the failed writes were put back into the queue, this
+    // loop would never end.
     while let writes = removeGroup() { commit(writes, to: core, putsBack: false) }
   }
 
-  /// Removes the next group from the queue and returns it: as many writes as ``WriteSize/group`` allows, at least one, in their order.
+  /// Removes the next group from the front of the queue: at least one write, and as many as ``WriteSize/group`` allows.
   private func removeGroup() -> [PendingWrite]? {
     inbox.withLock { inbox in
       var size = WriteSize()
       var count = 0
       for write in inbox.writes {
         size.add(write.size)
-        // A write over the limit makes a group by itself. Left in the queue, it would block all others.
+        // A write larger than the limit forms a group by itself. If no group accepted such a write, the write would block the queue for
+        // ever.
         if count > 0, !size.isWithinGroup { break }
         count += 1
       }
@@ -111,7 +119,9 @@ final class CommitQueue: Sendable {
   /// True while a `suspend()` call is under way.
   var isSuspending: Bool { suspensions.load(ordering: .acquiring) > 0 }
 
-  /// Begins a suspension of the store: until ``endSuspending()`` no write waits for another process.
+  /// Begins a suspension of the store.
+  ///
+  /// Until ``endSuspending()`` no write waits for another process.
   func beginSuspending() { suspensions.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
   /// Ends a suspension that ``beginSuspending()`` began.
@@ -119,12 +129,12 @@ final class CommitQueue: Sendable {
 
   /// Commits the next group, before the store is suspended.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   func commitNext(to core: StoreCore) {
     if let writes = removeGroup() { commit(writes, to: core) }
   }
 
-  /// Holds the waiting writes until the store is resumed, each for at most ``StoreOptions/suspensionTimeout``.
+  /// Moves the queued writes to `held`, where each waits for `resume()` for at most ``StoreOptions/suspensionTimeout``.
   private func hold(by core: StoreCore) {
     let deadline = ContinuousClock.now + core.options.suspensionTimeout
     inbox.withLock { inbox in
@@ -135,11 +145,12 @@ final class CommitQueue: Sendable {
     refuseOverdue(of: core)
   }
 
-  /// Fails the writes that were held for too long, and sets the one timer for the next.
+  /// Fails the held writes whose deadline has passed with `.suspended`, and sets the timer for the next deadline.
   private func refuseOverdue(of core: StoreCore) {
     let now = ContinuousClock.now
     let (overdue, next): ([PendingWrite], ContinuousClock.Instant?) = inbox.withLock { inbox in
-      // Deadlines ascend, because every write is held for the same time.
+      // All held writes have the same timeout, so the deadlines in `held` ascend. All writes before the first deadline in the future are
+      // overdue.
       let count = inbox.held.firstIndex { $0.deadline > now } ?? inbox.held.count
       let overdue = inbox.held.prefix(count).map(\.write)
       inbox.held.removeFirst(count)
@@ -147,10 +158,10 @@ final class CommitQueue: Sendable {
       inbox.isTimerSet = true
       return (overdue, next)
     }
-    // A write that its caller has cancelled meanwhile has an outcome already.
+    // `claim()` returns false for a write that its caller has cancelled, because the cancellation has resolved the write's outcome already.
     for write in overdue where write.claim() { write.outcome.resolve(.failure(.storeSuspended)) }
     guard let next else { return }
-    // Weak, because a dropped store must not stay open until the timer fires.
+    // The timer holds the store weakly, because a strong reference would keep a dropped store and its locks until the timer fires.
     core.executor.queue.asyncAfter(deadline: .now() + (next - now).inSeconds) { [weak core] in
       guard let core else { return }
       core.commits.inbox.withLock { $0.isTimerSet = false }
@@ -158,13 +169,13 @@ final class CommitQueue: Sendable {
     }
   }
 
-  /// Schedules a drain, after the store was resumed.
+  /// Schedules a drain, which commits the queued writes, after the store was resumed.
   func drainSoon(to core: StoreCore) {
     inbox.withLock { $0.isDraining = true }
     core.executor.queue.async { self.drain(core) }
   }
 
-  /// Puts the held writes back into the queue, before later ones.
+  /// Moves the held writes back into the queue, in front of the writes that arrived later.
   func takeHeld() {
     inbox.withLock { inbox in
       inbox.writes = inbox.held.map(\.write) + inbox.writes
@@ -176,19 +187,21 @@ final class CommitQueue: Sendable {
 
   /// Claims, stages and commits writes.
   ///
-  /// - Parameter putsBack: Whether writes go back into the queue if `suspend()` has ended their wait for other processes.
+  /// - Parameter putsBack: True if the writes go back into the queue when `suspend()` ends their wait for another process's lock.
   private func commit(_ writes: [PendingWrite], to core: StoreCore, putsBack: Bool = true) {
     var state = core.state
     do throws(RepositoryError) {
       try state.checkWritable()
       if core.options.access == .shared {
-        // Before any write is claimed, so that callers can cancel while the commit waits for another process.
+        // `beginSharedCommit` may wait for another process's lock, so no write is claimed before it. Callers can still cancel their writes
+        // during the wait.
         let durability = writes.reduce(Durability.buffered) { $0.combined(with: $1.durability) }
         state = try core.follower.beginSharedCommit(durability, after: state, of: core)
       }
     } catch {
       if putsBack, isSuspending, error.code == .locked {
-        // The suspension is no failure of these writes. They are held, and committed after `resume()`.
+        // `suspend()` has ended the wait for the lock, which is no fault of the writes. So the writes go back into the queue, and are
+        // committed after `resume()`.
         return inbox.withLock { $0.writes = writes + $0.writes }
       }
       for write in writes where write.claim() { write.outcome.resolve(.failure(error)) }
@@ -198,10 +211,11 @@ final class CommitQueue: Sendable {
     for group in stage(writes, on: state, of: core) { failure = group.commit(to: core, after: failure) }
   }
 
-  /// Stages writes until one commit is full, and returns them in one or two groups.
+  /// Stages writes until a commit is full, and returns them as one or two commit groups.
   ///
-  /// The rest goes back into the queue. There are two groups if the last write proves so large that it is better committed by itself, after
-  /// the others. A shared store has one group only, because other processes could commit between two.
+  /// Writes that no longer fit go back into the queue. If the last write makes the commit too large, the earlier writes form a group of
+  /// their own, and that write forms the second group. A shared store always has one group, because another process could commit between
+  /// two.
   private func stage(_ writes: [PendingWrite], on state: StoreState, of core: StoreCore) -> [CommitGroup] {
     var before: [CommitGroup] = []
     var group = CommitGroup(pending: PendingState(state, of: core))
@@ -210,7 +224,8 @@ final class CommitQueue: Sendable {
       var size = group.pending.size
       size.add(write.size)
       if !before.isEmpty || (!group.pending.isEmpty && !size.isWithinGroup) {
-        // Removed from the queue and not claimed, so they lead the next group.
+        // The writes that do not fit were removed from the queue but not claimed. At the front of the queue they keep their place in the
+        // order of writes.
         inbox.withLock { $0.writes = writes[position...] + $0.writes }
         break
       }
@@ -224,7 +239,7 @@ final class CommitQueue: Sendable {
         group.claims = []
         group.durability = .buffered
       }
-      // A write that depended on no earlier one and wrote nothing keeps its outcome, even if the commit fails.
+      // If nothing was staged before a write and the write itself staged nothing, its outcome stands even if the commit of the group fails.
       group.claims.append(.init(write: write, outcome: outcome, isFinal: savepoint.recordCount == 0 && !hasWritten))
       group.durability = group.durability.combined(with: write.durability)
     }
@@ -238,15 +253,15 @@ final class PendingWrite: Sendable {
 
   let operation: WriteOperation
   let durability: Durability
-  /// Size of the records to be written, as far as it is known.
+  /// Size of the records to be written, as far as it is known before staging.
   ///
-  /// Stored, because the queue reads it under its lock.
+  /// The size is stored and not computed, because the queue reads it while it holds its lock.
   let size: WriteSize
-  /// Outcome of the write, which is resolved once: by the commit that claimed it, or by its cancellation.
+  /// Outcome of the write, resolved exactly once: by the commit or refusal that claimed the write, or by its cancellation.
   let outcome = OneShot<Outcome>()
-  /// True once the write was claimed or cancelled.
+  /// True once a commit has claimed the write or its caller has cancelled it.
   ///
-  /// The side that sets it resolves the outcome.
+  /// Only the side that sets this flag from false to true may resolve the outcome.
   private let isTaken = Atomic(false)
 
   init(_ operation: WriteOperation, _ durability: Durability) {
@@ -257,20 +272,20 @@ final class PendingWrite: Sendable {
 
   /// Claims the write for a commit.
   ///
-  /// A later cancellation has no effect.
-  /// - Returns: `false` if it was cancelled before.
+  /// After the claim, a cancellation has no effect.
+  /// - Returns: `false` if the write was cancelled or claimed before.
   func claim() -> Bool { isTaken.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged }
 
-  /// Cancels the write if it is not claimed yet.
+  /// Cancels the write if no commit has claimed it.
   ///
-  /// A claimed write succeeds or fails by itself.
+  /// A claimed write is not changed, and succeeds or fails with its commit.
   func cancel() {
     guard claim() else { return }
     outcome.resolve(.failure(RepositoryError(.cancelled, "the task was cancelled before the commit point; nothing was written")))
   }
 }
 
-/// The writes that one call of the backend commits, with the state that they have staged.
+/// Claimed writes that one call of the backend commits together, with the pending state in which they are staged.
 private struct CommitGroup {
   var pending: PendingState
   var claims: [Claim] = []
@@ -280,23 +295,25 @@ private struct CommitGroup {
   struct Claim {
     let write: PendingWrite
     let outcome: PendingWrite.Outcome
-    /// True if the outcome does not depend on other writes of the group.
+    /// True if the outcome does not depend on the commit of the group.
     ///
-    /// A failed commit then does not change it.
+    /// If the commit of the group fails, a write with a final outcome keeps that outcome.
     let isFinal: Bool
   }
 
   /// Makes the group durable, publishes it, resumes the callers, and announces the changes to observers.
   ///
-  /// - Parameter earlier: Error of the previous group, if it failed. This group was staged on top of it, and fails with the same error.
-  /// - Returns: The error for which the group was not committed, or `nil`.
+  /// - Parameter earlier: Error of the previous group, if its commit failed. A group that was staged on top of a failed group fails too.
+  /// - Returns: The error that prevented the commit of this group, or `nil`.
   func commit(to core: StoreCore, after earlier: RepositoryError?) -> RepositoryError? {
     let failure = earlier ?? makeDurable(by: core)
     let hasCommitted = failure == nil && !pending.isEmpty
-    // Released after the callers are resumed. Before them, it took a seventh of the executor's time with groups of 64 writes.
+    // The old state is released after the callers are resumed, because its release took a seventh of the executor's time with groups of 64
+    // writes.
     var before: StoreState?
     if hasCommitted {
-      // Before publishing: a reader of the new state that then asks for deletions must get every one that led to it.
+      // The deletion log is extended before the new state is published. A reader of the new state could otherwise read the log and miss its
+      // deletions.
       let deletions = pending.changes.compactMap(\.deletion)
       if !deletions.isEmpty { core.hub.note(deletions) }
       before = core.publish(pending.collections, commit: pending.latest)
@@ -308,24 +325,25 @@ private struct CommitGroup {
     withExtendedLifetime(before) {}
     if hasCommitted {
       core.hub.announce(pending.changes, commit: pending.latest)
-      // After the callers, who must not wait while a collection is sorted.
+      // A rebase may sort all records of a collection, so it runs after the callers are resumed, and no caller waits for the sort.
       core.rebaseIfWorthwhile()
     }
     return failure
   }
 
-  /// Makes the staged records durable.
+  /// Passes the staged records to the backend, which makes them durable.
   ///
-  /// If they are only deletions and the disk was found full, uses the backend's commit for a full disk.
+  /// If the batch contains only deletions and the disk is full, calls the backend's `commitOnFullDisk` instead of `commit`.
   /// - Returns: The error, or `nil` on success.
   private func makeDurable(by core: StoreCore) -> RepositoryError? {
     guard !pending.isEmpty else {
-      // `beginCommit` has locked out other processes, also for a group that then writes nothing.
+      // `beginCommit` keeps other processes from committing until `commit` or `cancelCommit`. A group without records makes no `commit`, so
+      // it must call `cancelCommit`.
       if core.options.access == .shared { core.backend.cancelCommit() }
       return nil
     }
     let batch = pending.writeBatch(durability)
-    // Shared stores keep no space in reserve for deletions, because their other processes may run an older version.
+    // Shared stores have no disk reserve for deletions, because another process may run an older version of Larder, which keeps no reserve.
     let isDeletion = core.options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
     let wasFull = isDeletion && core.checkpointer.isDiskFull
     do throws(RepositoryError) {

@@ -2,41 +2,41 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// A follower of foreign commits (those of other processes), which looks for them and publishes them.
+/// Publishes foreign commits, which other processes have made in the same store.
 ///
-/// A shared store stages its own writes on top of them.
+/// In a store that is open `.shared`, every commit of this process is staged on top of the foreign commits.
 final class ForeignFollower: Sendable {
   private let state = Mutex(Known())
 
   private struct Known: Sendable {
-    /// Newest schema version that this process reads, by collection.
+    /// Newest schema version that a repository of this process reads, by the position of the collection.
     ///
-    /// A collection without a repository has no entry.
+    /// A collection without a repository in this process has no entry.
     var supportedVersions: [Int: Int] = [:]
-    /// Error of the last look for foreign commits, if it failed.
+    /// Error of the last read of foreign commits or of the last suspension, or `nil` if it succeeded.
     var failure: RepositoryError?
-    /// True while the timer of the next look runs.
+    /// True while the poll timer runs, which starts the next read of foreign commits.
     var isTimerSet = false
   }
 
-  /// Error of the last look for foreign commits or of the last suspension, for `verify`.
+  /// Error of the last read of foreign commits or of the last suspension, which `verify` reports.
   var failure: RepositoryError? { state.withLock { $0.failure } }
 
-  /// Records a failure that no caller receives, or `nil` once it is over.
+  /// Records a failure for `verify`, or removes the recorded failure if `failure` is `nil`.
   func note(failure: RepositoryError?) { state.withLock { $0.failure = failure } }
 
-  /// Records the newest schema version that a repository of a collection reads.
+  /// Records the newest schema version that a repository of this collection reads.
   func note(supportedVersion version: Int, of collection: Int) {
     state.withLock { $0.supportedVersions[collection] = max(version, $0.supportedVersions[collection] ?? 0) }
   }
 
   // MARK: Writing beside other processes
 
-  /// Keeps other processes from committing, and publishes their commits, so that writes are staged on the newest state.
+  /// Keeps other processes from committing, and publishes their commits, so that this process stages its writes on the newest state.
   ///
-  /// Runs on the executor only.
-  /// - Returns: The newest state.
-  /// - Throws: The backend's error, with nothing begun.
+  /// Must run on the store's executor, which serializes all commits.
+  /// - Returns: The newest state of the store, with all foreign commits.
+  /// - Throws: The backend's error. After the error other processes may commit, because this process has begun no commit.
   func beginSharedCommit(
     _ durability: Durability, after published: StoreState, of core: StoreCore
   ) throws(RepositoryError) -> StoreState {
@@ -50,15 +50,16 @@ final class ForeignFollower: Sendable {
     }
   }
 
-  /// Publishes and announces foreign commits.
+  /// Publishes foreign commits as one new state, and announces their changes to observers.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   func publish(_ commits: ForeignCommits, in core: StoreCore) {
     var positions: [String: Int] = [:]
     for record in commits.records where positions[record.collection] == nil {
       positions[record.collection] = core.collection(named: record.collection)
     }
-    // Copied after new collections were added above, so that their positions exist in it.
+    // `core.collection(named:)` may have added collections above, so the state is copied after it. The copy then has the positions of added
+    // collections.
     var published = core.state
     var changes: [RecordChange] = []
     changes.reserveCapacity(commits.records.count)
@@ -67,8 +68,8 @@ final class ForeignFollower: Sendable {
         RecordChange(collection: collection, key: key, revision: revision, origin: .anotherProcess, old: old, new: new))
     }
     let supportedVersions = state.withLock { $0.supportedVersions }
-    // Also deletions of records that another process inserted and deleted since the last look, because a device that resumes a feed needs
-    // them.
+    // A record that was inserted and deleted since the last read also gives a deletion. A reader that resumes a change feed needs such a
+    // deletion.
     var deletions: [DeletionLog.Deletion] = []
     for record in commits.records {
       guard let position = positions[record.collection] else { continue }
@@ -86,13 +87,16 @@ final class ForeignFollower: Sendable {
       for (position, name) in published.names.enumerated() {
         for slot in published.collections[position].records.ordered() {
           if addresses.contains(RecordAddress(collection: name, key: slot.key)) { continue }
-          // Its tombstone is gone, and with it the commit that deleted it. The commit is not newer than this one.
+          // The tombstone of this record was forgotten, so the commit that deleted it is unknown. The deletion is announced with the
+          // revision `commits.commit`, which is not older than the deletion.
           note(slot.key, in: position, at: commits.commit, from: published.collections[position].remove(slot.key), to: nil)
         }
       }
     }
+    // The deletions found through `addresses` were appended last. Observers receive changes in the order of their revisions.
     changes.sort { $0.revision < $1.revision }
-    // Without tombstones the log of deletions has a gap, so a reader that resumes must load everything again.
+    // If `addresses` is set, tombstones were forgotten and the deletion log has a gap. After such a gap, a reader that resumes a change
+    // feed must load everything again.
     if commits.addresses == nil { core.hub.note(deletions) } else { core.hub.forgetDeletions(upTo: commits.commit) }
     core.publish(published.collections, commit: commits.commit)
     if !changes.isEmpty { core.hub.announce(changes, commit: commits.commit) }
@@ -100,9 +104,9 @@ final class ForeignFollower: Sendable {
     core.indexBuilder.settleSoon(core)
   }
 
-  /// Returns a record of another process as a slot.
+  /// Returns a record of another process as a slot, the form of records in memory.
   ///
-  /// The slot refuses its value where this process's schema is older than the record's.
+  /// If the record's schema version is newer than this process reads, every read of the slot's value throws `.newerSchema`.
   private func slot(of record: StoredRecord, _ value: Data, supported: Int?, limits: StoreOptions.Limits) -> RecordSlot {
     if let supported, record.schemaVersion > supported {
       return RecordSlot(
@@ -114,16 +118,16 @@ final class ForeignFollower: Sendable {
 
   // MARK: Following other processes
 
-  /// Publishes and announces foreign commits, if other processes may write while the store is open.
+  /// Publishes and announces commits of other processes, if other processes can write to the store while it is open.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   func follow(_ core: StoreCore) throws(RepositoryError) {
     if core.hasForeignWriters { try publishNewCommits(of: core) }
   }
 
-  /// Reads foreign commits from the backend, publishes and announces them, and keeps a failure for `verify`.
+  /// Reads foreign commits from the backend, publishes and announces them, and records a failure for `verify`.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   func publishNewCommits(of core: StoreCore) throws(RepositoryError) {
     do throws(RepositoryError) {
       if let commits = try core.backend.foreignCommits(after: Revision(core.state.commit)) { publish(commits, in: core) }
@@ -135,18 +139,19 @@ final class ForeignFollower: Sendable {
     }
   }
 
-  /// Sets the timer of the next look for foreign commits, unless it runs.
+  /// Sets the poll timer, which starts the next read of foreign commits, unless the timer runs already.
   ///
-  /// The timer ends with the store, and while the store is suspended.
+  /// The timer is not set again once the store is released, closed, poisoned or suspended.
   func schedulePoll(of core: StoreCore) {
     guard core.hasForeignWriters, let interval = core.options.pollInterval, core.state.isOpen else { return }
-    // A store that was suspended and resumed may still have the timer from before.
+    // If the store was suspended and resumed within one interval, the old timer still runs. A second poll timer would double the number of
+    // polls.
     let isFirst = state.withLock { state in
       defer { state.isTimerSet = true }
       return !state.isTimerSet
     }
     guard isFirst else { return }
-    // At least 10 ms, because an interval of zero would keep the executor busy.
+    // The pause between two polls is at least 10 ms, because a poll interval of zero would keep the executor busy with polls.
     core.executor.queue.asyncAfter(deadline: .now() + max(interval.inSeconds, 0.01)) { [weak core] in
       core.map { $0.follower.pollTimerFired(of: $0) }
     }
@@ -155,17 +160,18 @@ final class ForeignFollower: Sendable {
   private func pollTimerFired(of core: StoreCore) {
     state.withLock { $0.isTimerSet = false }
     guard core.state.isOpen else { return }
-    // Readers keep their values. `verify`, `refresh` and the next write report the failure, and the next look may succeed.
+    // Readers keep their values if the poll fails. `verify`, `refresh` and the next write report the failure, and the next poll may
+    // succeed.
     do throws(RepositoryError) { try follow(core) } catch {}
     schedulePoll(of: core)
   }
 }
 
 extension StoreCore {
-  /// True if other processes may write the store while it is open here.
+  /// True if other processes may write to the store while this process has it open.
   var hasForeignWriters: Bool { options.access != .exclusive && backend.hasOtherWriters }
 
-  /// Publishes and announces the foreign commits that are durable by now.
+  /// Publishes and announces the commits of other processes that are durable at the time of the call.
   func refresh() async throws(RepositoryError) {
     try await executor.run { () throws(RepositoryError) in
       try self.state.checkWritable()
@@ -175,7 +181,7 @@ extension StoreCore {
 }
 
 extension RepositoryError {
-  /// Returns the error for records of a newer version than the code that reads them.
+  /// Returns the error for a record whose schema version is newer than the one that this process reads.
   static func newerRecords(in collection: String, found: Int, supported: Int, key: RecordKey? = nil) -> RepositoryError {
     RepositoryError(
       .newerSchema, "the collection \(collection) holds records of a newer version; update the app to read or write it", keyHash: key?.hash,

@@ -1,37 +1,39 @@
 internal import Foundation
 internal import Synchronization
 
-/// A state in the making: the collections that the next commit will publish, and the records that it will write.
+/// The state that the next commit will publish: its collections, and the records to write.
 ///
-/// Lives only while a group of writes is staged, on the store's executor. Every write of a group takes a commit number of its own, so that
-/// compare-and-set holds between writes that share one sync.
+/// A pending state exists only on the store's executor, while a group of writes is staged. Every write of a group gets a commit number of
+/// its own. A compare-and-set can therefore expect the revision of an earlier write of its group, even if both writes share one sync.
 package struct PendingState {
   private(set) var collections: [CollectionState]
   private(set) var records: [StoredRecord] = []
-  /// Changes that ``records`` make, one for each.
+  /// Changes for observers, one for each entry of ``records``.
   private(set) var changes: [RecordChange] = []
-  /// Size of the records to be written.
+  /// Total size of ``records``.
   private(set) var size = WriteSize()
-  /// Origin of the write that is being staged.
+  /// Origin of the write that is being staged, which observers receive with its changes.
   private var origin = ChangeOrigin.thisProcess
-  /// Group number that a trigger has given to a write, with that write's commit.
+  /// Number that a trigger has assigned to a write, together with the commit number before that write.
   ///
   /// See ``groupOfWrite``.
   private var group: (commit: UInt64, number: UInt64)?
-  /// True if the present write has put values into a unique index that another record has.
+  /// True if the present write has put a value into a unique index that already had the value of another record.
   ///
-  /// They are checked when the write ends.
+  /// Uniqueness is checked when the write ends.
   private(set) var isContested = false
   let names: [String]
   /// Triggers and coders of tracked collections (collections with a trigger), by position.
   let triggers: [Int: CollectionTrigger]
-  /// Newest commit before this group of writes.
+  /// Newest commit before this group of writes, from which the commit numbers of the batch begin.
   private var committed: UInt64
-  /// Commit number of the last write that has ended.
+  /// Commit number of the last staged write that is complete.
   private var commit: UInt64
-  /// Number of staged records of the writes that have ended.
+  /// Number of entries of ``records`` that belong to complete writes.
+  ///
+  /// Later entries of ``records`` belong to the present write.
   private(set) var endedCount = 0
-  /// Store of the pending state, which copies itself to a file before the first record of a newer schema version is staged.
+  /// Store of the pending state, which is copied to a file before the first record of a newer schema version is staged.
   let core: StoreCore
 
   init(_ state: StoreState, of core: StoreCore) {
@@ -43,34 +45,35 @@ package struct PendingState {
     commit = state.commit
   }
 
-  /// Moves the contents out, so that they have one owner and change in place.
+  /// Moves the contents to a new value and empties this one, so that the arrays have one owner and change in place.
   mutating func moveOut() -> PendingState {
     let moved = self
-    // An array with two owners is copied whole at its first change.
+    // An array with two owners is copied as a whole at its first change.
     (collections, records, changes) = ([], [], [])
     return moved
   }
 
   var isEmpty: Bool { records.isEmpty }
   var recordCount: Int { records.count }
-  /// Revision that the records of the present write get.
+  /// Revision that the records of the present write receive.
   package var revision: Revision { Revision(commit + 1) }
   /// Newest commit before the present write.
   var latest: Revision { Revision(commit) }
 
-  /// Number that a trigger has given to the present write, or `nil` if none has yet.
+  /// Number that a trigger has assigned to the present write, or `nil` if no trigger has yet.
   ///
-  /// All records of a write share it.
+  /// All records of one write share the trigger's number.
   package var groupOfWrite: UInt64? {
-    // The number of an earlier write does not count, so nothing needs a reset between writes.
+    // A number assigned during an earlier write is ignored, because its commit number differs. The number therefore need not be reset
+    // between two writes.
     get { group.flatMap { $0.commit == commit ? $0.number : nil } }
     set { group = newValue.map { (commit, $0) } }
   }
 
-  /// Marks the present write as one that stores values of another device.
+  /// Marks the present write as one that stores values received from another device.
   mutating func beginStored() { origin = .remote }
 
-  /// Stages one write, or takes back its changes if it fails.
+  /// Stages one write, and rolls its changes back to the savepoint if it fails.
   mutating func perform(_ operation: WriteOperation, from savepoint: Savepoint) -> PendingWrite.Outcome {
     origin = operation.origin
     do throws(RepositoryError) {
@@ -78,7 +81,8 @@ package struct PendingState {
       case .put(let record, let collection, let expectation):
         try put(record, in: collection, expecting: expectation)
       case .putAll(let records, let collection):
-        // Only if this write is the larger part: an exact reservation for each of many small writes would copy the whole array each time.
+        // Space is reserved only if this write is larger than all earlier ones. An exact reservation for each of many small writes would
+        // copy the array each time.
         if records.count > self.records.count {
           self.records.reserveCapacity(self.records.count + records.count)
           changes.reserveCapacity(changes.count + records.count)
@@ -94,13 +98,13 @@ package struct PendingState {
         body(&self)
       }
       let count = records.count - endedCount
-      // A write of nothing takes no commit number, so that commit numbers have no gaps.
+      // A write without records takes no commit number, so that commit numbers have no gaps.
       guard count > 0 else { return .success(WriteReceipt(revision: latest, recordCount: 0)) }
-      // Once per write and not per record, so that a transaction may violate uniqueness temporarily.
-      // A record of another device must arrive even if its values are taken here, or devices would differ for ever.
+      // Uniqueness is checked once per write, so that a transaction may break it temporarily. A write from another device is not checked
+      // for uniqueness. If the record of another device were refused, the records of the two devices would differ for ever.
       if isContested, origin != .remote { try checkUniqueness(changes[endedCount...]) }
       isContested = false
-      // The next write of the group gets a commit number of its own.
+      // The next write of the group gets the next commit number.
       endedCount = records.count
       commit += 1
       return .success(WriteReceipt(revision: latest, recordCount: count))
@@ -112,24 +116,25 @@ package struct PendingState {
 
   // MARK: Records
 
-  /// Inserts a record, or replaces the one with its key.
+  /// Inserts a record, or replaces the record with the same key.
   mutating func put(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
     try checkVersion(record.schemaVersion, of: collection)
     if case .anything = expecting {} else { try expecting.check(collections[collection].records[record.key], key: record.key) }
-    // After the other checks, because this may copy the whole store to a file.
+    // The copy of the store comes after the other checks, because it may take long, and a refused write needs no copy.
     try beginVersion(record.schemaVersion, of: collection)
     let record = try tracked(record, in: collection)
     try upsert(record.slot(at: revision), as: record.stored, in: collection)
   }
 
-  /// Returns the record to store for a written one, and runs the trigger of a tracked collection.
+  /// Runs the trigger of a tracked collection (one with a trigger) for a write, and returns the record to store.
   ///
-  /// In a tracked collection the record keeps the members that the type does not read.
+  /// In a tracked collection the stored record keeps the JSON members that the record's type does not read.
   private mutating func tracked(_ record: EncodedRecord, in collection: Int) throws(RepositoryError) -> EncodedRecord {
-    // The trigger would queue a change of another device to be sent back.
+    // A write that stores a value from another device does not run the trigger. LarderSync's trigger would queue such a value to be sent
+    // back to the server.
     guard let trigger = triggers[collection], origin != .remote else { return record }
     let old = collections[collection].records[record.key]
-    // An edit here would lose members of the newer record that this version cannot read.
+    // The stored record has a newer schema version. An edit by this version of the app would lose the members that it cannot decode.
     if let old, old.schemaVersion > record.schemaVersion {
       throw .newerRecords(in: names[collection], found: old.schemaVersion, supported: record.schemaVersion, key: record.key)
     }
@@ -137,7 +142,7 @@ package struct PendingState {
     if let stored = old?.stored(trigger.coder.schemaVersion) {
       let count = record.value.count
       record = trigger.coder.keepingUnknownMembers(record, of: stored)
-      // The added members may take the record over a limit that its caller has checked.
+      // The kept members may take the record over a size limit, which the caller has checked without them.
       if record.value.count > count, let error = limitViolation(of: record.stored, key: record.key) { throw error }
     }
     let new = record.stored
@@ -148,7 +153,7 @@ package struct PendingState {
     return record
   }
 
-  /// Runs the trigger of a tracked collection before a record is deleted.
+  /// Runs the trigger of a tracked collection (one with a trigger) before a record is deleted.
   private mutating func trackDeletion(of key: RecordKey, in collection: Int) throws(RepositoryError) {
     guard let trigger = triggers[collection], origin != .remote, let old = collections[collection].records[key] else { return }
     try trigger.trigger.willChange(
@@ -156,24 +161,27 @@ package struct PendingState {
         collection: names[collection], key: key, old: old.stored(trigger.coder.schemaVersion), new: nil, coder: trigger.coder), in: &self)
   }
 
-  /// Replaces a record by its migrated form, unless it was changed since.
+  /// Replaces a record by its migrated form, unless the record was changed since the migration read it.
   ///
-  /// The record keeps its revision, because its meaning stays the same. In a shared store it gets a new one, because processes follow each
-  /// other by revision.
+  /// The record keeps its revision, because a migration does not change its meaning. In a shared store the migrated record gets a new
+  /// revision, because other processes find changed records by their revision.
   private mutating func rewrite(_ migrated: MigratedRecord, in collection: Int) throws(RepositoryError) {
     let record = migrated.record
-    // A write that came after the migration read the record wins.
+    // If another write has changed the record since the migration read it, the record of the other write stays and the migrated form is
+    // dropped.
     guard let old = collections[collection].records[record.key], old.revision == migrated.old.revision,
       old.schemaVersion == migrated.old.schemaVersion
     else { return }
     try checkVersion(record.schemaVersion, of: collection)
     try beginVersion(record.schemaVersion, of: collection)
     let kept = core.options.access == .shared ? revision : old.revision
-    // Expectations of every revision since the last change of meaning must hold, also that of this rewrite.
+    // A caller may expect any revision since the record's meaning last changed. The range of accepted revisions therefore begins at the
+    // last change of the meaning and ends at the revision of this rewrite.
     try upsert(record.slot(at: kept, sameMeaning: old.sameMeaning.lowerBound...revision), as: record.stored, in: collection)
   }
 
   /// Deletes the record of a key, leaving a tombstone.
+  ///
   /// - Returns: Whether there was a record.
   mutating func delete(
     _ key: RecordKey, in collection: Int, schemaVersion: Int, expecting: Expectation = .anything
@@ -186,14 +194,15 @@ package struct PendingState {
 
   /// Replaces all records of a collection.
   ///
-  /// Of two replacements with one key, the last one counts.
+  /// If two replacements have the same key, the later one is stored.
   private mutating func replaceAll(
     in collection: Int, with replacements: [EncodedRecord], schemaVersion: Int, ifDecodableBy coder: (any AnyRecordCoder)?
   ) throws(RepositoryError) {
     try checkVersion(schemaVersion, of: collection)
-    // Before any change: records that do not decode must not be deleted by code that could not read them.
+    // The records are decoded before any change. Records that this version of the app cannot decode must not be deleted by it.
     try coder?.checkDecodable(collections[collection].records)
-    // Deletions alone write no record of the newer version, so they need no copy.
+    // The copy of the store precedes the first record of a newer version. A replacement by an empty list writes no record, so it needs no
+    // copy.
     if !replacements.isEmpty { try beginVersion(schemaVersion, of: collection) }
     var last: [RecordKey: EncodedRecord] = [:]
     for record in replacements { last[record.key] = record }
@@ -201,19 +210,20 @@ package struct PendingState {
       try trackDeletion(of: slot.key, in: collection)
       remove(slot.key, in: collection, schemaVersion: schemaVersion)
     }
-    // The order of a dictionary differs between runs. In key order, equal calls write equal batches.
+    // A dictionary's order differs between runs of a process. Sorted by key, equal calls give the backend equal batches.
     for record in last.values.sorted(by: { $0.key < $1.key }) {
       let record = try tracked(record, in: collection)
       try upsert(record.slot(at: revision), as: record.stored, in: collection)
     }
   }
 
-  /// Inserts a record, or replaces the one with its key.
+  /// Inserts a record, or replaces the record with the same key.
   ///
-  /// Every value that a commit writes passes here.
+  /// Every value that a commit writes passes through this function.
   /// - Throws: as ``RecordLimit/checkReadableForm(of:key:)``, with nothing changed.
   mutating func upsert(_ slot: RecordSlot, as stored: StoredValue, in collection: Int) throws(RepositoryError) {
-    // First, so that a refusal changes nothing. One value with a line feed would make a whole file unreadable.
+    // The form of the value is checked first, so that a refused value changes nothing. A stored value with a line feed would make the whole
+    // file unreadable.
     try RecordLimit.checkReadableForm(of: stored, key: slot.key)
     let old = collections[collection].upsert(slot, isContested: &isContested)
     size.add(key: slot.key, value: stored.json)
@@ -223,7 +233,8 @@ package struct PendingState {
     changes.append(RecordChange(collection: collection, key: slot.key, revision: revision, origin: origin, old: old, new: slot))
   }
 
-  /// Removes a record, leaving a tombstone with a schema version.
+  /// Removes a record, and stages a tombstone with the given schema version.
+  ///
   /// - Returns: Whether there was a record.
   @discardableResult mutating func remove(_ key: RecordKey, in collection: Int, schemaVersion: Int) -> Bool {
     guard let old = collections[collection].remove(key) else { return false }
@@ -234,25 +245,27 @@ package struct PendingState {
     return true
   }
 
-  /// Stages a tombstone for an absent record, so that readers that resume from an older commit receive the deletion.
+  /// Stages a tombstone for a key without a record, so that a reader that resumes from an older commit receives the deletion.
   mutating func noteDeletion(of key: RecordKey, in collection: Int) {
     size.add(key: key, value: nil)
     records.append(StoredRecord(collection: names[collection], key: key, revision: revision, schemaVersion: 1, value: nil))
     changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: nil, new: nil))
   }
 
-  /// Refuses to write an older schema version into a collection that another process has brought to a newer one.
+  /// Refuses to write a record of an older schema version into a collection that has records of a newer version.
   ///
-  /// The older program cannot read the newer records that it would replace, because no migration leads backwards.
+  /// An app of the older version cannot read the newer records that it would replace, because migrations lead only to newer versions.
   /// - Throws: `.newerSchema`.
   private func checkVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
-    // In a tracked collection, newer records of other devices lie beside older ones. `tracked` checks each record by itself.
+    // A tracked collection may hold records of several versions, because newer devices sync theirs. For such collections, `tracked`
+    // compares the versions of the single records.
     guard triggers[collection] == nil else { return }
     let newest = collections[collection].records.newestSchemaVersion
     if newest > version { throw .newerRecords(in: names[collection], found: newest, supported: version) }
   }
 
   /// Copies the store to a file before a collection gets its first record of a newer schema version.
+  ///
   /// - Throws: The error that prevented the copy.
   private func beginVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
     if collections[collection].records.newestSchemaVersion < version { try core.copyStore(before: version, of: collection) }
@@ -260,15 +273,15 @@ package struct PendingState {
 
   // MARK: Taking back
 
-  /// A point between two writes, or within one, to which the pending state can return.
+  /// A point between two writes, or within a write, to which the pending state can be rolled back.
   struct Savepoint {
-    /// Collections at the savepoint, or `nil` if only writes follow that check everything before they change anything.
+    /// Collections at the savepoint, or `nil` if every write after it makes all its checks before its only change.
     fileprivate var collections: [CollectionState]?
     fileprivate let size: WriteSize
     fileprivate let commit: UInt64
     let recordCount: Int
 
-    /// True if the writes before the savepoint can be committed by themselves.
+    /// True if the pending state can be split at the savepoint, so that the writes before the savepoint form a commit of their own.
     var canSplit: Bool { recordCount > 0 && collections != nil }
   }
 
@@ -276,16 +289,17 @@ package struct PendingState {
 
   /// Returns the savepoint before a write, without the collections if the write cannot fail after it has changed them.
   ///
-  /// A savepoint with collections makes every write of a group copy the nodes of a tree that it changes, down to the leaf.
+  /// While a savepoint shares the collections, every write must copy the tree nodes that it changes, instead of changing them in place.
   func savepoint(before operation: WriteOperation) -> Savepoint {
     var savepoint = savepoint()
     if let collection = operation.collectionOfOneChange, !collections[collection].indexes.areUnique { savepoint.collections = nil }
     return savepoint
   }
 
-  /// Takes back all staged changes since a savepoint.
+  /// Rolls back all changes that were staged since a savepoint.
   mutating func restore(_ savepoint: Savepoint) {
-    // Also if nothing was staged: an equal value that the failed write met must not cause a check of the next write.
+    // A failed write may have set `isContested` without staging a record. If the flag stayed set, the next write would be checked for
+    // uniqueness without need.
     isContested = false
     guard records.count > savepoint.recordCount, let before = savepoint.collections else { return }
     collections = before
@@ -294,7 +308,7 @@ package struct PendingState {
     changes.removeLast(changes.count - savepoint.recordCount)
   }
 
-  /// Splits off the writes before a savepoint, and returns them as a state that must be committed first.
+  /// Splits off the writes before a savepoint, and returns them as a pending state that must be committed first.
   mutating func split(at savepoint: Savepoint) -> PendingState {
     var head = self
     head.restore(savepoint)
@@ -303,7 +317,7 @@ package struct PendingState {
     records.removeFirst(savepoint.recordCount)
     changes.removeFirst(savepoint.recordCount)
     endedCount -= savepoint.recordCount
-    // The backend gets the two parts as two batches, whose commit numbers must follow each other.
+    // The two parts become two batches of the backend, whose commit numbers must be consecutive.
     committed = savepoint.commit
     size.subtract(savepoint.size)
     return head
@@ -313,15 +327,16 @@ package struct PendingState {
 
   /// Returns the staged records and their commit numbers as a batch for the backend.
   ///
-  /// Only for a state that is not empty.
+  /// The pending state must have at least one staged record.
   func writeBatch(_ durability: Durability) -> WriteBatch {
     WriteBatch(records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability)
   }
 }
 
-/// Checks of unique indexes over the records that a write has staged.
+/// Checks of unique indexes for the records that a write has staged.
 extension PendingState {
-  /// Checks that no staged record has the values of another record in a unique index.
+  /// Checks that no staged record has the same values as another record in a unique index.
+  ///
   /// - Throws: `.uniqueViolation` for the first record that has such values.
   func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
     for (collection, new, old) in uniqueChanges(in: changes) {
@@ -329,11 +344,11 @@ extension PendingState {
     }
   }
 
-  /// Returns the changed records of collections with a unique index, each as it is now and as it was before the changes.
+  /// Returns the changed records of collections with a unique index, each with its value now and its value before the changes.
   func uniqueChanges(in changes: ArraySlice<RecordChange>) -> [(collection: Int, new: RecordSlot, old: RecordSlot?)] {
     var before: [Int: [RecordKey: RecordSlot?]] = [:]
     for change in changes where collections[change.collection].indexes.areUnique {
-      // Only the first change of a record has its value from before the write.
+      // A record may change several times in one write. Only the first change of a record holds its value from before the write.
       if before[change.collection]?[change.key] == nil { before[change.collection, default: [:]][change.key] = .some(change.old) }
     }
     return before.flatMap { collection, records in

@@ -1,31 +1,33 @@
 extension RepositorySchema {
-  /// Trigger that runs beside each change, as LarderSync declares it, or `nil` for most collections.
+  /// Trigger that LarderSync attaches to the schema, and that runs with each change of a record, or `nil` for most collections.
   package var trigger: (any RecordTrigger)? {
     get { attachment as? any RecordTrigger }
     set { attachment = newValue }
   }
 
-  /// Refuses records that a newer version of the schema has written.
+  /// Refuses to open a collection that holds records of a newer schema version than this schema's.
+  ///
   /// - Throws: `.newerSchema`.
   func checkVersion(of state: StoreState) throws(RepositoryError) {
     for name in [name] + (renamedFrom.map { [$0] } ?? []) {
       guard let index = state.names.firstIndex(of: name) else { continue }
       let newest = state.collections[index].records.newestSchemaVersion
-      // Other devices may run newer versions of the app. Their records are kept, and read once this app is as new.
+      // A collection with a trigger is synced, and devices with a newer app write newer records. The store keeps such newer records, and
+      // this app decodes them after its update.
       guard newest <= version || trigger != nil else { throw .newerRecords(in: name, found: newest, supported: version) }
     }
   }
 
-  /// Refuses a name under which an app would see an empty store although its data is there.
+  /// Refuses to open a single-collection store under a name without records, although other names have records.
   ///
-  /// The app may have forgotten its schema, it may name a collection that had the default name, or a newer version of it has renamed the
-  /// collection.
+  /// Without this check the app would see an empty store. The cause may be that the app opens the store without its schema, or with a new
+  /// name for a collection that had the default name. Another cause may be that a newer version of the app has renamed the collection.
   ///
-  /// For a store with one repository. A repository of a ``Store`` may be new beside others.
+  /// The check applies only to a store that one repository opens. A ``Store`` may add a new, empty collection beside others.
   /// - Throws: `.unsupported`.
   func checkName(against found: LoadedStore) throws(RepositoryError) {
     if let renaming = renaming(in: found.file), try renaming.needsMove(in: found.state) {
-      // Refused here, before recovery writes to the files.
+      // A store that may not move records is refused here, before recovery writes to its files.
       if let refusal = renaming.refusal(of: found.access) { throw refusal }
       return
     }
@@ -35,7 +37,8 @@ extension RepositorySchema {
         "expected records under the name \(name), found that they have moved to another name\(list(found)); update the app, or open it with `schema:` "
           + "and the new name", file: found.file)
     }
-    // A store without records opens under every name. A name with a tombstone was used before, and may be empty.
+    // A store without records opens under every name. A name with a tombstone was in use before, so an empty collection under it is no
+    // mistake.
     guard found.recordCount(of: name) == nil, !found.state.contents.isEmpty else { return }
     if name == Self.defaultName {
       throw RepositoryError(
@@ -57,21 +60,19 @@ extension RepositorySchema {
     }
   }
 
-  /// Returns the collections that hold records as text for an error, at most eight of them.
+  /// Returns the names and record counts of up to eight collections as text for an error.
   private func list(_ found: LoadedStore) -> String {
     let contents = found.state.contents
     let named = contents.prefix(8).map { "\($0.name) (\($0.recordCount))" }.joined(separator: ", ")
     return " \(named)\(contents.count > 8 ? " and others" : "")"
   }
 
-  /// Returns the move that ``renamedFrom`` describes, or `nil` if it is not set.
+  /// Returns the move of records that ``renamedFrom`` describes, or `nil` if the schema has no older name.
   func renaming(in file: String) -> Renaming? { renamedFrom.map { Renaming(oldName: $0, name: name, file: file) } }
 
-  /// Check that refuses a value whose place a `.geo` index cannot hold.
+  /// Check that refuses a value whose latitude or longitude is not valid for a `.geo` index, or `nil` without such an index.
   ///
-  /// The value would be saved, and no query for places would find it.
-  ///
-  /// `nil` if no such index is declared. A value without a place is accepted.
+  /// Without the check the value would be saved, and no query by place would find it. A value without a place is accepted.
   var placeRefusal: (@Sendable (Item) -> RepositoryError?)? {
     let declared = indexes.filter { if case .geo = $0.kind { true } else { false } }
     guard !declared.isEmpty else { return nil }

@@ -3,7 +3,7 @@ internal import Foundation
 internal import Synchronization
 
 extension StoreCore {
-  /// Makes every earlier buffered write survive power loss.
+  /// Makes every write that was committed `.buffered` durable, so that a power loss cannot undo it.
   func flush() async throws(RepositoryError) {
     try await maintain { backend throws(RepositoryError) in try backend.flush() }
   }
@@ -13,18 +13,18 @@ extension StoreCore {
     try await maintain { backend throws(RepositoryError) in try backend.backup(to: url) }
   }
 
-  /// Reads everything back from the backend, and adds the failures that no caller has received.
+  /// Reads all stored data back from the backend, and reports damage and the failures that no caller has received.
   func verify() async -> VerifyReport {
     let start = ContinuousClock.now
     var report = await executor.run {
-      // Another store may have opened the closed backend since, and would be verified instead.
+      // After this store's close, another store may have opened the same backend, and `verify` would report on that other store.
       guard !self.state.isClosed else { return VerifyReport(problems: [.storeClosed]) }
       if self.state.isSuspended {
         do throws(RepositoryError) { try self.state.checkWritable() } catch { return VerifyReport(problems: [error]) }
       }
       return self.backend.verify()
     }
-    // Automatic checkpoints and looks for foreign commits have no caller to throw to.
+    // Automatic checkpoints and polls for foreign commits run without a caller, so their errors are reported here.
     if let failure = checkpointer.failure { report.problems.append(failure) }
     if let failure = follower.failure { report.problems.append(failure) }
     report.duration = .now - start
@@ -33,20 +33,21 @@ extension StoreCore {
 
   /// Commits the queued writes, then closes the backend.
   ///
-  /// A second call does nothing.
+  /// A second call of `close` does nothing.
   func close() async throws(RepositoryError) {
     migrations.cancelAll()
     try await executor.run { () throws(RepositoryError) in
       guard !self.state.isClosed else { return }
       self.commits.commitAll(to: self)
-      // Before `backend.close()`, which may throw: the backend is closed all the same, and must get no later write.
+      // The store is marked as closed before `backend.close()`, which may throw. Even if `backend.close()` throws, the backend is closed
+      // and must receive no later write.
       self.noteClosed()
       self.hub.finish()
       try self.backend.close()
     }
   }
 
-  /// Closes a store that was refused after it was opened, and leaves its files as they are.
+  /// Closes an opened store that a check has refused, without any change to its files.
   func abandon() async {
     await executor.run {
       self.noteClosed()
@@ -54,7 +55,7 @@ extension StoreCore {
     }
   }
 
-  /// Runs an operation of the backend between two commits.
+  /// Runs an operation of the backend on the executor, between two commits.
   func maintain<Output: Sendable>(
     _ operation: @escaping @Sendable (any StorageBackend) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
@@ -63,7 +64,7 @@ extension StoreCore {
       do throws(RepositoryError) {
         return try operation(self.backend)
       } catch {
-        // A sync that fails in a flush or a checkpoint leaves commits as doubtful as one that fails in a commit.
+        // After a failed sync in a flush or a checkpoint, it is unknown which commits are durable, so the store must refuse later writes.
         self.notePoison(error)
         throw error
       }

@@ -1,21 +1,22 @@
 internal import Synchronization
 
-/// Moves of a collection's records to another name, for ``RepositorySchema/renamedFrom``.
+/// Moves all records of a collection to another name, for ``RepositorySchema/renamedFrom``.
 ///
-/// A move is one commit, through the same path as every write. The backend receives deletions of the old addresses and records at the new
-/// ones. Every deletion carries ``movedVersion`` as its schema version. By this version an opening distinguishes a moved collection from
-/// one that its user emptied.
+/// A move is one commit, made like every other write. The backend receives a deletion for each record under the old name, and the record
+/// under the new name. Every such deletion has ``movedVersion`` as its schema version. By that version, a later opening distinguishes a
+/// moved collection from one that its user emptied.
 extension StoreCore {
-  /// Schema version of the tombstones of moved records: the largest version that backends store.
+  /// Schema version of the tombstones that a move leaves under the old name: the largest version that backends store.
   static let movedVersion = Int(Int32.max)
 
-  /// Moves the records of a collection to another name, unless that was done before.
+  /// Moves the records of a collection to another name, unless they were moved before.
   ///
   /// - Parameters:
-  ///   - collection: The position of the collection that the records move to.
-  ///   - version: Version of the schema that is being opened. If it is newer than the records, the store is copied before they move.
-  ///   - fits: Returns whether a record can be read as the schema's type.
-  /// - Returns: The number of moved records and the commit of the move, or `nil` if there were none.
+  ///   - collection: The position of the collection to which the records move.
+  ///   - version: Version of the schema that is being opened. If the schema is newer than the records, the store is copied to a file before
+  ///     they move.
+  ///   - fits: Returns whether a record can be decoded as the schema's type.
+  /// - Returns: The number of moved records and the commit of the move, or `nil` if the old name had no records.
   /// - Throws: as ``Renaming/needsMove(in:)``. `.unsupported` if the access, the type or an open repository forbids the move. Otherwise as
   ///   ``submit(_:_:)``.
   func rename(
@@ -24,31 +25,33 @@ extension StoreCore {
     guard try renaming.needsMove(in: state) else { return nil }
     if let refusal = renaming.refusal(of: options.access) { throw refusal }
     try renaming.checkType(in: state, fits)
-    // Before the first `await`: a repository that opens the old name during the move would show an empty collection.
+    // The old name is reserved before the first `await`, because a repository that opened it during the move would show an empty
+    // collection.
     try reserve(renaming)
     do throws(RepositoryError) {
       let bytes = try await bytesOfRefusedRecords(of: renaming.oldName)
-      // `.alone`, so that the move does not fail because of another write in its group.
+      // The size `.alone` gives the move a commit of its own, so that it does not fail because of another write in its group.
       return try await write(size: .alone) { [renaming, self] pending throws(RepositoryError) in
-        // Once more in the turn of the write, because earlier writes may have changed either name.
+        // The check is repeated on the executor, because writes committed since the first check may have added records under either name.
         guard try renaming.needsMove(in: pending.collections, pending.names), let old = pending.collection(named: renaming.oldName) else {
           return nil
         }
         let records = pending.collections[old].records
-        // After the move, the older app cannot open the store, but it can open this copy.
+        // After the move, an older version of the app can no longer open the store, but it can open this copy.
         if records.newestSchemaVersion < version { try copyStore(before: version, of: old, movingTo: collection) }
         try pending.move(from: old, to: collection, bytes)
         return (records.count, pending.revision)
       }
     } catch {
-      // Nothing has moved, so the old name may be opened.
+      // The records still have the old name, so repositories may open that name again.
       register.release(renaming.oldName)
       throw error.code == .full || error.code == .tooLarge ? renaming.needsRoom(error) : error
     }
   }
 
-  /// Reserves the old name of a collection, so that no repository opens it while its records move, or afterwards.
-  /// - Throws: `.unsupported` if it was opened before.
+  /// Reserves the old name of a collection, so that no repository opens that name during the move or afterwards.
+  ///
+  /// - Throws: `.unsupported` if the old name was opened before.
   private func reserve(_ renaming: Renaming) throws(RepositoryError) {
     guard register.reserve(renaming.oldName) else {
       throw RepositoryError(
@@ -58,7 +61,7 @@ extension StoreCore {
     }
   }
 
-  /// Returns the stored records whose bytes are not in memory, as those over a limit.
+  /// Returns the stored records whose bytes are not in memory, such as those over a size limit.
   private func bytesOfRefusedRecords(of name: String) async throws(RepositoryError) -> [RecordKey: StoredRecord] {
     let state = self.state
     guard let position = state.names.firstIndex(of: name) else { return [:] }
@@ -67,7 +70,7 @@ extension StoreCore {
       isMissing = slot.encoded == nil
       return !isMissing
     }
-    // Hardly any store has such records, and for them the whole store is read again.
+    // The whole store is read again only if such a record exists, which is rare.
     guard isMissing else { return [:] }
     return try await maintain { backend throws(RepositoryError) in
       var found: [RecordKey: StoredRecord] = [:]
@@ -80,18 +83,18 @@ extension StoreCore {
   }
 }
 
-/// A move of a collection's records from an old name to a new one.
+/// A move of all records of a collection from an old name to a new one, for ``RepositorySchema/renamedFrom``.
 struct Renaming: Sendable {
   let oldName: String
   let name: String
   let file: String
 
-  /// Returns whether records under the old name have to move.
+  /// Returns whether the old name has records that must move to the new name.
   ///
   /// - Throws: `.unsupported` if both names have records, or if the collection was synced under the old name.
   func needsMove(in state: StoreState) throws(RepositoryError) -> Bool { try needsMove(in: state.collections, state.names) }
 
-  /// Returns whether records under the old name have to move, judged by collections and their names.
+  /// Returns whether the old name has records that must move to the new name, in the given collections with their names.
   func needsMove(in collections: [CollectionState], _ names: [String]) throws(RepositoryError) -> Bool {
     func records(_ name: String) -> RecordMap? { names.firstIndex(of: name).map { collections[$0].records } }
     guard let old = records(oldName), old.count > 0 else { return false }
@@ -102,7 +105,8 @@ struct Renaming: Sendable {
     for (position, other) in names.enumerated() where other.hasPrefix(Self.syncPrefix) {
       var isSynced = false
       collections[position].records.visit { slot in
-        // Compared as bytes: a combining mark after the slash would form one character with it, which is no prefix.
+        // The prefix is compared as UTF-8 bytes, because a combining mark after the slash would merge with it into one character and hide
+        // the prefix.
         isSynced = slot.key.text.utf8.starts(with: (oldName + "/").utf8)
         return !isSynced
       }
@@ -116,7 +120,7 @@ struct Renaming: Sendable {
     return true
   }
 
-  /// Returns the error for moving records between two collection names that both have records.
+  /// Returns the error for a move between two names that both have records.
   func bothNames(count: Int, oldCount: Int) -> RepositoryError {
     RepositoryError(
       .unsupported,
@@ -124,9 +128,10 @@ struct Renaming: Sendable {
         + "under its own name without `renamedFrom:`, save the records of one in the other, and delete them in the first", file: file)
   }
 
-  /// Returns the error for a store that may not move records, because it is read-only or shared, or `nil` for an exclusive store.
+  /// Returns the error for a read-only or shared store, which may not move records, or `nil` for an exclusive store.
   ///
-  /// An older app that has the shared store open would lose sight of its records, and write others under the old name.
+  /// In a shared store, an older version of the app may be running. An older version of the app would find its records gone after a move,
+  /// and write new ones under the old name.
   func refusal(of access: StoreOptions.Access) -> RepositoryError? {
     switch access {
     case .exclusive: nil
@@ -143,7 +148,7 @@ struct Renaming: Sendable {
     }
   }
 
-  /// Returns the error for a disk or a batch without room for records that move to another name.
+  /// Returns the error for a move that failed because the disk was full or the batch was too large.
   func needsRoom(_ error: RepositoryError) -> RepositoryError {
     RepositoryError(
       error.code,
@@ -151,15 +156,16 @@ struct Renaming: Sendable {
         + "under the name \(oldName)", file: error.file ?? file, underlying: error)
   }
 
-  /// Refuses to move records if none of them decodes as the new type, because they then belong to another collection.
+  /// Refuses the move if no record under the old name decodes as the new type.
   ///
-  /// At most 8 records are tried. One that does not decode is no reason to refuse, and moves with the others.
+  /// If records were tried and none decodes as the new type, the move treats the records as those of another collection. At most 8 records
+  /// are tried. If at least one of the tried records decodes, all records move.
   /// - Throws: `.unsupported`.
   func checkType(in state: StoreState, _ fits: (RecordSlot) -> Bool) throws(RepositoryError) {
     guard let position = state.names.firstIndex(of: oldName) else { return }
     var (tried, isFitting) = (0, false)
     state.collections[position].records.visit { slot in
-      // A slot of its own, because decoding releases the bytes of a slot, and the move needs them.
+      // `fits` decodes a new slot with the same bytes, because decoding the stored slot could release the bytes that the move must copy.
       guard let data = slot.encoded?.data else { return true }
       tried += 1
       isFitting = fits(RecordSlot(key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, value: data))
@@ -174,14 +180,14 @@ struct Renaming: Sendable {
 
   private static let sampleSize = 8
 
-  /// Prefix of the names of collections in which sync keeps its own data.
+  /// Prefix of the names of collections in which LarderSync stores its own data.
   ///
-  /// Their keys begin with the name of a synced collection.
+  /// The keys in these collections begin with the name of a synced collection.
   private static let syncPrefix = "larder.sync."
 }
 
 extension PendingState {
-  /// Moves all records of a collection to another one as they are stored, and its known deletions with them.
+  /// Moves all records of a collection to another one in their stored form, together with the deletions that the log still holds.
   ///
   /// - Parameter bytes: Stored records whose bytes are not in memory.
   /// - Throws: `.unsupported` for a record whose bytes are neither in memory nor in `bytes`. `.corrupted` if a trigger finds its own data
@@ -189,10 +195,11 @@ extension PendingState {
   mutating func move(from old: Int, to new: Int, _ bytes: [RecordKey: StoredRecord]) throws(RepositoryError) {
     for key in deletionsToMove(from: old) { noteDeletion(of: key, in: new) }
     for slot in collections[old].records.ordered() {
-      // Bytes that a migration has replaced in memory do not fit the version with which the record is moved.
+      // If a migration has replaced the bytes in memory, the bytes are of a newer schema version than the slot's.
+      // Bytes of a newer schema version cannot be stored with the slot's version.
       var value = slot.encoded.flatMap { $0.isBroughtUp ? nil : $0.data }
       var moved = value.map { RecordSlot(key: slot.key, revision: revision, schemaVersion: slot.schemaVersion, value: $0) }
-      // A record that was written after `bytes` were read must not return to its old value.
+      // If the record was written after `bytes` was read, its revision differs, and the older bytes must not replace the newer value.
       if let stored = bytes[slot.key], let refused = stored.value, stored.revision == slot.revision {
         let record = StoredRecord(
           collection: names[new], key: slot.key, revision: revision, schemaVersion: stored.schemaVersion, value: refused)
@@ -207,27 +214,29 @@ extension PendingState {
       let stored = StoredValue(schemaVersion: slot.schemaVersion, json: value).onOneLine
       try trackMove(of: slot.key, to: new, stored)
       try upsert(moved, as: stored, in: new)
-      // By this version, later openings report a moved collection and not an emptied one.
+      // By the schema version `movedVersion`, later openings report the old name as moved and not as emptied by the user.
       remove(slot.key, in: old, schemaVersion: StoreCore.movedVersion)
     }
   }
 
-  /// Returns the known deletions of a collection whose records move, or none if the tombstones would exceed their limit.
+  /// Returns the keys of a collection's known deletions, or none if all tombstones together would exceed the limit.
   private func deletionsToMove(from collection: Int) -> [RecordKey] {
     let records = collections[collection].records
-    // A record that was inserted again is still in the log of deletions, and moves as a record.
+    // The deletion log also lists a record that was deleted and inserted again. The deletion of such a record must not move, because the
+    // record itself moves.
     let deleted = core.hub.knownDeletions(in: collection).filter { records[$0] == nil }.sorted()
     return deleted.count + records.count <= core.options.limits.tombstones ? deleted : []
   }
 
-  /// Runs the trigger of a tracked collection for a record that moves into it.
+  /// Runs the trigger of a tracked collection (one with a trigger) for a record that moves into the collection.
   private mutating func trackMove(of key: RecordKey, to collection: Int, _ value: StoredValue) throws(RepositoryError) {
     guard let trigger = triggers[collection] else { return }
     let change = TriggeredChange(collection: names[collection], key: key, old: nil, new: value, coder: trigger.coder)
     do throws(RepositoryError) {
       try trigger.trigger.willChange(change, in: &self)
     } catch {
-      // A record that does not decode or has no scope moves all the same. The edit that repairs it is queued for the server then.
+      // The trigger refuses a record that does not decode or has no sync scope. The error is ignored, and such a record moves all the same.
+      // The edit that repairs the record is queued for the server later.
       if error.code == .corrupted { throw error }
     }
   }

@@ -1,13 +1,16 @@
 internal import Foundation
 internal import Synchronization
 
-/// Suspending and resuming a store. A suspended store has no locks, and keeps its records, indexes and observers in memory.
+/// Suspends and resumes a store.
+///
+/// A suspended store holds no locks on its files, and keeps its records, indexes and observers in memory.
 extension StoreCore {
-  /// Commits the next group of waiting writes, and releases the backend's locks.
+  /// Commits the next group of waiting writes (as many as fit into one commit), then releases the backend's locks.
   ///
-  /// Changes nothing in a store that is suspended or closed.
+  /// The call changes nothing in a store that is closed, and commits nothing in a store that is suspended already.
   func suspend() async {
-    // Both before the executor is reached: a commit there may be waiting for another process, for up to `lockTimeout`.
+    // `beginSuspending` and `endWaiting` are called outside the executor, because a commit on the executor may be waiting up to
+    // `lockTimeout` for another process's lock.
     commits.beginSuspending()
     backend.endWaiting()
     await executor.run {
@@ -16,68 +19,72 @@ extension StoreCore {
     }
   }
 
-  /// Commits a group, marks the store as suspended, and releases the locks.
+  /// Commits one group of waiting writes, marks the store as suspended, and releases the locks.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   private func suspendNow() {
     guard !state.isClosed else { return }
-    // One group only, because the system is about to stop the process. The other writes are held.
+    // Only one group is committed, because the system is about to stop the process. The other writes are held until `resume()`.
     if !state.isSuspended { commits.commitNext(to: self) }
     setSuspended(true)
     do throws(RepositoryError) {
-      // Also in a store that is suspended already: `endWaiting` forbids waits until this call.
+      // The backend is called even if the store is suspended already, because `endWaiting` prevents all waiting for locks until the next
+      // call of `backend.suspend()`.
       try backend.suspend()
     } catch {
-      // The locks are released all the same. A failed sync refuses later writes, and `verify` reports any failure.
+      // The backend releases its locks even if `suspend` throws, so the error is only recorded. After a failed sync the store refuses later
+      // writes, and `verify` reports any failure.
       notePoison(error)
       follower.note(failure: error)
     }
   }
 
-  /// Takes the locks again, and publishes the commits that other processes have made since.
+  /// Takes the locks again, and publishes the commits that other processes have made during the suspension.
   ///
-  /// Does nothing in a store that is not suspended.
-  /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing`, or an error of opening. The store then stays suspended. `.poisoned`, `.closed`.
+  /// If the store is not suspended, the call does nothing.
+  /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing`, or an error of opening. After any of these errors of `resume()` the store stays
+  ///   suspended. `.poisoned`, `.closed`.
   func resume() async throws(RepositoryError) {
     try await executor.run { () throws(RepositoryError) in try self.resumeNow() }
-    // The timer, the queue and the migrations have stopped while the store was suspended. None starts again by itself.
+    // The poll timer, the drain of the write queue and the migrations stopped at the suspension, so `resume()` starts them again.
     follower.schedulePoll(of: self)
     commits.drainSoon(to: self)
     migrations.resumeAll()
   }
 
-  /// Takes the locks again, catches up with the files, and releases the held writes.
+  /// Takes the locks again, publishes the commits of other processes, and moves the held writes back into the queue.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   private func resumeNow() throws(RepositoryError) {
     let state = state
-    // A poisoned store stays suspended, since it needs no lock for the reads that are left.
+    // A poisoned store (after a failed sync) stays suspended, because it serves only reads, and reads need no lock.
     guard state.isSuspended, state.holdsWrites else { return try state.checkWritable() }
     if try backend.resume() { try catchUp() } else { try readAnew(after: state) }
     follower.note(failure: nil)
-    // A drain may be queued already, and would commit later writes before the held ones.
+    // A drain of the write queue may be scheduled already. The held writes must be in the queue before a drain runs, or newer writes would
+    // be committed before the held ones.
     commits.takeHeld()
     setSuspended(false)
   }
 
-  /// Publishes the commits that other processes have made.
+  /// Publishes the commits that other processes have made during the suspension.
   ///
-  /// If that fails, the store stays suspended.
+  /// If the commits cannot be read, the locks are released again and the store stays suspended.
   private func catchUp() throws(RepositoryError) {
     do throws(RepositoryError) { try follower.publishNewCommits(of: self) } catch {
-      do throws(RepositoryError) { try backend.suspend() } catch {}  // the first error is thrown below
+      do throws(RepositoryError) { try backend.suspend() } catch {}  // the error of `publishNewCommits` is thrown below
       throw error
     }
   }
 
-  /// Opens the backend once more, and publishes the difference between its records and those in memory.
+  /// Opens the backend again, and publishes the differences between its records and the records in memory.
   private func readAnew(after state: StoreState) throws(RepositoryError) {
     var comparison = StoreComparison(with: state)
     var report = try backend.open(options) { comparison.add($0) }
     let commits: ForeignCommits?
     do throws(RepositoryError) {
       commits = try comparison.finish(report, storeID: openReport.storeID, file: backend.name)
-      // Recovery writes, so it must not begin before the files are known to be this store's.
+      // Recovery from a crash writes to the files, so it begins only after the comparison has shown that the files belong to this store.
       if options.access != .readOnly { report = try backend.recover(report) }
     } catch {
       backend.abandon()
@@ -91,22 +98,23 @@ extension StoreCore {
   }
 }
 
-/// A comparison of the records in memory with those of a backend that is read again, after other processes may have written to it.
+/// Compares the records in memory with the records of a backend that is opened again after a suspension.
 ///
-/// Every later commit has a greater number. So a record whose number is not greater must equal the one in memory. If it differs, an older
-/// copy of the store or another line of commits is in its place.
+/// Other processes may have written to the store during the suspension. Every commit after the suspension has a greater number than the
+/// newest commit in memory. A stored record with a commit number that is not greater must therefore equal the record in memory. If it
+/// differs, the files were replaced by an older copy of the store, or by a copy with another history.
 private struct StoreComparison {
   private let state: StoreState
   private let commit: Revision
   private let positions: [String: Int]
   private var newer: [StoredRecord] = []
-  /// Addresses of the records that were read.
+  /// Addresses (collection name and key) of the stored records.
   ///
-  /// They are hashed only if tombstones may have been forgotten.
+  /// The addresses are hashed only if the backend may have forgotten tombstones.
   private var addresses: [RecordAddress] = []
-  /// Number of records in memory that were found again, unchanged or newer.
+  /// Number of records in memory of which the backend has the same version, or a newer version or tombstone.
   private var foundCount = 0
-  /// Key of the first record that differs from memory without being newer.
+  /// Key of the first stored record that differs from memory although its commit is not newer.
   private var difference: RecordKey?
 
   init(with state: StoreState) {
@@ -120,18 +128,20 @@ private struct StoreComparison {
     if record.value != nil { addresses.append(record.address) }
     if record.revision > commit {
       newer.append(record)
-      // A newer tombstone counts too: it accounts for the record that memory still has.
+      // A newer tombstone is counted too, because it explains why a record in memory is missing in the backend.
       if known != nil { foundCount += 1 }
     } else if let known, record.value != nil, known.revision == record.revision {
       foundCount += 1
     } else if known != nil || record.value != nil {
-      // An old tombstone of a record that memory lacks does not get here. It is no difference.
+      // No difference is noted for a tombstone that is not newer, of a record that memory lacks as well. Such a tombstone and the missing
+      // record in memory both state that the record is deleted.
       difference = difference ?? record.key
     }
   }
 
-  /// Returns the commits since the state in memory, or `nil` if there are none.
-  /// - Throws: `.dataMissing` unless the files hold the same store, with later commits only.
+  /// Returns the commits that are newer than the state in memory, or `nil` if there are none.
+  ///
+  /// - Throws: `.dataMissing` unless the files hold the same store, with only later commits added.
   func finish(_ report: OpenReport, storeID: UUID, file: String) throws(RepositoryError) -> ForeignCommits? {
     guard !report.isNew else {
       throw RepositoryError(
@@ -145,7 +155,8 @@ private struct StoreComparison {
     }
     let count = state.collections.reduce(0) { $0 + $1.records.count }
     let hasForgotten = report.tombstoneHorizon > commit
-    // A deletion whose tombstone was forgotten leaves no trace. A missing record then proves nothing.
+    // If the backend has forgotten tombstones, another process may have deleted a record without a trace. In that case a missing record is
+    // no sign of a replaced store.
     guard report.commit >= commit, difference == nil, foundCount == count || hasForgotten else {
       throw RepositoryError(
         .dataMissing,
@@ -159,6 +170,6 @@ private struct StoreComparison {
 }
 
 extension RepositoryError {
-  /// Error for an operation that needs the files of a suspended store.
+  /// Error for an operation that needs the store's files while the store is suspended.
   static var storeSuspended: RepositoryError { RepositoryError(.suspended, "the store is suspended; call resume(), and try again") }
 }

@@ -2,14 +2,14 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-// Engine/ is one open store: its state, its collections, and its one writer.
-// Invariant: the backend has committed a write before its state is published, and only the executor publishes records.
+// Engine/ is one open store: its published state, its collections, and its executor, on which all commits run.
+// Invariant: the backend has committed a write before the write's state is published, and only the executor publishes records.
 // Called by LocalRepository and Store. Calls the backend.
 
 /// An open store: its published state, its collections, and its life from opening to closing.
 ///
-/// ``submit(_:_:)`` receives a write. ``commits`` gathers it with others, stages them, commits them, and publishes the state that follows.
-/// Published records change on ``executor`` only. A declaration of a collection or an index may come from any thread.
+/// ``submit(_:_:)`` receives a write. The queue ``commits`` groups the waiting writes, stages them, commits them, and publishes the new
+/// state. Published records change on ``executor`` only. Any thread may add a collection or declare indexes.
 final class StoreCore: Sendable {
   let identity = StoreIdentity()
   let executor: StoreExecutor
@@ -17,18 +17,18 @@ final class StoreCore: Sendable {
   let backend: any StorageBackend
   private let published: Mutex<StoreState>
   private let report: Mutex<OpenReport>
-  /// Writes that wait for their commit.
+  /// Queue of the writes that wait for their commit.
   let commits = CommitQueue()
-  /// Types, coders and triggers of the collections.
+  /// Register of the types, coders and triggers of the collections.
   let register = CollectionRegister()
   let checkpointer: Checkpointer
   let indexBuilder = IndexBuilder()
   let follower = ForeignFollower()
   let hub: ChangeHub
   let migrations = MigrationRegister()
-  /// Count of the store's users.
+  /// Count of the repositories and ``Store`` objects that use this store.
   ///
-  /// It is the last property, so that it is released after the backend has released its locks.
+  /// The property is the last one, so it is released after the backend, which releases the locks on the files.
   let usage: StoreUserCount
 
   init(
@@ -45,22 +45,23 @@ final class StoreCore: Sendable {
     usage = StoreUserCount(name: backend.name, executor: executor)
   }
 
-  /// Findings of opening the store, or of the last ``resume()`` that read it anew.
+  /// Report of opening the store, or of the last ``resume()`` that opened the backend again.
   var openReport: OpenReport { report.withLock { $0 } }
 
-  /// Replaces the findings of opening, after the store was read anew.
+  /// Replaces the report of opening, after ``resume()`` has opened the backend again.
   func replaceReport(_ new: OpenReport) { report.withLock { $0 = new } }
 
-  /// Number of writes that wait for the next commit, cancelled ones included.
+  /// Number of writes that wait for their commit.
   ///
-  /// For tests, which fill the queue while the disk is busy.
+  /// Cancelled writes count until a commit removes them. Tests read the number to fill the queue while the disk is busy.
   var waitingWriteCount: Int { commits.count }
 
   // MARK: Writing
 
-  /// Queues a write, and returns or throws when its commit is over.
-  /// - Throws: `.cancelled` if the task was cancelled before the commit point, with nothing written. `.unsupported` in a read-only store.
-  ///   Otherwise the error that refused the write or failed its commit.
+  /// Queues a write, and returns or throws when the write's commit has ended.
+  ///
+  /// - Throws: `.cancelled` if the task was cancelled before the commit claimed the write, with nothing written. `.unsupported` in a
+  ///   read-only store. Otherwise the error that refused the write or failed its commit.
   @discardableResult
   func submit(_ operation: WriteOperation, _ durability: Durability? = nil) async throws(RepositoryError) -> WriteReceipt {
     guard options.access != .readOnly else {
@@ -68,7 +69,8 @@ final class StoreCore: Sendable {
     }
     let write = PendingWrite(operation, durability ?? options.durability)
     let outcome = await withTaskCancellationHandler {
-      // In a task that was cancelled before, `onCancel` has run already and has resolved the outcome.
+      // If the task was cancelled before this call, `onCancel` has run already and resolved the outcome. A write whose outcome is resolved
+      // is not queued.
       if !write.outcome.isResolved { commits.add(write, to: self) }
       return await write.outcome.value()
     } onCancel: {
@@ -78,6 +80,7 @@ final class StoreCore: Sendable {
   }
 
   /// Runs a closure over the pending state as one write, and returns the closure's result once its changes are committed.
+  ///
   /// - Throws: The closure's error, with nothing written. Otherwise as ``submit(_:_:)``.
   func write<Output: Sendable>(
     _ durability: Durability? = nil, size: WriteSize = .unknown,
@@ -90,43 +93,45 @@ final class StoreCore: Sendable {
   func result<Output: Sendable, Failure: Error>(
     _ durability: Durability?, _ size: WriteSize, _ body: @escaping @Sendable (inout PendingState) throws(Failure) -> Output
   ) async throws(RepositoryError) -> Result<Output, Failure> {
-    // The outcome of a write has no generic type, so the closure's result needs a place of its own.
+    // `PendingWrite` has no generic type, so the closure's result is kept in a variable of its own.
     let result = OneShot<Result<Output, Failure>>()
     let body: @Sendable (inout PendingState) -> Void = { pending in
       let savepoint = pending.savepoint()
       do throws(Failure) {
         result.resolve(.success(try body(&pending)))
       } catch {
-        // The group is committed even if this closure fails, so nothing of it may stay staged.
+        // The other writes of the group are committed even if this closure fails. The rollback here keeps the staged
+        // changes of a failed closure out of the group's commit.
         pending.restore(savepoint)
         result.resolve(.failure(error))
       }
     }
     try await submit(.transaction(size, body), durability)
-    return await result.value()  // set already, because a write that succeeds has run its closure
+    return await result.value()  // resolved already, because a successful write has run its closure
   }
 }
 
 /// Identity of an open store, for values that outlive the store.
 ///
-/// The address of a released ``StoreCore`` may be used again.
+/// The address of a released ``StoreCore`` could not serve as identity, because a later object may have the same address.
 final class StoreIdentity: Sendable {}
 
 /// Published state of a store: the records and indexes that readers see, all of one commit.
 extension StoreCore {
   /// Newest published state of the store.
   ///
-  /// Copies a few pointers, under a lock that is held only briefly.
+  /// Reading it copies a few references, under a lock that is held only for the copy.
   var state: StoreState { published.withLock { $0 } }
 
   /// Returns the position of a collection in the published state, and adds the collection if it is new.
   ///
-  /// Adding writes nothing. The backend first receives the name with the collection's first record.
-  /// - Throws: `.unsupported` if the collection is read as another type already, because its records keep their decoded values.
-  ///   `.unsupported` for a name whose records have moved to another one.
+  /// A new collection writes nothing to the files. The backend receives the collection's name with its first record.
+  /// - Throws: `.unsupported` if a repository has opened the collection with another type, because its records keep values decoded as that
+  ///   type. `.unsupported` for a name whose records have moved to another name.
   func collection<Item>(named name: String, of type: Item.Type) throws(RepositoryError) -> Int {
     let isSameType = register.register(type, for: name)
-    // Before the check of the type: a reserved name is registered with a type of its own, and that error would mislead.
+    // A reserved name is registered with the type `Renaming`. The name is checked before the type, so that the error
+    // is about the move and not a misleading one about types.
     guard !register.isReserved(name) else {
       throw RepositoryError(
         .unsupported,
@@ -140,7 +145,7 @@ extension StoreCore {
     return collection(named: name)
   }
 
-  /// Returns the position of a collection, and adds the collection if it is new.
+  /// Returns the position of a collection in the published state, and adds the collection if it is new.
   func collection(named name: String) -> Int {
     published.withLock { state in
       if let position = state.names.firstIndex(of: name) { return position }
@@ -150,7 +155,8 @@ extension StoreCore {
     }
   }
 
-  /// Returns the records and indexes of a collection at one commit.
+  /// Returns the records and indexes of a collection, both of the same commit.
+  ///
   /// - Throws: `.closed`.
   func collectionState(_ collection: Int) throws(RepositoryError) -> CollectionState {
     let (state, isClosed) = published.withLock { state in (state.collections[collection], state.isClosed) }
@@ -159,18 +165,20 @@ extension StoreCore {
   }
 
   /// Returns the records of a collection, for reading.
+  ///
   /// - Throws: `.closed`.
   func records(of collection: Int) throws(RepositoryError) -> RecordMap {
-    // Not through `collectionState`, which also copies the indexes: a look-up of one record costs little more than this lock.
+    // `collectionState` would also copy the indexes. A look-up of one record costs little more than this lock, so a larger copy would be
+    // noticeable.
     let (map, isClosed) = published.withLock { state in (state.collections[collection].records, state.isClosed) }
     if isClosed { throw .storeClosed }
     return map
   }
 
-  /// Declares the indexes of a collection.
+  /// Sets the declared indexes of a collection.
   ///
-  /// The first repository of the collection decides them.
-  ///
+  /// The first repository that opens the collection declares its indexes. Later repositories of the collection must declare the same
+  /// indexes.
   /// - Throws: `.unsupported` if another repository of the collection has declared different indexes.
   func declare(_ indexes: IndexSet, for collection: Int) throws(RepositoryError) {
     let isRefused = published.withLock { state in
@@ -185,19 +193,19 @@ extension StoreCore {
     }
   }
 
-  /// Changes the indexes of a collection in the published state, without a new publication.
+  /// Changes the indexes of a collection in the published state, without counting a new publication.
   ///
-  /// Readers of records must not notice the change, as with an index that was built.
+  /// The change must not affect the records that readers see. An example of such a change is an index that has been built.
   func updateCollection<Output: Sendable>(_ collection: Int, _ body: (inout CollectionState) -> Output) -> Output {
     published.withLock { state in body(&state.collections[collection]) }
   }
 
-  /// Returns a collection and the number of its commit, read under one lock.
+  /// Returns a collection and the number of the newest commit, read under one lock.
   func publishedCollection(_ collection: Int) -> (state: CollectionState, commit: Revision) {
     published.withLock { ($0.collections[collection], Revision($0.commit)) }
   }
 
-  /// Returns the records of a collection and the number of their publication, read under one lock.
+  /// Returns the records of a collection and the number of the newest publication, read under one lock.
   func publishedRecords(of collection: Int) -> (records: RecordMap, publication: UInt64) {
     published.withLock { ($0.collections[collection].records, $0.publication) }
   }
@@ -209,26 +217,28 @@ extension StoreCore {
 
   /// Marks the store as suspended or as resumed.
   ///
-  /// A suspended store holds its writes.
+  /// A suspended store holds new writes until it is resumed.
   func setSuspended(_ isSuspended: Bool) { published.withLock { $0.isSuspended = isSuspended } }
 
   /// Number of the newest publication, or `nil` once the store is closed.
   ///
-  /// Cost: one lock.
+  /// Reading it costs one lock.
   var openPublication: UInt64? { published.withLock { $0.isClosed ? nil : $0.publication } }
 
-  /// Publishes the collections of a commit that the backend has made durable.
+  /// Publishes the collections of a commit that the backend has committed.
   ///
-  /// Runs on the executor only.
-  /// - Returns: The state before. Release it when no caller waits any more: every object that only this state holds is freed with it.
+  /// Must run on the store's executor, which serializes all commits.
+  /// - Returns: The previous state. Release the previous state after the callers of the commit are resumed, because freeing the objects
+  ///   that only this state holds takes time.
   @discardableResult func publish(_ collections: [CollectionState], commit: Revision) -> StoreState {
     published.withLock { current in
-      // Returned and not dropped here: releasing it under the lock would block every reader.
+      // The old state is returned to the caller. If the old state were released here, under the lock, the objects that only the old state
+      // holds would be freed while readers wait for the lock.
       let old = current
       current.commit = commit.number
       current.publication += 1
-      // Another thread may have added a collection or declared indexes since `collections` was copied. Such a collection is empty and
-      // stays. Such indexes stay too: none of them is built yet, because only the executor begins a build.
+      // Another thread may have added a collection or declared indexes after `collections` was copied. An added collection is empty and
+      // stays in place. Declared indexes stay too, and none of them is built yet, because only the executor begins a build.
       for (position, collection) in collections.enumerated() {
         current.collections[position] = collection
         if !collection.indexes.areDeclared { current.collections[position].indexes = old.collections[position].indexes }
@@ -239,30 +249,30 @@ extension StoreCore {
 
   /// Builds a new base for each collection whose look-ups are slow because many of its records have changed.
   ///
-  /// A base is the sorted array of records under a tree of later changes. The records stay the same.
+  /// A base is a sorted array of records, under a tree of the changes made later. A new base holds the same records.
   ///
-  /// Called after the callers of a commit were resumed, because it takes as long as sorting all records after a large batch. A store that
-  /// is about to be suspended has no time for that, and sorts after a later commit.
+  /// A new base is built after the callers of a commit are resumed, because after a large batch that takes as long as sorting all records.
+  /// If the store is about to be suspended, the base is left to a later commit.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   func rebaseIfWorthwhile() {
     for (position, collection) in state.collections.enumerated() {
       guard let rebased = collection.rebasedIfWorthwhile(unless: { commits.isSuspending }) else { continue }
       _ = published.withLock { state in
         let old = state.collections[position]
         state.collections[position].replaceRecords(with: rebased)
-        // Released outside the lock: freeing a base takes time for each of its records.
+        // The old collection is returned and released outside the lock, because freeing a base takes time for each of its records.
         return old
       }
     }
   }
 
-  /// Refuses all later writes if `error` reports a failed sync.
+  /// Makes the store refuse all later writes, if `error` reports a failed sync.
   ///
-  /// It is then unknown which commits are durable.
+  /// After a failed sync it is unknown which commits are durable.
   func notePoison(_ error: RepositoryError) {
     guard error.code == .outcomeUnknown || error.code == .poisoned else { return }
-    // A closed store stays closed, and a poisoned one keeps its first cause.
+    // A closed store stays closed. A poisoned store (after a failed sync) keeps the error of its first failure.
     published.withLock { if case .open = $0.condition { $0.condition = .poisoned(error) } }
   }
 }
@@ -272,16 +282,16 @@ extension RepositoryError {
   static var storeClosed: RepositoryError { RepositoryError(.closed, "the store was closed; open it again") }
 }
 
-/// The types that a store's collections are read as, with the triggers and coders of tracked collections.
+/// Registers the type as which each collection is decoded, with the triggers and coders of tracked collections.
 ///
-/// A tracked collection has a trigger.
+/// A tracked collection is one with a trigger.
 final class CollectionRegister: Sendable {
   private let types = Mutex<[String: ObjectIdentifier]>([:])
   private let tracked = Mutex<[Int: CollectionTrigger]>([:])
 
-  /// Registers the type of a collection if it has none yet.
+  /// Registers the type of a collection, if the collection has no type yet.
   ///
-  /// Returns false if it is read as another type.
+  /// Returns false if the collection is registered with another type.
   func register<Item>(_ type: Item.Type, for name: String) -> Bool {
     types.withLock { types in
       defer { types[name] = types[name] ?? ObjectIdentifier(type) }
@@ -289,26 +299,27 @@ final class CollectionRegister: Sendable {
     }
   }
 
-  /// Keeps an old name from being opened while its records move to a new one, and afterwards.
+  /// Reserves the old name of a collection, so that no repository opens it while its records move or afterwards.
   ///
-  /// Returns false if it was opened before.
+  /// Returns false if the name was opened or reserved before.
   func reserve(_ oldName: String) -> Bool {
     types.withLock { types in
-      // The type stands for "moved": no repository reads values of it.
+      // `Renaming` is registered as the type of a moved name. No repository decodes values of that type, so every opening of the name is
+      // refused.
       defer { types[oldName] = types[oldName] ?? ObjectIdentifier(Renaming.self) }
       return types[oldName] == nil
     }
   }
 
-  /// Frees a name that ``reserve(_:)`` took, after its records were not moved.
+  /// Releases a name that ``reserve(_:)`` has reserved, after the move of its records has failed.
   func release(_ oldName: String) { types.withLock { $0[oldName] = nil } }
 
-  /// True if the records of a name have moved, or are moving.
+  /// True if the records of this name have moved to another name, or are moving.
   func isReserved(_ name: String) -> Bool { types.withLock { $0[name] == ObjectIdentifier(Renaming.self) } }
 
-  /// Triggers and coders of tracked collections, by position.
+  /// Triggers and coders of tracked collections (those with a trigger), by the collection's position.
   var triggers: [Int: CollectionTrigger] { tracked.withLock { $0 } }
 
-  /// Sets the trigger that runs beside each change of a collection.
+  /// Sets the trigger that runs with each change of a record in a collection.
   func set(_ trigger: CollectionTrigger, of collection: Int) { tracked.withLock { $0[collection] = trigger } }
 }

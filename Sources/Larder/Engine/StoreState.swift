@@ -6,13 +6,13 @@ struct StoreState: Sendable {
   var names: [String]
   var collections: [CollectionState]
   var condition: Condition = .open
-  /// True if the backend has released its locks.
+  /// True if the store is suspended, so that the backend holds no locks.
   ///
-  /// Reads go on and writes wait.
+  /// While the store is suspended, reads go on, and writes wait until the store is resumed.
   var isSuspended = false
-  /// Number of publications so far.
+  /// Number of times that records were published since the store was opened.
   ///
-  /// Two states with one number have the same records.
+  /// Two states with the same number have the same records.
   var publication: UInt64 = 0
 
   /// Collections that hold records, sorted by name.
@@ -22,21 +22,22 @@ struct StoreState: Sendable {
 
   enum Condition: Sendable {
     case open
-    /// A sync failed. Reads go on, and writes are refused.
+    /// A sync has failed, so it is unknown which commits are durable. In a poisoned store, reads go on, and writes are refused.
     case poisoned(RepositoryError)
     case closed
   }
 
   var isClosed: Bool { if case .closed = condition { true } else { false } }
-  /// True if the backend may write now: the store is not suspended, poisoned or closed.
+  /// True if the backend accepts writes: the store is not suspended, poisoned or closed.
   var isOpen: Bool { if case .open = condition { !isSuspended } else { false } }
 
-  /// True if writes wait until the store is resumed.
+  /// True if new writes are held until the store is resumed.
   ///
-  /// A poisoned or closed store refuses them at once, also while it is suspended, because no resumption will commit them.
+  /// A poisoned or closed store refuses writes at once, even while it is suspended, because `resume()` could not commit them.
   var holdsWrites: Bool { if case .open = condition { isSuspended } else { false } }
 
-  /// Refuses writes of a store that is suspended, poisoned or closed.
+  /// Throws unless the store accepts writes.
+  ///
   /// - Throws: `.poisoned`, `.closed` or `.suspended`.
   func checkWritable() throws(RepositoryError) {
     switch condition {

@@ -1,16 +1,18 @@
 internal import Dispatch
 internal import Synchronization
 
-/// A count of a store's users, in a register of the stores that are open in this process.
+/// Counts the users of one store, and registers the store in this process until its files are released.
 ///
-/// Users are repositories and ``Store`` objects. A repository that is dropped without closing releases its files a moment later. The
-/// executor may be at the end of a commit whose caller goes on already, and a migration may be in the middle of a batch. So an opening that
-/// finds the store without users waits for that moment instead of failing with `.alreadyOpen`.
+/// Users are repositories and ``Store`` objects. If the last repository is dropped without `close()`, the files are released a moment
+/// later. Until then the executor may be finishing a commit whose caller was resumed, or a migration may be within a batch. An opening that
+/// finds a store without users therefore waits until the store's files are released, and does not fail with `.alreadyOpen` at once.
 final class StoreUserCount: Sendable {
   private static let register = Mutex<[String: [ObjectIdentifier: Entry]]>([:])
-  /// Longest wait for a store without users to release its files.
+  /// Longest time that an opening waits for a store without users to release its files.
   private static let patience = Duration.seconds(5)
-  /// Number of waits for the executor of a store that still has a user: one for each block that can hand on a dropped store.
+  /// Number of times that an opening waits for a store that still has a user.
+  ///
+  /// Several waits are needed, because several executor blocks, one after another, may hold a dropped store.
   private static let passes = 4
 
   private struct Entry: Sendable {
@@ -31,7 +33,7 @@ final class StoreUserCount: Sendable {
   deinit {
     let id = ObjectIdentifier(self)
     Self.register.withLock { register in
-      // Only this entry, because another store of the same name may be open by now.
+      // Only this store's entry is removed, because another store of the same name may be open by now.
       register[name]?[id] = nil
       if register[name]?.isEmpty == true { register[name] = nil }
     }
@@ -40,7 +42,8 @@ final class StoreUserCount: Sendable {
   func begin() { users.withLock { $0 += 1 } }
 
   /// Ends one use of the store.
-  /// - Returns: Whether it was the last.
+  ///
+  /// - Returns: Whether this was the last use.
   func end() -> Bool {
     users.withLock { users in
       users -= 1
@@ -51,6 +54,7 @@ final class StoreUserCount: Sendable {
   // MARK: Opening again
 
   /// Opens a store, and tries again while a dropped store of the same name in this process releases its files.
+  ///
   /// - Throws: The error of `open`. `.alreadyOpen` if the store is in use, after ``passes`` waits of 1 to 11 ms each.
   static func retryingWhileReleased<Result: Sendable>(
     _ name: String, _ open: () async throws(RepositoryError) -> Result
@@ -58,14 +62,15 @@ final class StoreUserCount: Sendable {
     let deadline = ContinuousClock.now + patience
     var passesLeft = passes
     while true {
-      // Listed before the attempt. Listed after it, a store that was released in between would be missing, and the error would be thrown.
+      // The stores are listed before the attempt to open. If a store were released between the attempt and a later list, the list would
+      // lack that store. The error `.alreadyOpen` would then be thrown, although a second attempt would succeed.
       let found = register.withLock { $0[name]?.values.map(\.self) ?? [] }
       do throws(RepositoryError) {
         return try await open()
       } catch {
         guard error.code == .alreadyOpen, !found.isEmpty, ContinuousClock.now < deadline else { throw error }
         if hasUsers(found) {
-          // A store with users is most likely in use. Only a last user that is just being released is worth a wait.
+          // A store with users is most likely in use, so the opening waits only a few times, in case the last user is being released.
           guard passesLeft > 0 else { throw error }
           passesLeft -= 1
         }
@@ -78,25 +83,26 @@ final class StoreUserCount: Sendable {
     entries.contains { entry in (entry.usage?.users.withLock { $0 } ?? 0) > 0 }
   }
 
-  /// Waits until each executor has finished the work that is queued on it now, for at most 10 ms.
+  /// Waits until each executor has finished the blocks that are queued on it now, for at most 10 ms each.
   private static func wait(for executors: [StoreExecutor]) async {
     for executor in executors {
       let isOver = OneShot<Void>()
       executor.queue.async { isOver.resolve(()) }
-      // An executor may be blocked by a slow disk or a lock.
+      // The wait is limited, because a slow disk or another process's lock may block an executor.
       DispatchQueue.global().asyncAfter(deadline: .now() + 0.01) { isOver.resolve(()) }
       await isOver.value()
     }
-    // A queue releases a block, with the store that it captures, only after the block has run.
+    // A dispatch queue releases a block, and the store that the block captures, only after the block has run. The function waits 1 ms
+    // longer to let the queue release the store.
     await withCheckedContinuation { continuation in
       DispatchQueue.global().asyncAfter(deadline: .now() + 0.001) { continuation.resume() }
     }
   }
 }
 
-/// A use of a store by a repository or a ``Store``.
+/// A use of a store by a repository or a ``Store`` object.
 ///
-/// It ends when this object is released.
+/// The use ends when this object is released.
 final class StoreUser: Sendable {
   private let core: StoreCore
 
@@ -106,7 +112,8 @@ final class StoreUser: Sendable {
   }
 
   deinit {
-    // A migration holds the store during each batch, and could keep the files locked for long.
+    // A migration holds the store during each batch. Without the cancellation, a migration could keep the files locked long after the last
+    // user was released.
     if core.usage.end() { core.migrations.cancelAll() }
   }
 }

@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// A write as a value: its caller encodes and checks the records, and a ``PendingState`` applies it on the executor.
+/// A write as a value, which its caller creates from encoded records and a ``PendingState`` applies on the executor.
 enum WriteOperation: Sendable {
-  /// Inserts a record, or replaces the one with its key.
+  /// Inserts a record, or replaces the record with the same key.
   case put(EncodedRecord, in: Int, expecting: Expectation = .anything)
-  /// Inserts or replaces records. Of two with one key, the last one counts.
+  /// Inserts or replaces records. If two records have the same key, the later one is stored.
   case putAll([EncodedRecord], in: Int)
-  /// Deletes the record of a key, if there is one.
+  /// Deletes the record of a key, if the record exists.
   case delete(RecordKey, in: Int, schemaVersion: Int, expecting: Expectation = .anything)
-  /// Replaces all records of a collection. With a coder, only if the coder decodes every record that is there.
+  /// Replaces all records of a collection. With a coder, the write fails unless the coder decodes every record in the collection.
   case replaceAll([EncodedRecord], in: Int, schemaVersion: Int, ifDecodableBy: (any AnyRecordCoder)? = nil)
-  /// Replaces records by their migrated form, apart from those that were changed since.
+  /// Replaces records by their migrated form, apart from records that were changed since the migration read them.
   case rewrite([MigratedRecord], in: Int)
-  /// Runs a closure that takes back its changes if it fails. See ``StoreCore/write(_:size:_:)``.
+  /// Runs a closure that rolls back its own changes if it fails. See ``StoreCore/write(_:size:_:)``.
   case transaction(WriteSize, @Sendable (inout PendingState) -> Void)
 
-  /// Size of the records to be written, as far as it is known before staging.
+  /// Size of the records to be written, as far as the size is known before the write is staged.
   var size: WriteSize {
     switch self {
     case .put(let record, _, _): WriteSize(of: CollectionOfOne(record))
@@ -26,18 +26,18 @@ enum WriteOperation: Sendable {
     }
   }
 
-  /// Collection of a write that changes one record after all its checks, apart from those of unique indexes.
+  /// Position of the collection, for a write that makes all its checks before its only change, apart from uniqueness.
   ///
-  /// `nil` for other writes.
+  /// The position is `nil` for all other writes.
   var collectionOfOneChange: Int? {
     switch self {
     case .put(_, let collection, _), .delete(_, let collection, _, _): collection
-    // These may fail between two changes, so they need a savepoint with the collections.
+    // A write of these kinds may fail after some of its changes, so its rollback needs a savepoint with the collections.
     case .putAll, .replaceAll, .rewrite, .transaction: nil
     }
   }
 
-  /// Origin that observers receive with the changes of the write.
+  /// Origin of the write's changes, which observers receive with each change.
   var origin: ChangeOrigin {
     if case .rewrite = self { .migration } else { .thisProcess }
   }
@@ -45,29 +45,32 @@ enum WriteOperation: Sendable {
 
 /// Result of a committed write.
 struct WriteReceipt: Sendable {
-  /// Revision of the written records, or the newest one of the store if there were none.
+  /// Revision of the written records, or the newest revision of the store if the write changed no record.
   let revision: Revision
   /// Number of records that were written or deleted.
   let recordCount: Int
 }
 
-/// A record that migrations have brought to a newer schema version.
+/// A record that a migration has brought to a newer schema version.
 struct MigratedRecord: Sendable {
   let record: EncodedRecord
-  /// The older record from which the migrated one was made.
+  /// The older record that was migrated.
   let old: RecordSlot
 }
 
-/// A condition that a record must meet for a write to be accepted.
+/// A condition on the present record of a key.
+///
+/// If the condition is not met, the write is refused.
 enum Expectation: Sendable {
   case anything
   case absent
   case revision(Revision)
 
-  /// Expects a revision, or accepts any record if the revision is `nil`.
+  /// Expects the record to have a revision, or accepts any record and no record if `revision` is `nil`.
   init(_ revision: Revision?) { self = revision.map(Self.revision) ?? .anything }
 
   /// Checks the present record of a key against the expectation.
+  ///
   /// - Throws: `.alreadyExists`, `.revisionMismatch`.
   func check(_ slot: RecordSlot?, key: RecordKey) throws(RepositoryError) {
     switch self {
@@ -76,7 +79,8 @@ enum Expectation: Sendable {
       if slot != nil { throw RepositoryError(.alreadyExists, "expected no record with this id, found one", keyHash: key.hash) }
     case .revision(let expected):
       let found = slot?.revision ?? .zero
-      // A migration changes no meaning, so a caller that read the record before its rewrite may still write.
+      // A migration does not change a record's meaning. A caller that read a record before its migration may still replace the record, if
+      // only migrations have changed the record since.
       if found != expected, slot?.isUnchanged(since: expected) != true {
         throw RepositoryError(
           .revisionMismatch, "expected revision \(expected), found \(found); read the record again", keyHash: key.hash)
@@ -87,9 +91,10 @@ enum Expectation: Sendable {
 
 /// The coder of a collection, without its generic type.
 protocol AnyRecordCoder: Sendable {
-  /// Returns a record with the members of its old value that the type does not read.
+  /// Returns a record with those JSON members of its old value that the record's type does not read.
   func keepingUnknownMembers(_ record: EncodedRecord, of old: StoredValue) -> EncodedRecord
-  /// Checks that every record decodes.
+  /// Checks that all records decode.
+  ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode.
   func checkDecodable(_ records: RecordMap) throws(RepositoryError)
 }
@@ -98,15 +103,16 @@ extension RecordCoder: AnyRecordCoder {
   func checkDecodable(_ records: RecordMap) throws(RepositoryError) { try records.checkDecodable(self) }
 }
 
-/// The size of one or more writes: the bytes and records that the backend stores for them.
+/// The size of one or more writes: the number of bytes and records that the backend stores for them.
 struct WriteSize: Sendable, Equatable {
-  /// Largest size of one commit of the backend, unless a single write is larger: 64 MiB in 65,536 records.
+  /// Largest size of one commit, unless a single write is larger: 64 MiB in 65,536 records.
   ///
-  /// It bounds the memory of a batch. It is far below the limits of backends, so that no write fails because of the others in its group.
+  /// The limit bounds the memory of a batch. The limit is far below the limits of all backends, so that no write fails because of other
+  /// writes in its group.
   static let group = WriteSize(bytes: 64 << 20, records: 65_536)
-  /// Size of a write whose records are known only after staging, such as a transaction.
+  /// Size of a write whose records are known only after it is staged, such as a transaction.
   static let unknown = WriteSize(bytes: 0, records: 1)
-  /// Size of a write that is committed by itself, so that it does not fail with other writes.
+  /// Size that gives a write a commit of its own, so that it does not fail because of other writes.
   static let alone = group
 
   var bytes = 0
@@ -114,7 +120,7 @@ struct WriteSize: Sendable, Equatable {
 
   var isWithinGroup: Bool { bytes <= Self.group.bytes && records <= Self.group.records }
 
-  /// Adds the size of a record, or of a tombstone if there is no value.
+  /// Adds the size of a record, or of a tombstone if `value` is `nil`.
   mutating func add(key: RecordKey, value: Data?) { add(WriteSize(bytes: key.byteCount + (value?.count ?? 0), records: 1)) }
 
   mutating func add(_ other: WriteSize) {

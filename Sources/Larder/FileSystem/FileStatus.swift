@@ -2,9 +2,9 @@ internal import Foundation
 
 /// The status of a file: kind, identity, size, mode, links and owner.
 public struct FileStatus: Hashable, Sendable {
-  /// The kind of a file.
+  /// The kind of a file: a plain file, a directory, a symbolic link, or another kind.
   ///
-  /// A store uses plain files only.
+  /// Stores read and write plain files only.
   public enum Kind: Hashable, Sendable {
     case file, directory, symbolicLink
     /// A named pipe, a socket or a device.
@@ -13,13 +13,13 @@ public struct FileStatus: Hashable, Sendable {
 
   /// Kind of the file.
   public var kind: Kind
-  /// Identity of the file under all its names, or `nil` if the file system has no identities.
+  /// Device and inode of the file, which are the same for all hard links to the file, or `nil` if the file system has no identities.
   public var identity: FileIdentity?
   /// Size in bytes.
   public var size: Int
   /// Permission bits.
   public var mode: UInt16
-  /// Number of names (hard links) of the file, which is 0 if it was removed while it was open.
+  /// Number of names (hard links) of the file, which is 0 if the file was removed while it was open.
   public var linkCount: Int
   /// Owner of the file, or `nil` if the file system has no owners.
   public var owner: FileOwner?
@@ -35,13 +35,13 @@ public struct FileStatus: Hashable, Sendable {
   }
 }
 
-/// The identity of a file, by device and inode: two paths with equal identities lead to one file.
+/// The identity of a file, by device and inode: two paths with equal identities lead to the same file.
 public struct FileIdentity: Hashable, Sendable {
   /// Device that holds the file.
   public let device: UInt64
-  /// Inode number on the device.
+  /// Inode number of the file on its device.
   ///
-  /// The system gives it to another file once this one is removed and closed everywhere.
+  /// The system may give the number to a new file once this file is removed and closed by every process.
   public let inode: UInt64
 
   /// Creates an identity.
@@ -67,7 +67,7 @@ public struct FileOwner: Hashable, Sendable {
 
 extension FileIdentity {
   init(_ status: stat) {
-    // The types of these two fields differ between the platforms, also in their sign.
+    // `st_dev` and `st_ino` have different types and signs on Linux and Darwin, so their bits are converted without a check for overflow.
     self.init(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(truncatingIfNeeded: status.st_ino))
   }
 }
@@ -79,7 +79,7 @@ extension FileStatus {
       case S_IFREG: .file
       case S_IFDIR: .directory
       case S_IFLNK: .symbolicLink
-      // Everything else could block or have side effects when it is opened.
+      // Opening a pipe, socket or device could block or have side effects, so all of them count as one kind that a store refuses.
       default: .other
       }
     self.init(
@@ -90,7 +90,7 @@ extension FileStatus {
 }
 
 extension RepositoryError {
-  /// Returns the error for a link, directory or device in the place of a plain file, which no store reads or writes.
+  /// Returns the error for a symbolic link, directory, pipe, socket or device at the path of a plain file, which no store reads or writes.
   static func notAPlainFile(_ kind: FileStatus.Kind, _ path: String) -> RepositoryError {
     let found =
       switch kind {

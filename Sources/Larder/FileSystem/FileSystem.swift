@@ -1,25 +1,27 @@
-// FileSystem/ is the only folder of Larder that calls the operating system's file functions.
-// Invariant: every failure is typed and names its file, and absence is nil. Called by JSONFile/ and by other backends' locks.
-// Foundation re-exports the platform's C library everywhere, so there are no conditional imports.
+// FileSystem/ is the only folder of the module Larder that calls the operating system's file functions.
+// Invariant: every failure is a typed error that names its file, and a missing file is nil.
+// Called by JSONFile/, Engine/ and Cache/, and by the modules LarderSQLite and LarderBlobs.
+// Foundation re-exports the platform's C library everywhere, so the folder needs no conditional imports.
 
 public import Foundation
 
 /// The file operations that a durable format needs, as a protocol so that tests can simulate crashes and faults.
 ///
-/// Stores use ``POSIXFileSystem`` unless you give them another one. In tests, use the simulated one of `LarderTesting`, which drops
+/// Stores use ``POSIXFileSystem`` unless you pass another file system. In tests, use `SimulatedFileSystem` of `LarderTesting`, which drops
 /// unsynced data when it simulates a crash:
 ///
 /// ```swift
 /// let backend = JSONFileBackend(file: url, fileSystem: SimulatedFileSystem())
 /// ```
 ///
-/// To replace a file durably, make these calls in order: ``create(_:)`` under a temporary name and write, ``OpenFile/sync()``,
-/// ``rename(_:to:)``, ``syncDirectory(_:)``.
+/// To replace a file durably, make these calls in order: ``create(_:)`` under a temporary name, writes to the new file,
+/// ``OpenFile/sync()``, ``rename(_:to:)``, ``syncDirectory(_:)``.
 ///
-/// All calls are synchronous and may block: call them from a store's executor. Paths are absolute. Symbolic links are not followed. A
-/// missing file is `nil`. Every failure is a ``RepositoryError`` that names the path: `.protectedDataUnavailable` for EACCES and EPERM,
-/// `.full` for ENOSPC, EDQUOT and EFBIG, `.unsupported` for ELOOP, `.inputOutput` for the rest, each with the ``SystemCallError``
-/// underneath.
+/// All calls are synchronous and may block: call them from a store's executor. Paths are absolute. Symbolic links are not followed. Calls
+/// that read a file or its status return `nil` if the file is missing. Every failure is a ``RepositoryError`` that names the path:
+/// `.protectedDataUnavailable` for EACCES and EPERM, `.full` for ENOSPC, EDQUOT and EFBIG, `.unsupported` for ELOOP, and `.inputOutput` for
+/// other errors. The underlying error of each ``RepositoryError`` is the ``SystemCallError``.
+///
 /// ## Topics
 ///
 /// ### Files
@@ -41,62 +43,72 @@ public import Foundation
 /// - ``HeldLock``
 /// - ``HeldSharedLock``
 public protocol FileSystem: Sendable {
-  /// Opens an existing file for reading, or for reading and writing. Returns `nil` if there is none.
+  /// Opens an existing file for reading, or for reading and writing, or returns `nil` if there is no file.
   ///
-  /// Never blocks, not even on a named pipe.
-  /// - Throws: `.unsupported` for anything but a plain file.
+  /// The call never blocks, not even on a named pipe.
+  ///
+  /// - Throws: `.unsupported` if the path leads to anything but a plain file.
   func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)?
-  /// Returns the status of the file at a path, without opening it and without following a link, or `nil` if there is none.
+  /// Returns the status of the file at a path, without opening it and without following a link, or `nil` if there is no file.
   ///
-  /// The default opens the file.
+  /// The default implementation opens the file.
   func status(of path: String) throws(RepositoryError) -> FileStatus?
   /// Creates a file that must not exist yet, open for reading and writing, with mode 0600 regardless of the umask.
   func create(_ path: String) throws(RepositoryError) -> any OpenFile
-  /// Renames a file within its directory, and replaces the file that has the new name. Durable after ``syncDirectory(_:)``.
+  /// Renames a file within its directory, and replaces a file that already has the new name.
+  ///
+  /// The rename is durable after ``syncDirectory(_:)``.
   func rename(_ path: String, to newPath: String) throws(RepositoryError)
-  /// Removes a file, if there is one. Durable after ``syncDirectory(_:)``.
+  /// Removes a file, or does nothing if there is no file.
+  ///
+  /// The removal is durable after ``syncDirectory(_:)``.
   func remove(_ path: String) throws(RepositoryError)
   /// Creates a directory and its missing parents durably, with mode 0700 regardless of the umask.
   func createDirectory(_ path: String) throws(RepositoryError)
-  /// Makes the entries of a directory durable.
+  /// Makes the entries of a directory durable: the names of its files, and renames and removals among them.
   func syncDirectory(_ path: String) throws(RepositoryError)
   /// Returns the names in a directory, in no particular order, or `nil` if there is no such directory.
   func entries(of directory: String) throws(RepositoryError) -> [String]?
-  /// Takes the exclusive lock of a lock file, which is created if it is missing. Never waits.
-  /// - Throws: `.alreadyOpen` if this process holds the lock, `.locked` if another one does.
-  func lock(_ path: String) throws(RepositoryError) -> any HeldLock
-  /// Takes a share in the lock of a lock file, which is created if it is missing.
+  /// Takes the exclusive lock of a lock file without waiting, and creates the lock file if it is missing.
   ///
-  /// Several processes can have a share, but none beside ``lock(_:)``. Waits at most for the timeout while another process is alone with
-  /// the lock.
-  /// - Throws: `.alreadyOpen` if this process holds it by ``lock(_:)``, `.locked` if another one does. `.unsupported` if locks cannot be
-  ///   shared. The default throws that.
+  /// - Throws: `.alreadyOpen` if this process holds the lock, `.locked` if another process holds it.
+  func lock(_ path: String) throws(RepositoryError) -> any HeldLock
+  /// Takes a share in the lock of a lock file, and creates the lock file if it is missing.
+  ///
+  /// Several processes can have a share at the same time, but none while a process holds the lock by ``lock(_:)``. While another process
+  /// has the lock exclusively, the call waits for at most `timeout`.
+  ///
+  /// - Throws: `.alreadyOpen` if this process holds the lock by ``lock(_:)``, `.locked` if another process holds it, `.unsupported` if the
+  ///   file system has no shared locks. The default implementation throws `.unsupported`.
   func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock
 }
 
 extension FileSystem {
-  /// Returns the status of the opened file, for a file system without a call for paths.
+  /// Returns the status of the file by opening it, for a file system that has no status call for paths.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     guard let file = try open(path, writable: false) else { return nil }
     let status = try file.status()
+    // The file is closed explicitly, because an error of closing would be lost when the last reference is released.
     try file.close()
     return status
   }
 
-  /// Throws `.unsupported`, for a file system without shared locks.
+  /// Throws `.unsupported`, for a file system that has no shared locks.
   public func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
     throw RepositoryError(.unsupported, "this file system has no locks that can be shared", file: path)
   }
 }
 
 extension FileSystem {
-  /// Returns the bytes of a file, or `nil` if there is none.
+  /// Returns the bytes of a file, or `nil` if there is no file.
   ///
   /// - Parameters:
-  ///   - limit: Number of bytes to read from the beginning, at most.
-  ///   - isSynced: Whether to sync the file first, so that a crash cannot take the returned bytes away.
+  ///   - limit: Largest number of bytes to read from the beginning of the file.
+  ///   - isSynced: True to sync the file first, so that no power cut can take the returned bytes away.
   func contents(of path: String, limit: Int = .max, syncingFirst isSynced: Bool = false) throws(RepositoryError) -> Data? {
     guard let file = try open(path, writable: false) else { return nil }
+    // A read also returns bytes that were written without a sync. Without the sync before the read, a power cut could remove bytes that the
+    // caller has already used.
     if isSynced { try file.sync() }
     let data = try file.read(at: 0, count: min(file.size(), limit))
     try file.close()
@@ -104,20 +116,30 @@ extension FileSystem {
   }
 }
 
-/// An open file, which is closed at the latest when its last reference goes.
+/// An open file, which is closed at the latest when its last reference is released.
 public protocol OpenFile: AnyObject, Sendable {
-  /// Path at which the file was opened. A later rename does not change it.
-  var path: String { get }
-  /// Returns the present status of the file, under any name. The default has no identity.
-  func status() throws(RepositoryError) -> FileStatus
-  /// Locks the file itself, under all its names, until it is closed. Never waits. The default locks nothing.
+  /// Path at which the file was opened.
   ///
-  /// - Throws: `.alreadyOpen` if this process has locked it, `.locked` if another one has.
+  /// A later rename of the file does not change this path.
+  var path: String { get }
+  /// Returns the present status of the open file, also if the file was renamed.
+  ///
+  /// The default implementation returns a status without identity.
+  func status() throws(RepositoryError) -> FileStatus
+  /// Locks the file under all its names until it is closed, without waiting.
+  ///
+  /// The default implementation locks nothing.
+  ///
+  /// - Throws: `.alreadyOpen` if this process has locked the file, `.locked` if another process has.
   func lock() throws(RepositoryError)
-  /// Sets the owner as far as this process may. It is no error if the process may not. The default does nothing.
+  /// Sets the owner of the file as far as this process may.
+  ///
+  /// If the process may not set the owner, the call does nothing and throws no error. The default implementation does nothing.
   func setOwner(_ owner: FileOwner) throws(RepositoryError)
-  /// Copies the attributes that an app has set on another file, as far as this process may: its extended attributes and, on Apple
-  /// platforms, its class of protection. The default does nothing.
+  /// Copies the attributes that an app has set on another file, as far as this process may set them.
+  ///
+  /// The attributes are the extended attributes and, on Apple platforms, the data protection class. The default implementation does
+  /// nothing.
   func copyAttributes(of file: any OpenFile) throws(RepositoryError)
   /// Returns the size of the file in bytes.
   func size() throws(RepositoryError) -> Int
@@ -125,71 +147,86 @@ public protocol OpenFile: AnyObject, Sendable {
   func mode() throws(RepositoryError) -> UInt16
   /// Sets the permission bits of the file.
   func setMode(_ mode: UInt16) throws(RepositoryError)
-  /// Reads up to `count` bytes at an offset. Returns fewer only at the end of the file.
+  /// Reads up to `count` bytes at an offset.
+  ///
+  /// The result is shorter than `count` only if the file ends earlier.
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data
-  /// Writes all bytes at an offset, and grows the file if needed.
+  /// Writes all bytes at an offset, and grows the file if the bytes end behind its end.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError)
-  /// Grows the file by a range at its end that reads as zero bytes and has space on the disk. The default writes zero bytes.
+  /// Grows the file by a range at its end that reads as zero bytes and has space on the disk.
   ///
-  /// Existing bytes of the file in the range must be zero. An implementation may write them again or not. After a failure a part of the
-  /// range may be allocated.
+  /// If a part of the range already exists in the file, the bytes of that part must be zero. An implementation may write zeros over that
+  /// part again. After a failure a part of the range may be allocated. The default implementation writes zero bytes.
   func allocate(_ range: Range<Int>) throws(RepositoryError)
-  /// Returns the space behind an offset to the system. The default does nothing, and the space stays in use.
+  /// Shortens the file to `size` bytes and returns the space behind them to the system.
   ///
-  /// A power cut may bring the old size back, with the old bytes. Formats cut only where those are zero.
+  /// A power cut may bring the old size back, with the old bytes. A format must therefore stay readable with these old bytes. The default
+  /// implementation does nothing, and the space stays in use.
   func cut(to size: Int) throws(RepositoryError)
-  /// Makes contents and size survive power loss. After a failure the contents are unknown, and a second call proves nothing.
-  func sync() throws(RepositoryError)
-  /// Makes contents and size reach the medium before all later writes. The default syncs.
+  /// Makes contents and size of the file durable, so that a power cut cannot remove them.
   ///
-  /// A power cut may still take them away. After a failure the contents are unknown, as after a failed ``sync()``.
+  /// After a failure the contents on the disk are unknown, and a second call that succeeds proves nothing about them.
+  func sync() throws(RepositoryError)
+  /// Makes contents and size of the file reach the medium before all later writes, by a write barrier.
+  ///
+  /// Before ``sync()``, a power cut may still remove contents that were ordered by this call. After a failure the contents on the disk are
+  /// unknown, as after a failed ``sync()``. The default implementation syncs the file.
   func order() throws(RepositoryError)
-  /// Closes the file. Later calls fail, but a second `close` does nothing.
+  /// Closes the file.
+  ///
+  /// Later calls fail, except that a second `close` does nothing.
   func close() throws(RepositoryError)
 }
 
 extension OpenFile {
-  /// Returns size and mode only, for a file system without identities.
+  /// Returns a status with size and mode only, for a file system that has no identities.
   public func status() throws(RepositoryError) -> FileStatus { FileStatus(identity: nil, size: try size(), mode: try mode()) }
   /// Writes zero bytes to the range, 128 KiB at a time.
   public func allocate(_ range: Range<Int>) throws(RepositoryError) { try writeZeros(range) }
   /// Writes zero bytes to the range, 128 KiB at a time.
   func writeZeros(_ range: Range<Int>) throws(RepositoryError) {
-    // Pieces bound the memory: a range can be a sixteenth of a large journal.
+    // The zeros are written in pieces to bound the memory: a range can be a sixteenth of a large journal.
     let zeros = [UInt8](repeating: 0, count: min(128 << 10, range.count))
     for start in stride(from: range.lowerBound, to: range.upperBound, by: 128 << 10) {
       let count = min(zeros.count, range.upperBound - start)
       try zeros.lending { bytes throws(RepositoryError) in try write(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: start) }
     }
   }
-  /// Does nothing, so that the space stays in use.
+  /// Does nothing, so that the space stays in use, for a file system that cannot shorten files.
   public func cut(to size: Int) throws(RepositoryError) {}
-  /// Syncs the file, for a file system without write barriers.
+  /// Syncs the file, for a file system that has no write barriers.
   public func order() throws(RepositoryError) { try sync() }
-  /// Does nothing, for a file system that does not lock files themselves.
+  /// Does nothing, for a file system that has no locks on open files.
   public func lock() throws(RepositoryError) {}
-  /// Does nothing, for a file system without owners.
+  /// Does nothing, for a file system that has no owners.
   public func setOwner(_ owner: FileOwner) throws(RepositoryError) {}
-  /// Does nothing, for a file system without attributes.
+  /// Does nothing, for a file system that has no extended attributes.
   public func copyAttributes(of file: any OpenFile) throws(RepositoryError) {}
 }
 
 /// A lock that is held until it is released.
 public protocol HeldLock: AnyObject, Sendable {
-  /// Releases the lock and removes its file. A second call does nothing.
+  /// Releases the lock and removes the lock file.
+  ///
+  /// A second call does nothing.
   func release()
 }
 
 /// A share in a lock that several processes can hold at once.
 ///
-/// The first process has the lock alone, prepares the files that it guards, and then lets the others in.
+/// The first process has the lock exclusively. The first process prepares the files that the lock guards, and then calls ``share()`` to let
+/// other processes take shares.
 public protocol HeldSharedLock: HeldLock {
-  /// True while no other process has a share or can get one, until ``share()`` or `release`.
+  /// True while no other process has a share or can get one, until ``share()`` or `release` is called.
   var isAlone: Bool { get }
-  /// Lets other processes take shares.
-  /// - Throws: `.locked` if another process took the lock exclusively in this moment.
+  /// Lets other processes take shares in the lock.
+  ///
+  /// - Throws: `.locked` if another process took the lock exclusively while this call changed the lock from exclusive to shared.
   func share() throws(RepositoryError)
-  /// Takes the lock alone again if no other process has a share. Otherwise only `release` may follow, since the share is gone.
-  /// - Returns: True if this process is alone with the lock.
+  /// Makes the lock exclusive again, if no other process has a share.
+  ///
+  /// After a result of false the share of this process may be lost, so the caller may only call `release`.
+  ///
+  /// - Returns: True if this process has the lock exclusively.
   func reclaim() -> Bool
 }

@@ -1,42 +1,47 @@
-/// A collection at one commit: its records, and the indexes over exactly these records.
+/// The state of a collection at one commit: its records, and the indexes over exactly these records.
 struct CollectionState: Sendable {
   private(set) var records = RecordMap()
   /// Indexes that the collection's schema declares, some of which may not be built yet.
   var indexes = IndexSet()
 
-  /// Inserts a record or replaces the one with its key, and returns the replaced record.
+  /// Inserts a record or replaces the record with the same key, and returns the replaced record.
   ///
-  /// - Parameter isContested: Becomes `true` if a unique index now holds the record's values for another record, too. It is never reset.
+  /// - Parameter isContested: Becomes `true` if a unique index now holds the record's values for another record, too. The function never
+  ///   sets it to `false`.
   mutating func upsert(_ slot: RecordSlot, isContested: inout Bool) -> RecordSlot? {
-    // The indexes find the entries of the replaced record by its old values, so they need both.
+    // An index finds the entry of the replaced record by its old values, so each index gets the old and the new record.
     let old = records.upsert(slot)
     if indexes.replace(old, with: slot) { isContested = true }
     return old
   }
 
-  /// Inserts a record or replaces the one with its key, without a check of unique indexes, and returns the replaced record.
+  /// Inserts a record or replaces the record with the same key, and ignores duplicates in unique indexes.
+  ///
+  /// - Returns: The replaced record, or `nil` if there was none.
   mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
     var isContested = false
     return upsert(slot, isContested: &isContested)
   }
 
-  /// Removes the record of a key and returns it, or `nil` if there was none.
+  /// Removes the record of a key and returns the record, or `nil` if the collection does not hold the key.
   mutating func remove(_ key: RecordKey) -> RecordSlot? {
-    // A removal of an absent key would fill the logs of the indexes with changes of nothing.
+    // Without this check, each removal of an absent key would append an empty change to the change log of every index.
     guard let old = records[key] else { return nil }
     records.remove(key)
     _ = indexes.replace(old, with: nil)
     return old
   }
 
-  /// Returns a copy of the records that is quicker to search, or `nil` if too few have changed for the work to pay.
+  /// Returns a copy of the records with all changes merged into its base, or `nil` if the changed records do not outnumber the base.
   ///
-  /// - Parameter isGivenUp: Polled during the work, which ends with `nil` once this returns `true`.
+  /// The base of a ``RecordMap`` holds the records of its creation and is faster to search than the tree of later changes.
+  ///
+  /// - Parameter isGivenUp: Polled during the sort of the changed records. Once it returns `true`, the result is `nil`.
   func rebasedIfWorthwhile(unless isGivenUp: () -> Bool) -> RecordMap? {
     var records = records
     return records.rebaseIfWorthwhile(unless: isGivenUp) ? records : nil
   }
 
-  /// Replaces the records by the same records in the form of ``rebasedIfWorthwhile(unless:)``.
+  /// Replaces the records by the result of ``rebasedIfWorthwhile(unless:)``, which holds the same records.
   mutating func replaceRecords(with rebased: RecordMap) { records = rebased }
 }

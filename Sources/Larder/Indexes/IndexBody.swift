@@ -1,13 +1,13 @@
 internal import Dispatch
 internal import Synchronization
 
-/// The content of one index at one commit, in the stage that its build has reached.
+/// The content of one index at one commit: not built, being built, or built.
 enum IndexBody: Sendable {
   /// Not built, because no query has needed the index yet.
   case absent
-  /// Being built from the records of an earlier commit. The changes since then are applied when the build ends.
+  /// Being built from the records of an earlier commit. The associated changes of later commits are applied when the build ends.
   case building([IndexChange])
-  /// Built, with a log of later changes that the next reader applies. See ``FollowedIndex``.
+  /// Built, with a log of later changes of records that the next reader of the index applies. See ``FollowedIndex``.
   case followed(FollowedIndex)
   case ordered(PersistentTree<IndexEntry>)
   case geo(GeoIndex)
@@ -22,17 +22,18 @@ enum IndexBody: Sendable {
   }
 }
 
-/// A change of one record: its slots before and after, either of which is `nil` for an insertion or a removal.
+/// A change of one record: the record before and after, where `old` is `nil` for an insertion and `new` is `nil` for a removal.
 struct IndexChange: Sendable {
   let old: RecordSlot?
   let new: RecordSlot?
 }
 
 extension IndexDefinition {
-  /// Applies changes of records to an index, in their order.
+  /// Applies changes of records to a built index, in the order of the writes.
   func apply(_ changes: some Collection<IndexChange>, to body: inout IndexBody) {
     if case .text(var text) = body {
-      // Emptied first, so that `text` has one owner and the trees in it change in place.
+      // `body` is emptied first, so that `text` is the only owner of its trees. If the trees had a second owner, each change would copy
+      // their nodes.
       body = .absent
       text.apply(changes.lazy.map { TextChange($0, self) })
       body = .text(text)
@@ -41,31 +42,35 @@ extension IndexDefinition {
     }
   }
 
-  /// Applies a change of one record to an index that is built.
+  /// Applies a change of one record to a built index.
   ///
   /// - Returns: True if the index is unique and holds the new values for another record, too.
   func apply(_ change: IndexChange, to body: inout IndexBody) -> Bool {
     let (old, new) = (change.old, change.new)
     var isContested = false
     switch body {
-    // `IndexSet` and `FollowedIndex` log the changes of these cases, and call this function with the built body.
+    // `IndexSet` and `FollowedIndex` append changes to the logs of these cases. These types call `apply` only with a built index.
     case .absent, .building, .followed:
       break
     case .ordered(var tree):
-      // Taken out of the body while it changes, so that the tree has one owner and changes in place.
+      // `body` is emptied first, so that `tree` has one owner and changes in place. If the tree had a second owner, each change would copy
+      // its nodes.
       body = .absent
       let (before, after) = (old.flatMap(entry), new.flatMap(entry))
-      // Equal values leave the entry in its place: the insertion below then replaces it, and a removal would cost a second descent.
+      // If the indexed values did not change, `insert` below replaces the entry. Removing the entry first would cost a second descent of
+      // the tree.
       let isMoved = before != after
-      // A type that decodes to other values each time hides its entry from this search: then every entry is looked at.
+      // If a type decodes the same bytes to other values each time, `remove` cannot find the entry by its values. `sweep` then compares the
+      // record key of every entry.
       if let before, isMoved, tree.remove(before) == nil { tree.sweep(before.slot.key) }
       if let after {
         if isUnique, isMoved {
-          // Entries with equal values are neighbours. The second of a group is caught as it arrives, so two looks are enough.
+          // Entries with equal values are neighbours in the tree, so a duplicate is directly before or directly after the new entry.
           let (left, right) = tree.neighbours(of: after)
           isContested = (left?.hasValues(of: after) == true || right?.hasValues(of: after) == true) && !after.hasNull
         }
-        // The old entry had other values than the record decodes to now, so it is still in the tree and must go.
+        // If `insert` replaced no entry of an updated record, the record decoded to other values when its old entry was made. The old entry
+        // is still in the tree, and `sweep` removes it.
         if tree.insert(after) == nil, before != nil, !isMoved { tree.sweep(after.slot.key, butFor: after.slot) }
       }
       body = .ordered(tree)
@@ -91,68 +96,76 @@ extension TextChange {
   }
 }
 
-/// An index at one commit: a built body, and a log of the changes since then that are not applied yet.
+/// An index at one commit: a built index, and a log of later changes that are not applied yet.
 ///
-/// A commit only appends its changes to the log, so that a write does not wait for indexes. The first reader of the content applies them
-/// and stores the result for later readers. From ``many`` changes on, a background thread applies them together, which costs less than one
-/// by one. In a pause between writes the store calls ``settled(_:)``, which drops the log and the records that it keeps alive. When
-/// ``limit`` changes are pending, a write applies them itself.
+/// A commit only appends its changes to the log, so that a write does not wait for indexes. The first reader of the index applies the
+/// changes and stores the result for later readers. From ``many`` pending changes on, a background thread applies the changes together,
+/// which costs less than applying them one by one. In a pause between writes the store calls ``settled(_:)``. The settled index has an
+/// empty log, so the replaced records that the old log kept alive can be freed. If ``limit`` changes are pending, the next write applies
+/// them itself.
 struct FollowedIndex: Sendable {
   private var log: IndexLog
-  /// Number of the log's changes that belong to this commit.
+  /// Number of changes at the start of the log that this commit sees.
+  ///
+  /// The log may also hold changes of later commits.
   private var count: Int
 
-  /// Creates a followed index from a built one, with an empty log.
+  /// Creates a followed index from a built index, with an empty log of changes.
   init(_ body: IndexBody) { (log, count) = (IndexLog(body, []), 0) }
 
-  /// Number of pending changes from which a background thread applies them.
+  /// Number of pending changes at which a background thread starts to apply them.
   static let many = 64
-  /// Number of changes that may be pending.
+  /// Largest number of pending changes.
   ///
-  /// It bounds the work of a read, which applies them on its own thread and never suspends.
+  /// The limit bounds the work of a read, which applies all pending changes on its own thread without suspending its task.
   private static let limit = 512
 
   /// Appends a change of one record to the log.
   ///
-  /// Cost: one append in most cases. With ``limit`` changes pending, it applies them all.
+  /// Cost: one append in most cases. If ``limit`` changes are pending, the function applies all of them.
   mutating func follow(_ change: IndexChange, _ definition: IndexDefinition) {
-    // After the log was applied, the further changes of one commit own a new log alone and go straight into the index.
+    // If the log is empty and no other commit shares it, the change goes straight into the index and needs no append.
     if isKnownUniquelyReferenced(&log), log.applyInPlace(change, definition) { return }
-    // Bounds the log in a long row of writes, which has no pause in which the store settles it.
+    // In a long row of writes without a pause, the store never settles the log. Without a limit the log would then grow without bound.
     if count >= Self.limit {
       (log, count) = (IndexLog(log.bodyWaiting(for: count, definition), []), 0)
       if log.applyInPlace(change, definition) { return }
     }
     if let renewed = log.note(change, behind: count) { (log, count) = renewed } else { count += 1 }
-    // Checked after the append, so that the background thread finds this change, too.
+    // The background thread starts after the append, so that it applies this change, too.
     if count >= Self.many { log.startApplying(definition) }
   }
 
-  /// Returns the content of the index at this commit, after applying its pending changes.
+  /// Returns the index at this commit with all pending changes applied.
   func body(_ definition: IndexDefinition) -> IndexBody { log.body(at: count, definition) }
 
-  /// True if the log holds any change, even one of a write that was rolled back, because such a log keeps replaced records alive.
+  /// True if the log holds a change, even one of a write that was rolled back.
+  ///
+  /// A log with changes keeps the replaced records in memory, so the store settles the index.
   var keepsChanges: Bool { log.hasChanges }
 
-  /// Returns the same index with its changes applied and an empty log.
+  /// Returns the same index with its pending changes applied and an empty log.
   ///
-  /// Blocks the thread. Call it on a dispatch queue of the system.
+  /// The function may block its thread, so it is called on a dispatch queue and not in a task.
   func settled(_ definition: IndexDefinition) -> FollowedIndex { FollowedIndex(log.bodyWaiting(for: count, definition)) }
 
-  /// True if two indexes have the same log and see the same prefix of it.
+  /// True if two followed indexes share one log object and see the same number of its changes.
   func isSame(as other: FollowedIndex) -> Bool { log === other.log && count == other.count }
 }
 
-/// An index and a log of later changes, shared by commits, of which each sees a prefix of the log.
+/// An index and a log of later changes, shared by several commits.
+///
+/// Each commit sees a prefix of the log.
 private final class IndexLog: Sendable {
   private struct Contents: Sendable {
     var base: IndexBody
     var changes: [IndexChange]
-    /// Index after the first `count` changes, for the two lengths that were read last: the longest, and a shorter one.
+    /// Index after the first `count` changes, for the longest prefix of the log that was read so far.
     var newest: (count: Int, body: IndexBody)?
+    /// Index after the first `count` changes, for a shorter prefix that a reader of an older commit needed, or the previous ``newest``.
     var older: (count: Int, body: IndexBody)?
 
-    /// Returns the stored index with the most changes applied, but no more than `count`.
+    /// Returns the stored index with the most changes applied, among those with no more than the first `count` changes.
     func start(for count: Int) -> (count: Int, body: IndexBody) {
       if let newest, newest.count <= count { return newest }
       if let older, older.count <= count { return older }
@@ -161,9 +174,9 @@ private final class IndexLog: Sendable {
   }
 
   private let contents: Mutex<Contents>
-  /// Held while many changes are applied, so that two threads do not do the same work at once.
+  /// Held by ``bodyWaiting(for:_:)``, so that two threads do not apply the same changes at once.
   private let applying = Mutex(())
-  // True once the background thread was started. There is one for each log.
+  // True once the log's only background thread was started. The flag is never reset.
   private let isApplying = Atomic(false)
 
   init(_ base: IndexBody, _ changes: [IndexChange]) {
@@ -172,17 +185,20 @@ private final class IndexLog: Sendable {
 
   deinit {
     let contents = contents.withLock { $0 }
-    // Many changes keep many tree nodes alive, which must not be freed on the store's executor.
+    // A log with many changes keeps many tree nodes alive. If the store's executor drops the last reference to the log, freeing the nodes
+    // here would hold up commits. A background thread therefore usually drops the last reference to the contents of a log with many
+    // changes.
     if contents.changes.count >= FollowedIndex.many { DispatchQueue.global(qos: .utility).async { withExtendedLifetime(contents) {} } }
   }
 
-  /// Appends a change after the first `count` changes.
+  /// Appends a change directly after the first `count` changes, in this log or in a new one.
   ///
-  /// - Returns: A new log that holds the change, with its number of changes, or `nil` if this log holds it.
+  /// - Returns: The new log that holds the change, with its number of changes, or `nil` if this log holds the change.
   func note(_ change: IndexChange, behind count: Int) -> (IndexLog, count: Int)? {
     contents.withLock { contents in
       let start = contents.start(for: count)
-      // Changes beyond `count` are those of a write that was rolled back, and stay with this log. A new log also drops the applied ones.
+      // Changes beyond `count` belong to a write that was rolled back, so the change goes into a new log without them. If some of the first
+      // `count` changes are applied already, the new log starts from the resulting index and drops them.
       guard start.count > 0 || contents.changes.count != count else {
         contents.changes.append(change)
         return nil
@@ -192,33 +208,33 @@ private final class IndexLog: Sendable {
     }
   }
 
-  /// Applies a change directly to the base, for a caller that is the log's only owner.
+  /// Applies a change directly to the base index, for a caller that is the log's only owner.
   ///
-  /// - Returns: False if changes are pending, and then nothing is applied.
+  /// - Returns: False if the log holds changes. If the function returns false, the change is not applied.
   func applyInPlace(_ change: IndexChange, _ definition: IndexDefinition) -> Bool {
     contents.withLock { contents in
-      // Applying ahead of pending changes would break their order.
+      // Changes must reach the index in the order of their writes, so a change cannot overtake the changes in the log.
       guard contents.changes.isEmpty else { return false }
       _ = definition.apply(change, to: &contents.base)
       return true
     }
   }
 
-  /// True if the log holds a change, applied or pending.
+  /// True if the log holds a change, whether or not a stored index already contains it.
   var hasChanges: Bool { contents.withLock { !$0.changes.isEmpty } }
 
-  /// Returns the index after the first `count` changes, and stores it for later readers.
+  /// Returns the index after the first `count` changes of the log, and stores the result for later readers.
   func body(at count: Int, _ definition: IndexDefinition) -> IndexBody {
     let (start, changes) = contents.withLock { contents in
       let start = contents.start(for: count)
       return (start, contents.changes[start.count..<count])
     }
     if changes.isEmpty { return start.body }
-    // Applied outside the lock, because other commits append to the log meanwhile.
+    // The changes are applied outside the lock, so that commits that append to the log do not wait.
     var body = start.body
     definition.apply(changes, to: &body)
     let applied = body
-    // The displaced index is freed outside the lock: it may be the last reference to a whole tree.
+    // The displaced index leaves the lock as the result and is freed outside of it, because it may be the last reference to a whole tree.
     _ = contents.withLock { contents in
       let displaced = contents.older
       if let newest = contents.newest, newest.count >= count {
@@ -231,19 +247,19 @@ private final class IndexLog: Sendable {
     return body
   }
 
-  /// Returns the index as ``body(at:_:)`` does, after any other thread that applies many changes has finished.
+  /// Returns the index as ``body(at:_:)`` does, after any other thread in this function has applied its changes.
   ///
-  /// Blocks the thread. Call it on the store's executor, or on a dispatch queue of the system.
+  /// The function may block its thread, so it is called on the store's executor or on a dispatch queue, and not in a task.
   func bodyWaiting(for count: Int, _ definition: IndexDefinition) -> IndexBody {
     applying.withLock { _ in body(at: count, definition) }
   }
 
-  /// Starts a background thread that applies all changes, including those that arrive meanwhile, unless the log has started one.
+  /// Starts a background thread that applies all changes, including those appended meanwhile, unless the log has started one before.
   func startApplying(_ definition: IndexDefinition) {
     guard isApplying.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged else { return }
     DispatchQueue.global(qos: .utility).async {
       var applied = 0
-      // `isApplying` stays set: the next append makes a new log, because this one has applied changes.
+      // `isApplying` is not reset: this log has applied changes afterwards, so `note` puts the next change into a new log.
       while case let count = self.contents.withLock({ $0.changes.count }), count > applied {
         _ = self.bodyWaiting(for: count, definition)
         applied = count

@@ -1,16 +1,16 @@
 internal import Foundation
 
-/// A declared index of a collection without the generic type of its records: a ``RepositoryIndex`` whose closures read records by slot.
+/// A ``RepositoryIndex`` without the generic type of its records, whose closures read the indexed values of a record slot.
 ///
-/// Plans, walks and commits work on definitions. Code that is generic over the records would look up its types at each call, which takes
-/// longer than planning.
+/// Query plans, index walks and commits use this type. Code that is generic over the record type would look up type metadata at each call,
+/// which takes longer than planning a query.
 struct IndexDefinition: Sendable {
-  /// The kind of an index, which determines its data structure.
+  /// The kind of an index, which determines the data structure in ``IndexBody``.
   enum Kind: Sendable {
     case ordered, geo, fullText
   }
 
-  /// A property that an index compares or reads.
+  /// A property that an ordered index compares, or that another kind of index reads.
   ///
   /// See ``IndexColumn``.
   struct Column: Sendable {
@@ -20,13 +20,15 @@ struct IndexDefinition: Sendable {
   }
 
   let kind: Kind
-  /// Declaration as text, such as `ordered(country, name)`.
+  /// Declaration of the index as text, such as `ordered(country, name)`.
   let name: String
   let isUnique: Bool
   let columns: [Column]
   /// Decodes the value of a record and caches it in the record, or returns `nil` for a record that does not decode.
   private let value: @Sendable (RecordSlot) -> (any DecodedRecord)?
-  /// Decodes the value of a record without caching it: for builds, which would otherwise keep every value in memory.
+  /// Decodes the value of a record without caching it in the record.
+  ///
+  /// Index builds use this closure, because caching would keep the decoded value of every record in memory.
   let peek: @Sendable (RecordSlot) -> (any DecodedRecord)?
   private var readEntry: @Sendable (any DecodedRecord, RecordSlot) -> IndexEntry? = { _, _ in nil }
   private var readPlace: @Sendable (any DecodedRecord) -> GeoCoordinate? = { _ in nil }
@@ -38,17 +40,19 @@ struct IndexDefinition: Sendable {
     columns = declaration.columns.map { Column(keyPath: $0.keyPath, isDescending: $0.isDescending, rawValues: $0.rawValues) }
     value = { slot in do throws(RepositoryError) { return try slot.decoded(coder) } catch { return nil } }
     peek = { slot in do throws(RepositoryError) { return try slot.peek(coder) } catch { return nil } }
-    // The closures below unwrap optionals with `guard`: `flatMap` over them would look up its types at each record.
+    // The closures below unwrap optionals with `guard`, because `flatMap` would look up type metadata at each record.
     switch declaration.kind {
     case .ordered:
       kind = .ordered
       let read = declaration.columns.map(\.value)
       let order = IndexEntry.Order(descending: columns.map(\.isDescending), keys: coder.keys.order)
       readEntry = { value, slot in
-        // Another repository may have decoded the record as another type.
+        // Another repository may have decoded the record as another type. A record that was decoded as another type has no entry in this
+        // index.
         guard let value = coder.typed(value) else { return nil }
         var values: [IndexValue] = []
-        // A build makes one of these arrays for each record: growing it step by step would allocate more than once.
+        // An index build makes one array of index values for each record. Without the reserved capacity, the array would allocate more than
+        // once as it grows.
         values.reserveCapacity(read.count)
         for read in read { values.append(read(value.item)) }
         return IndexEntry(values: values, slot: slot, order: order)
@@ -77,13 +81,13 @@ struct IndexDefinition: Sendable {
   /// Returns the texts of a record in a full-text index, or `nil` for a record that does not decode.
   func texts(_ slot: RecordSlot) -> [String]? { value(slot).flatMap(readTexts) }
 
-  /// Returns the ordered index's entry for a record whose decoded value is given.
+  /// Returns the entry of a record in an ordered index, made from the record's decoded value.
   func entry(_ slot: RecordSlot, of value: any DecodedRecord) -> IndexEntry? { readEntry(value, slot) }
 
-  /// Returns the coordinates that a decoded value has, or `nil` without a valid place.
+  /// Returns the coordinates of a decoded value in a geographic index, or `nil` if the value has no valid place.
   func place(of value: any DecodedRecord) -> GeoCoordinate? { readPlace(value) }
 
-  /// Returns the texts of a decoded value.
+  /// Returns the texts of a decoded value in a full-text index, or `nil` for another kind of index or another type of value.
   func texts(of value: any DecodedRecord) -> [String]? { readTexts(value) }
 
   /// True if two definitions declare the same kind of index on the same properties.
@@ -103,9 +107,12 @@ extension RecordCoder {
 extension AnyKeyPath {
   /// True if two key paths lead to the same property.
   ///
-  /// Identity is compared first: key paths from one place in the code are often one object, and `==` compares component by component.
+  /// Identity is compared first, because two key paths from one place in the code are often one object. The operator `==` is slower, since
+  /// it compares the key paths component by component.
   func isSame(as other: AnyKeyPath) -> Bool { self === other || self == other }
 }
 
-/// A key path that starts at a record's value, and compares equal to the one that an index declares.
+/// A key path from a record's value to a property, without its generic types.
+///
+/// The key path of a query compares equal to the key path that an index on the same property declares.
 typealias ItemPath = any AnyKeyPath & Sendable

@@ -4,13 +4,13 @@
 #endif
 
 extension IndexSet {
-  /// Starts to log changes for an index that will be built from the present records.
+  /// Starts to log changes of records for an index that will be built from the records of this commit.
   mutating func startBuilding(_ index: Int) {
-    // An index that is already under construction keeps its log: an empty one would lose the changes so far.
+    // An index under construction keeps its log. A new empty log would lose the changes since the start of its build.
     if case .absent = bodies[index] { bodies[index] = .building([]) }
   }
 
-  /// Replaces an index under construction by the built one, after applying the changes since ``startBuilding(_:)``.
+  /// Replaces an index under construction by the built index, after applying the changes logged since ``startBuilding(_:)``.
   mutating func finishBuilding(_ index: Int, _ built: IndexBody) {
     guard case .building(let log) = bodies[index] else { return }
     var body = built
@@ -18,29 +18,30 @@ extension IndexSet {
     bodies[index] = followed(body, index)
   }
 
-  /// Builds the missing ones of the given indexes, on this thread and as many others as there are cores.
+  /// Builds those of the wanted indexes that are not built yet, in parallel on all cores, and blocks until they are built.
   mutating func build(_ wanted: [Int], from records: RecordMap) {
     let missing = wanted.filter { !isBuilt($0) }
     if missing.isEmpty { return }
     for (index, body) in zip(missing, built(missing, over: records.ordered())) { bodies[index] = followed(body, index) }
   }
 
-  /// Returns the wanted indexes over the given records, which are in the order of their keys.
+  /// Builds the wanted indexes over records that are sorted by key, and returns them.
   ///
-  /// Cost: one pass over the records for all indexes together. It decodes records that are not decoded yet, reads and sorts their
-  /// properties, then joins the parts, all indexes in parallel. No decoded value is cached in its record, because most are never read.
-  /// Blocks the thread: `explain` and a snapshot's word search run it on the caller's thread, everything else on a thread that may block.
+  /// Cost: one pass over the records for all indexes together. The pass decodes records that are not decoded yet, and reads and sorts the
+  /// indexed properties in portions. The portions of each index are then merged, all indexes in parallel. No decoded value is cached in its
+  /// record, because most of the values are never read. The function blocks its thread. `explain` and a snapshot's word search call this
+  /// function on the thread of their own caller. All other callers call it on a thread that may block.
   func built(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
     let bodies = gathered(wanted, over: slots)
     if slots.count >= FreedMemory.many { FreedMemory.giveBack() }
     return bodies
   }
 
-  // A function of its own, so that its temporary parts are freed before `built` returns memory to the system.
+  // `gathered` is a function of its own, so that the portions of the indexes are freed before `built` returns free memory to the system.
   private func gathered(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
     let definitions = wanted.map { self.definitions[$0] }
     let parts = ConcurrentMap.blockingParts(slots) { IndexPortion.portions(definitions, $0) }
-    // Parts of one: each index is joined on a thread of its own.
+    // The work is divided into parts of one index each, so that each index is joined from its portions on a thread of its own.
     return ConcurrentMap.blockingParts(Array(wanted.indices), of: 1) { (positions: ArraySlice<Int>) -> [IndexBody] in
       positions.map { position in joined(parts.map { $0[position] }, definitions[position].kind) }
     }.flatMap { $0 }
@@ -61,21 +62,21 @@ extension IndexSet {
   }
 }
 
-/// The part of an index that covers some of the records.
+/// The part of an index that covers a range of the collection's records.
 ///
-/// An index is built from portions that are made in parallel.
+/// A build makes the portions of an index in parallel, and then merges them.
 private enum IndexPortion: Sendable {
   case ordered(OrderedPortion)
   case geo([GeoEntry])
   case text(TextPortion)
 
-  /// Returns a portion for each definition, and decodes each record once for all of them.
+  /// Returns one portion of each index over the given records, and decodes each record once for all indexes.
   static func portions(_ definitions: [IndexDefinition], _ slots: ArraySlice<RecordSlot>) -> [IndexPortion] {
-    // All definitions belong to one collection, so the reader of any one decodes for all.
+    // All definitions belong to one collection and decode its records to the same type, so the first definition decodes for all.
     guard let peek = definitions.first?.peek else { return [] }
     let gatherers = definitions.map(IndexGatherer.init)
     for slot in slots {
-      // A record that does not decode is in no index.
+      // A record that does not decode has no values to index, so no index holds it.
       guard let value = peek(slot) else { continue }
       for gatherer in gatherers { gatherer.add(slot, value) }
     }
@@ -83,7 +84,7 @@ private enum IndexPortion: Sendable {
   }
 }
 
-/// An accumulator of the entries of one index over some of the records.
+/// An accumulator of the entries of one index over a range of the collection's records.
 private final class IndexGatherer {
   private let definition: IndexDefinition
   private var entries: [IndexEntry] = []
@@ -103,29 +104,29 @@ private final class IndexGatherer {
   func portion() -> IndexPortion {
     switch definition.kind {
     case .ordered: .ordered(OrderedPortion(entries))
-    // Sorted here, on all cores, so that joining the parts only merges them.
+    // Portions are sorted here, in parallel on all cores, so that joining them only merges sorted lists.
     case .geo: .geo(places.sorted { $0.cell == $1.cell ? $0.key < $1.key : $0.cell < $1.cell })
     case .fullText: .text(words.finish())
     }
   }
 }
 
-/// Memory that the process has freed but the allocator still holds.
+/// A function that returns memory to the system which the process has freed but the allocator still holds.
 enum FreedMemory {
-  /// Number of records from which a build leaves enough freed memory to return it.
+  /// Number of records from which the build of an index frees enough memory to be worth returning to the system.
   static let many = 10_000
 
-  /// Returns whole free pages to the system.
+  /// Returns whole free pages of memory to the system, in the background.
   ///
-  /// A build frees more memory than it keeps, in the heaps of several threads, and glibc holds that memory until the process ends. Other
-  /// systems' allocators return pages by themselves. Cost: background time that grows with the heap, about 14 ms for a store of 100,000
-  /// records.
+  /// The build of an index frees more memory than it keeps, in the heaps of several threads, and glibc holds that memory until the process
+  /// ends. The allocators of other systems return free pages by themselves. Cost: background time that grows with the heap, about 14 ms for
+  /// a store of 100,000 records.
   static func giveBack() {
     #if canImport(Glibc)
       DispatchQueue.global(qos: .utility).async {
-        // Looked up at run time: no module map of glibc declares `malloc_trim`.
+        // `malloc_trim` is looked up at run time, because no module map of glibc declares it.
         guard let address = dlsym(nil, "malloc_trim") else { return }
-        // 0 bytes of free memory are kept at the top of the heap.
+        // The argument 0 means that no free memory is kept at the top of the heap.
         _ = unsafeBitCast(address, to: (@convention(c) (Int) -> CInt).self)(0)
       }
     #endif

@@ -4,14 +4,14 @@ internal import Synchronization
 /// A value in the form that indexes and cursors compare, with one total order over all indexable types.
 ///
 /// The order of kinds is: absent, `false`, `true`, numbers, text, identifiers. NaN comes last of all and equals itself. Text compares as
-/// Swift's `String` does, by canonical equivalence. Minus zero equals zero. Among numbers, integers come before floating-point ones. A
-/// property has one type, so the two do not meet in a column.
+/// Swift's `String` does, by canonical equivalence. Minus zero equals zero. Among numbers, integers come before floating-point numbers. A
+/// property has one type, so integers and floating-point numbers do not meet in one column.
 public struct IndexValue: Hashable, Sendable {
   enum Form: Hashable, Sendable {
     case null
     case bool(Bool)
     case integer(Int64)
-    /// An unsigned integer above `Int64.max` only, so that the order of the cases is the order of the integers.
+    /// An unsigned integer above `Int64.max`. Smaller ones are ``integer(_:)``, so that each integer has one form.
     case large(UInt64)
     case real(Double)
     case text(String)
@@ -23,7 +23,7 @@ public struct IndexValue: Hashable, Sendable {
 
   init(_ form: Form) { self.form = form }
 
-  /// Absence of a value, as in an optional that is `nil`.
+  /// The index value of an absent value, such as an optional that is `nil`.
   public static let null = IndexValue(.null)
   static let notANumber = IndexValue(.notANumber)
 
@@ -35,7 +35,7 @@ public struct IndexValue: Hashable, Sendable {
   public init(_ value: UInt64) { form = Int64(exactly: value).map { .integer($0) } ?? .large(value) }
   /// Creates the index value of a floating-point number.
   ///
-  /// Minus zero becomes zero, because the two are equal and must have one hash.
+  /// Minus zero becomes zero, because minus zero and zero are equal and must have the same hash.
   public init(_ value: Double) { form = value.isNaN ? .notANumber : .real(value == 0 ? 0 : value) }
   /// Creates the index value of a text.
   public init(_ value: String) { form = .text(value) }
@@ -44,7 +44,7 @@ public struct IndexValue: Hashable, Sendable {
     let (high, low) = withUnsafeBytes(of: value.uuid) { bytes in
       (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
-    // Big-endian, so that the order of the two numbers is the order of the bytes.
+    // The bytes are read as big-endian, so that the two numbers sort in the order of the identifier's bytes.
     form = .identifier(UInt64(bigEndian: high), UInt64(bigEndian: low))
   }
 }
@@ -58,7 +58,7 @@ extension IndexValue: Comparable {
   /// Returns true if the left value comes first in the order of all index values.
   public static func < (left: IndexValue, right: IndexValue) -> Bool {
     switch (left.form, right.form) {
-    // Pairs of one kind come first, the most frequent ones at the top: each comparison of a search passes here.
+    // Pairs of one kind come first, the most frequent pairs at the top, because each comparison of an index search runs this `switch`.
     case (.text(let left), .text(let right)): left < right
     case (.integer(let left), .integer(let right)): left < right
     case (.real(let left), .real(let right)): left < right
@@ -69,7 +69,7 @@ extension IndexValue: Comparable {
     }
   }
 
-  /// Position of the kind in the order of kinds.
+  /// Position of the value's kind in the order of all kinds, which decides between values of different kinds.
   private var rank: Int {
     switch form {
     case .null: 0
@@ -85,9 +85,9 @@ extension IndexValue: Comparable {
 }
 
 extension IndexValue: Codable {
-  /// Reads a value from its one-letter tag and text.
+  /// Reads a value from a string of a one-letter tag and the value's text.
   ///
-  /// - Throws: `DecodingError` for anything that ``encode(to:)`` does not write.
+  /// - Throws: `DecodingError` for a string that ``encode(to:)`` does not write.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     let written = try container.decode(String.self)
@@ -98,7 +98,8 @@ extension IndexValue: Codable {
       case "x": text.isEmpty ? .notANumber : nil
       case "b": text == "1" ? .bool(true) : text == "0" ? .bool(false) : nil
       case "i": Int64(text).map { .integer($0) }
-      // A smaller number would compare by its case, not by its value, with the same number as an integer.
+      // A number up to `Int64.max` is always written with the tag "i". A number up to `Int64.max` as `.large` would
+      // not equal the same number as `.integer`.
       case "u": UInt64(text).flatMap { $0 > UInt64(Int64.max) ? .large($0) : nil }
       case "r": UInt64(text, radix: 16).flatMap { IndexValue(Double(bitPattern: $0)).form }
       case "t": .text(text)
@@ -111,7 +112,7 @@ extension IndexValue: Codable {
     self.form = form
   }
 
-  /// Writes a one-letter tag and the value as one string, in which numbers keep every bit.
+  /// Writes a one-letter tag and the value as one string, without rounding floating-point numbers.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch form {
@@ -132,24 +133,25 @@ extension IndexValue: Codable {
   }
 }
 
-/// Evidence, gathered while the process runs, that a raw-representable type has the index values of its raw values.
+/// A run-time check that the index values of a raw-representable type are the index values of its raw values.
 ///
 /// A type inherits ``IndexableValue/hasExactIndexValues`` from its raw value, but it may define an ``IndexableValue/indexValue`` of its own
-/// that different values share. The type does not declare this. So each value that goes into an index, and each constant of a predicate, is
-/// compared with its raw value. As long as all agree, an index value stands for one value. After the first that differs, records that an
-/// index finds are tested one by one.
+/// that different values share. An inherited ``IndexableValue/hasExactIndexValues`` does not show whether different values share an index
+/// value. Until the first unequal pair, the index value of each raw-representable value that goes into an index is compared with the index
+/// value of the raw value. The constants of predicates are compared in the same way. As long as all pairs are equal, an index value stands
+/// for one value of the type. After the first unequal pair, queries test each record that an index finds.
 final class RawIndexValues: Sendable {
-  // True after a value whose index value differs from its raw value's.
+  // True once a value of the type had another index value than its raw value has.
   private let isOwnSeen = Atomic(false)
   private static let types = Mutex<[ObjectIdentifier: RawIndexValues]>([:])
 
-  /// Returns the evidence about a type or the type that an optional wraps.
+  /// Returns the check for a type, or for the wrapped type of an optional.
   ///
-  /// Returns `nil` for a type without a raw value, and for one that does not declare itself exact.
+  /// The result is `nil` for a type without a raw value, and for a type whose ``IndexableValue/hasExactIndexValues`` is `false`.
   static func of<Value: IndexableValue>(_ type: Value.Type) -> RawIndexValues? {
     let wrapped: Any.Type = (type as? any OptionalType.Type)?.wrapped ?? type
     guard wrapped is any RawRepresentable.Type, type.hasExactIndexValues else { return nil }
-    // One object for each type in the process: indexes and predicates of any store add to the same evidence.
+    // The process has one object for each type, so an unequal pair that one store meets counts for the indexes of all stores.
     return types.withLock { types in
       if let known = types[ObjectIdentifier(wrapped)] { return known }
       let new = RawIndexValues()
@@ -158,29 +160,31 @@ final class RawIndexValues: Sendable {
     }
   }
 
-  /// True if every index value of the type seen so far stands for one value.
+  /// True if every checked value of the type had the index value of its raw value.
   ///
-  /// Once `false`, it stays `false`. Values that entered an index before a plan is made are already part of the evidence.
+  /// The property never returns from `false` to `true`. A value is checked before it enters an index. The planner reads `areExact` for an
+  /// index only after every value in that index was passed to ``note(_:_:)``.
   var areExact: Bool { !isOwnSeen.load(ordering: .acquiring) }
 
-  /// Compares a value that enters an index, or a constant of a predicate, with its raw value.
+  /// Compares the index value of a value with the index value of its raw value, and records a difference.
   func note<Value>(_ value: Value, _ indexValue: IndexValue) {
-    // Nothing can change a `false` any more, so later values skip the casts.
+    // Once `areExact` is false it stays false, so later values skip the casts, which are slow.
     guard areExact, var raw = (value as? any RawRepresentable).map({ $0.rawValue as Any }) else { return }
-    // A raw value may itself be an enumeration with a raw value.
+    // A raw value may itself be of a type with a raw value, so the innermost raw value is compared.
     while let next = raw as? any RawRepresentable { raw = next.rawValue }
-    // A raw value that is not indexable is no evidence: then the type itself has declared that it is exact.
+    // A raw value that is not indexable has no index value to compare. For such a type, only its own declaration of `hasExactIndexValues`
+    // counts.
     guard let indexable = raw as? any IndexableValue, indexable.indexValue != indexValue else { return }
     isOwnSeen.store(true, ordering: .releasing)
   }
 }
 
 extension IndexableValue {
-  /// True if an index value of the type stands for one value, by its declaration and by the values seen so far.
+  /// True if an index value of the type stands for one value, by the type's declaration and by the values checked so far.
   static var standsForOneValue: Bool { hasExactIndexValues && RawIndexValues.of(Self.self)?.areExact ?? true }
 }
 
-/// A protocol that only `Optional` adopts, to find the wrapped type at run time.
+/// A protocol that only `Optional` adopts, so that generic code can find the wrapped type of an optional at run time.
 protocol OptionalType {
   static var wrapped: Any.Type { get }
 }

@@ -1,5 +1,5 @@
-// JSON/ holds the coder of records, JSON values for migrations, and the scanner that checks a text.
-// Invariant: a number that nobody edits keeps its digits, and no text is decoded before it was checked.
+// JSON/ holds the coder of records, JSON values for migrations, and the scanner that checks a JSON text.
+// Invariant: a number that no migration edits keeps its digits, and Larder's own decoder checks a whole text before it decodes any value.
 // Called by Records, JSONFile and migrations.
 
 internal import Foundation
@@ -14,24 +14,26 @@ struct JSONCoder: Sendable {
     let decoder = JSONDecoder()
 
     init() {
-      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]  // so that files can be compared line by line
+      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]  // as `DirectEncoder`, so that both encoders give equal bytes
     }
   }
 
   init(_ coding: StoreOptions.Coding = .larder, depthLimit: Int) {
-    // Made for Foundation's coder too, which has no limit of depth.
+    // `DirectEncoder` is created for Foundation's coder too: Foundation's encoder has no depth limit, so `encode` checks the depth with
+    // `DirectEncoder`.
     direct = DirectEncoder(depthLimit: depthLimit)
     foundation = coding == .foundation ? Foundation() : nil
   }
 
   /// Encodes a value as JSON.
+  ///
   /// - Throws: As ``DirectEncoder/encode(_:)``.
   func encode(_ value: some Encodable) throws -> DirectEncoder.Output {
     guard let foundation else { return try direct.encode(value) }
-    // Foundation's encoder has no limit of depth, and a value that nests 20,000 deep would overflow the stack of its thread.
+    // Foundation's encoder has no depth limit, and a value that nests 20,000 deep would overflow the stack of its thread.
     do { _ = try direct.encode(value) } catch let error as JSONTooDeep { throw error } catch {}
     let json = try foundation.encoder.encode(value)
-    // Foundation writes `NaN` for `Decimal.nan`, which no decoder reads and which would make the whole file invalid.
+    // Foundation writes `NaN` for `Decimal.nan`. No decoder reads `NaN`, and one `NaN` would make the whole file of the store invalid.
     guard case .valid(let hasUnusualNumber) = JSONSyntax.verdict(on: json, depthLimit: direct.depthLimit) else {
       throw EncodingError.invalidValue(value, .init(codingPath: [], debugDescription: "expected a value that JSON can hold"))
     }
@@ -39,7 +41,8 @@ struct JSONCoder: Sendable {
   }
 
   /// Decodes the value of a JSON text.
-  /// - Throws: As ``DirectDecoder/decode(_:from:)``.
+  ///
+  /// - Throws: As ``DirectDecoder/decode(_:from:)``, or the errors of Foundation's decoder if the store uses it.
   func decode<Value: Decodable>(_ type: Value.Type, from json: Data) throws -> Value {
     if let foundation { return try foundation.decoder.decode(type, from: json) }
     return try DirectDecoder().decode(type, from: json)

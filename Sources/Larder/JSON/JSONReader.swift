@@ -5,8 +5,9 @@ struct JSONReader {
   private let text: DecodingText
 
   /// Reads the value of a JSON text.
+  ///
   /// - Throws: `.decodingFailed` for a text that is not one JSON value, that nests deeper than a record may, or that has an object with two
-  ///   members of the same name, of which neither can be preferred.
+  ///   members of the same name. Of two members with the same name, a migration could not decide which is the right one.
   static func value(of json: Data) throws(RepositoryError) -> JSONValue {
     let limit = StoreOptions.Limits.maximumDepth
     return try json.lending { bytes throws(RepositoryError) in
@@ -21,7 +22,7 @@ struct JSONReader {
   }
 
   private func value(at entry: Int) throws(RepositoryError) -> JSONValue {
-    // Recursion is safe here, because the scan has limited the depth.
+    // Recursion cannot overflow the stack here, because the scan has refused a text that nests too deep.
     switch text.entries[entry].kind {
     case .null: .null
     case .true: .bool(true)
@@ -48,7 +49,7 @@ struct JSONReader {
     for entry in text.names(of: object) {
       let name = text.text(at: entry)
       guard members[name] == nil else {
-        // The entry of a string begins behind its quotation mark, and the error points at the mark.
+        // The entry of a name begins behind its opening quotation mark, and the offset in the error is that of the mark.
         throw RepositoryError(
           .decodingFailed, "expected members with different names, found two with one name", offset: UInt64(text.entries[entry].offset) - 1)
       }
@@ -58,13 +59,13 @@ struct JSONReader {
   }
 }
 
-/// A writer of values as one line of JSON in the form of stored records.
+/// A writer of ``JSONValue`` as one line of JSON, in the form in which records are stored.
 ///
 /// Names are sorted. Slashes and non-ASCII text are not escaped.
 struct JSONWriter: ~Copyable {
   private var bytes = ByteBuffer(capacity: 512)
 
-  /// Returns a value as JSON.
+  /// Returns a value as one line of JSON.
   static func json(of value: JSONValue) -> Data {
     var writer = JSONWriter()
     writer.write(value)
@@ -75,7 +76,7 @@ struct JSONWriter: ~Copyable {
     switch value {
     case .null: bytes.append("null")
     case .bool(let value): bytes.append(value ? "true" : "false")
-    // Parsing the number first could lose digits.
+    // The text of the number is written as it was read, because converting it to a number type could lose digits.
     case .number(let number): bytes.append(plain: number.text)
     case .string(let text): bytes.append(quoting: text)
     case .array(let elements):

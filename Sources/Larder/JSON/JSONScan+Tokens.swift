@@ -1,4 +1,4 @@
-// Reading of single tokens of JSON text: names, strings, numbers and literals.
+// Reading of single tokens of a JSON text: names, strings, numbers and literals.
 extension JSONScan {
   var current: UInt8? { index < bytes.count ? bytes[index] : nil }
 
@@ -9,7 +9,7 @@ extension JSONScan {
   }
 
   mutating func skipSpace() {
-    // Records are stored without white space, so mostly this one comparison is made.
+    // Records are stored without white space, so this comparison mostly fails at once and the loop ends.
     while index < bytes.count, bytes[index] <= 0x20 {
       guard [0x20, 0x0A, 0x0D, 0x09].contains(bytes[index]) else { return }
       index += 1
@@ -37,7 +37,7 @@ extension JSONScan {
     let start = index
     var isInteger = true
     _ = take(UInt8(ascii: "-"))
-    // A number has no leading zeros (RFC 8259, section 6).
+    // RFC 8259, section 6 allows no leading zeros, so a number that begins with 0 has no second integer digit.
     if !take(UInt8(ascii: "0")) {
       guard digits() > 0 else { return false }
     }
@@ -51,10 +51,10 @@ extension JSONScan {
       if !take(UInt8(ascii: "-")) { _ = take(UInt8(ascii: "+")) }
       let count = digits()
       guard count > 0 else { return false }
-      // Such an exponent is valid JSON, but may be out of a type's range.
+      // An exponent of three or more digits is valid JSON, but may be beyond the range of the type that decodes the number.
       if count > 2 { hasUnusualNumber = true }
     }
-    // A number of many digits is valid JSON, but a type may not hold it.
+    // A number of many digits is valid JSON, but the type that decodes it may be unable to hold them.
     if index - start > JSONSyntax.usualNumberLength { hasUnusualNumber = true }
     note(.number, isPlain: isInteger, from: start, to: index)
     return true
@@ -84,7 +84,7 @@ extension JSONScan {
         guard escape() else { return false }
       case 0x80...:
         isPlain = false
-        // Checked here, because `String` would silently repair text that is not UTF-8.
+        // UTF-8 is checked here, because `String(decoding:as:)` would replace invalid UTF-8 silently, and the record would be changed.
         guard multibyteCharacter() else { return false }
       case 0x20...:
         index += 1
@@ -94,14 +94,15 @@ extension JSONScan {
     }
   }
 
-  /// Skips ASCII characters without a meaning in JSON, eight at a time.
+  /// Skips ASCII characters that have no meaning inside a JSON string, eight at a time.
   ///
-  /// The high bit of a byte of `marks` is set for a quotation mark, a reverse solidus, a control character or a byte that is not ASCII (the
-  /// zero-byte test of Warren, Hacker's Delight, section 6-1, which is exact for the lowest one).
+  /// In each byte of `marks`, the high bit is set for a quotation mark, a reverse solidus, a control character or a byte that is not ASCII.
+  /// The test is the zero-byte test of Warren, Hacker's Delight, section 6-1. The lowest byte that the test marks is always marked rightly,
+  /// while bytes above it may be marked wrongly.
   mutating func skipPlainText() {
     let ones: UInt64 = 0x0101_0101_0101_0101
     while bytes.count - index >= 8 {
-      // Little-endian, so that the lowest mark is the first in the text.
+      // The bytes are loaded as little-endian, so that the lowest marked byte is the first one in the text.
       let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
       let quotes = word ^ (ones &* 0x22)
       let solidi = word ^ (ones &* 0x5C)
@@ -116,7 +117,7 @@ extension JSONScan {
   }
 
   mutating func escape() -> Bool {
-    // The text may end behind the reverse solidus.
+    // A text that ends directly behind the reverse solidus is malformed, and the next read would be outside the buffer.
     guard index + 1 < bytes.count else { return false }
     switch bytes[index + 1] {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
@@ -124,7 +125,7 @@ extension JSONScan {
       index += 2
       return true
     case UInt8(ascii: "u"):
-      // The grammar allows unpaired surrogates, but no decoder takes them.
+      // RFC 8259 allows unpaired surrogates, but no decoder accepts them, so the scan refuses them.
       guard let unit = codeUnit(), unit & 0xFC00 != 0xDC00 else { return false }
       guard unit & 0xFC00 == 0xD800 else { return true }
       guard let second = codeUnit() else { return false }
@@ -134,7 +135,7 @@ extension JSONScan {
     }
   }
 
-  /// Reads the code unit of an escape `\uXXXX`.
+  /// Reads the code unit of an escape `\uXXXX`, or returns `nil` if the escape is malformed.
   mutating func codeUnit() -> UInt16? {
     guard index + 6 <= bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u") else { return nil }
     var unit: UInt16 = 0
@@ -146,7 +147,7 @@ extension JSONScan {
     return unit
   }
 
-  /// Reads one UTF-8 character of two to four bytes, in the shortest form and no surrogate (Unicode, table 3-7).
+  /// Reads one UTF-8 character of two to four bytes, and refuses overlong forms and surrogates (Unicode, table 3-7).
   mutating func multibyteCharacter() -> Bool {
     let first = bytes[index]
     let (count, second): (Int, ClosedRange<UInt8>)
@@ -160,7 +161,7 @@ extension JSONScan {
     case 0xF4: (count, second) = (4, 0x80...0x8F)
     default: return false
     }
-    // The text may end within the character.
+    // A text that ends within the character is malformed, and the next read would be outside the buffer.
     guard index + count <= bytes.count, second.contains(bytes[index + 1]) else { return false }
     for offset in 2..<max(count, 2) where bytes[index + offset] & 0xC0 != 0x80 { return false }
     index += count

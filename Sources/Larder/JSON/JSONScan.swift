@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// A single pass over JSON text that checks the grammar and notes the structure for a decoder.
+/// A single pass over a JSON text that checks the grammar and lists the text's values and names for a decoder.
 struct JSONScan {
   let bytes: UnsafeRawBufferPointer
   private let depthLimit: Int
   var index = 0
   var hasUnusualNumber = false
-  /// Entries of the values and names that were read so far.
+  /// Entries of the values and member names that were read so far, in the order of the text.
   private(set) var entries: ContiguousArray<JSONEntry> = []
-  /// Containers around the present position, the outermost first.
+  /// Arrays and objects around the current position, from the outermost to the innermost.
   private var open: ContiguousArray<OpenContainer> = []
 
   private struct OpenContainer {
-    /// Position of the container's entry.
+    /// Position of the container's entry in ``JSONScan/entries``.
     let entry: Int
     var count = 0
-    /// Position of the previous name's entry in an object, or 0 before the first.
+    /// Position of the entry of the object's previous name, or 0 before the first name.
     var lastName = 0
     var hasOrderedNames = true
   }
@@ -23,17 +23,18 @@ struct JSONScan {
   init(_ bytes: UnsafeRawBufferPointer, depthLimit: Int) {
     self.bytes = bytes
     self.depthLimit = depthLimit
-    // Records have about one entry for fifteen bytes. The cap keeps a huge text from reserving too much at once.
+    // One entry for eight bytes is more than most records need: they have about one value or name for each fifteen bytes. The cap keeps a
+    // huge text from reserving too much memory at once.
     entries.reserveCapacity(8 + min(bytes.count / 8, 1 << 20))
   }
 
   enum Step { case value, end, failed, tooDeep }
 
-  /// Scans the text, and returns whether it is one JSON value within the depth limit.
+  /// Scans the text, and returns `.valid` if it is one JSON value within the depth limit.
   mutating func run() -> JSONSyntax.Verdict {
-    // Entries hold offsets in 32 bits. A record has at most 1 GiB, so no valid one is refused.
+    // Entries store offsets in 32 bits. A record has at most 1 GiB, so this check refuses no valid record.
     guard bytes.count < UInt32.max else { return .malformed(offset: Int(clamping: UInt32.max)) }
-    // A loop with a stack of its own, because recursion on a hostile text would overflow the thread's.
+    // The scan is a loop with its own stack of containers, because recursion on a hostile text would overflow the stack of the thread.
     while true {
       switch value() {
       case .value: continue
@@ -49,7 +50,7 @@ struct JSONScan {
     }
   }
 
-  /// Reads a scalar, an empty container, or the beginning of a container whose first value comes next.
+  /// Reads a scalar, an empty container, or the beginning of a container up to its first value.
   private mutating func value() -> Step {
     skipSpace()
     guard let byte = current else { return .failed }
@@ -79,7 +80,7 @@ struct JSONScan {
   private mutating func follow() -> Step {
     while true {
       skipSpace()
-      // Behind the outermost value only white space may follow.
+      // After the outermost value, a JSON text may contain only white space, so any other byte is an error.
       guard let container = open.last else { return index == bytes.count ? .end : .failed }
       guard let byte = current else { return .failed }
       let isObject = entries[container.entry].kind == .object
@@ -99,10 +100,10 @@ struct JSONScan {
   }
 
   private mutating func push(isObject: Bool) -> Bool {
-    // A type that decodes the text recurses with it, so depth is refused before any decoding.
+    // A type that decodes the text recurses once for each level, so a text that is too deep is refused before any decoding.
     guard open.count < depthLimit else { return false }
     open.append(OpenContainer(entry: entries.count))
-    // The number of values and the end are set when the container is closed.
+    // Length 0 here is a placeholder: `pop()` sets the number of values and the next entry when the container is closed.
     note(isObject ? .object : .array, from: index, to: index)
     index += 1
     return true
@@ -116,7 +117,7 @@ struct JSONScan {
     return .end
   }
 
-  /// Appends the entry of a value or a name.
+  /// Appends the entry of a value or a member name.
   @inline(__always) mutating func note(_ kind: JSONEntry.Kind, isPlain: Bool = true, from start: Int, to end: Int) {
     entries.append(
       JSONEntry(
@@ -124,18 +125,18 @@ struct JSONScan {
         next: UInt32(truncatingIfNeeded: entries.count + 1)))
   }
 
-  /// Notes whether the name that was read sorts behind the one before it.
+  /// Records whether the name that was read last sorts behind the previous name of the same object.
   @inline(__always) mutating func noteOrder() {
     let name = entries.count - 1
     let container = open.count - 1
     let last = open[container].lastName
     open[container].lastName = name
-    // Ascending plain names are unique, and a decoder can compare them as bytes.
+    // If an object's names are plain and in ascending order, they are unique, and a decoder can compare them as bytes.
     if !entries[name].isPlain || (last > 0 && !isBefore(entries[last], entries[name])) { open[container].hasOrderedNames = false }
   }
 
   private func isBefore(_ left: JSONEntry, _ right: JSONEntry) -> Bool {
-    // Both names were read from the bytes, so these have an address.
+    // Both names were read from `bytes`, so `bytes` is not empty and has an address.
     let difference = memcmp(
       bytes.baseAddress.unsafelyUnwrapped + Int(left.offset), bytes.baseAddress.unsafelyUnwrapped + Int(right.offset),
       Int(min(left.length, right.length)))
@@ -143,28 +144,29 @@ struct JSONScan {
   }
 }
 
-/// One value of a JSON text, or the name of a member.
+/// One entry of the scan: a value of a JSON text, or the name of a member.
 ///
-/// A name comes before its value, and the contents of a container behind the container.
+/// The entry of a name comes directly before the entry of its value. The entries of a container's contents come directly after the
+/// container's entry.
 struct JSONEntry {
   enum Kind: UInt8 { case null, `true`, `false`, number, string, array, object }
 
   let kind: Kind
-  /// Whether the value has the simplest form of its kind.
+  /// True if the value has the simplest form of its kind, which a decoder can read in fewer steps.
   ///
-  /// A plain string is ASCII without escapes, and a plain number is written as an integer. The names of a plain object are plain strings in
+  /// A plain string is ASCII without escapes. A plain number is written as an integer. The names of a plain object are plain strings in
   /// ascending order, so that no two are equal.
   var isPlain: Bool
-  /// Offset of the text, which for a string is behind the quotation mark.
+  /// Offset of the value's text, which for a string begins behind its quotation mark.
   let offset: UInt32
-  /// Length of the text in bytes or, for a container, the number of its values.
+  /// Length of the value's text in bytes or, for an array or object, the number of its values.
   var length: UInt32
-  /// Position of the entry behind this value and its contents.
+  /// Position of the entry that follows this value and all its contents.
   var next: UInt32
 
   var range: Range<Int> { Int(offset)..<Int(offset) + Int(length) }
 
-  /// Name of the kind, for errors.
+  /// Name of the value's kind, for error messages.
   var name: String {
     switch kind {
     case .null: "null"

@@ -1,10 +1,10 @@
-/// Functions on the strings of JSON text that was checked to be well formed.
+/// Functions on the strings of a JSON text that ``JSONScan`` has found to be well formed.
 enum JSONString {
-  /// Returns the text of a string's contents, which come without quotation marks, and resolves escapes.
+  /// Returns the text of a string's contents, given without quotation marks, with its escapes resolved.
   static func text(_ contents: UnsafeRawBufferPointer) -> String {
-    // Most strings have no escape and need no loop.
+    // Most strings have no escape, and their bytes are converted without the loop below.
     guard contents.contains(UInt8(ascii: "\\")) else { return String(decoding: contents, as: UTF8.self) }
-    // No escape is shorter than the UTF-8 of its character, so the text never outgrows this capacity.
+    // An escape is never shorter than the UTF-8 of its character, so the result fits into as many bytes as the contents have.
     return String(unsafeUninitializedCapacity: contents.count) { text in
       var (from, to) = (0, 0)
       while from < contents.count {
@@ -21,7 +21,7 @@ enum JSONString {
           continue
         }
         var scalar = codeUnit(contents, &from)
-        // The scan has checked that a low surrogate follows a high one.
+        // The scan has checked that a low surrogate follows each high one, so reading the second escape stays within the contents.
         if scalar & 0xFC00 == 0xD800 {
           from += 2
           scalar = 0x1_0000 + (scalar & 0x3FF) << 10 + codeUnit(contents, &from) & 0x3FF
@@ -32,10 +32,10 @@ enum JSONString {
     }
   }
 
-  /// Returns the offset behind the closing quotation mark of the string that begins at `start`.
+  /// Returns the offset behind the closing quotation mark of the string whose opening mark is at `start`.
   static func end(in text: UnsafeRawBufferPointer, from start: Int) -> Int {
     var position = start + 1
-    // Needs no check of bounds: well-formed text has a closing quotation mark.
+    // The loop needs no check of bounds, because a string in a well-formed text has a closing quotation mark.
     while text[position] != UInt8(ascii: "\"") { position += text[position] == UInt8(ascii: "\\") ? 2 : 1 }
     return position + 1
   }
@@ -53,7 +53,7 @@ enum JSONString {
 
   private static func codeUnit(_ contents: UnsafeRawBufferPointer, _ position: inout Int) -> UInt32 {
     var unit: UInt32 = 0
-    // The digits were checked by the scan, so zero never stands in for one.
+    // The scan has checked the digits, so `?? 0` never replaces an invalid digit.
     for byte in contents[position..<(position + 4)] { unit = unit << 4 | UInt32(Hexadecimal.value(of: byte) ?? 0) }
     position += 4
     return unit

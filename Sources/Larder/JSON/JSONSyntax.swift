@@ -2,26 +2,28 @@ internal import Foundation
 
 /// A check of JSON text against the grammar of RFC 8259, in one pass over the bytes and without decoding them.
 ///
-/// Encoded values are checked before they are stored: `JSONEncoder` writes `NaN` for `Decimal.nan`, which no decoder reads and which would
-/// make the whole file invalid. Unpaired surrogates are refused too. The grammar allows them, but no decoder takes them.
+/// Values from Foundation's encoder and results of migrations are checked before they are stored. `JSONEncoder` writes `NaN` for
+/// `Decimal.nan`, which no decoder reads and which would make the whole file invalid. Unpaired surrogates are refused too. The grammar
+/// allows them, but no decoder accepts them.
 enum JSONSyntax {
-  /// Result of checking a text.
+  /// Result of checking a JSON text.
   enum Verdict: Equatable {
-    /// Valid JSON within the depth limit.
+    /// The text is valid JSON within the depth limit.
     ///
-    /// `hasUnusualNumber` is true if a number has more than 25 characters or an exponent of three digits or more. Whether it can be decoded
-    /// depends on the type.
+    /// `hasUnusualNumber` is true if a number has more than 25 characters or an exponent of three digits or more. A number of such length
+    /// or with such an exponent decodes into some types only.
     case valid(hasUnusualNumber: Bool)
-    /// Not JSON from this byte on.
+    /// The text is not JSON, from the byte at this offset on.
     case malformed(offset: Int)
-    /// Arrays and objects nest deeper than the limit.
+    /// The arrays and objects of the text nest deeper than the limit.
     case tooDeep
   }
 
-  /// Checks that a text is one JSON value, with nothing around it but white space.
+  /// Checks that a text is one JSON value, with only white space around it.
   ///
-  /// Cost: linear, about a nanosecond a byte. Never recurses.
-  /// - Parameter limit: The deepest nesting that is accepted.
+  /// Cost: linear, about a nanosecond for each byte. The check never recurses.
+  ///
+  /// - Parameter limit: The deepest nesting of arrays and objects that is accepted.
   static func verdict(on json: Data, depthLimit limit: Int) -> Verdict {
     json.withUnsafeBytes { bytes in
       var scan = JSONScan(bytes, depthLimit: limit)
@@ -29,39 +31,41 @@ enum JSONSyntax {
     }
   }
 
-  /// Number of characters up to which a number counts as usual: a `Double` is written with at most 24.
+  /// Number of characters up to which every number is usual: a `Double` is written with at most 24 characters.
   static let usualNumberLength = 25
 }
 
-/// A measure of the nesting depth of JSON text that does not decode it.
+/// A measure of the nesting depth of a JSON text that does not decode the text.
 ///
-/// Decoding recurses with the text, and deeply nested values overflow a stack of 512 KiB (a secondary thread on Darwin). So depth is
-/// measured on the bytes when a store is opened. Saved values are measured while they are encoded.
+/// Decoding recurses once for each level, and a deeply nested value overflows a stack of 512 KiB (a secondary thread on Darwin). The depth
+/// of each record is therefore measured on its bytes when a store is opened. The depth of a saved value is measured by the encoder while it
+/// writes the value.
 enum JSONDepth {
-  /// Whether arrays and objects nest deeper than a limit.
+  /// Returns true if the arrays and objects of a text nest deeper than a limit.
   ///
-  /// Cost: linear. Text with few brackets costs only a count of them.
+  /// Cost: linear. For a text with few brackets, the cost is only that of counting the brackets.
   static func exceeds(_ limit: Int, in json: UnsafeRawBufferPointer) -> Bool {
-    // Each level takes two brackets, so a shorter text cannot nest so deep.
+    // Each level takes an opening and a closing bracket, so a shorter text cannot exceed the limit.
     guard json.count > 2 * limit else { return false }
-    // The exact measure goes byte by byte, so it runs only where the fast count exceeds the limit.
+    // The exact measure of the depth goes byte by byte, so it runs only if the fast count of brackets exceeds the limit.
     return openingBrackets(json) > limit && measuredDepth(json) > limit
   }
 
-  /// Returns the number of opening brackets, strings included, as an upper bound of the depth.
+  /// Returns the number of opening brackets, including brackets in strings, as an upper bound of the depth.
   ///
-  /// '[' is 0x5B and '{' is 0x7B, and no other byte becomes 0x7B by setting bit 5. Every record is counted when a store is opened, so eight
-  /// bytes are compared at a time.
+  /// '[' is 0x5B and '{' is 0x7B, and no other byte becomes 0x7B when bit 5 is set. Opening a store counts the brackets of every record, so
+  /// eight bytes are compared at a time.
   static func openingBrackets(_ bytes: UnsafeRawBufferPointer) -> Int {
     var count = 0
     var index = 0
     while index + 8 <= bytes.count {
-      // Each byte of `sums` counts one of eight columns, and 255 steps cannot overflow it.
+      // Each byte of `sums` counts the brackets of one of eight columns. At most 255 steps are added up, so no byte overflows.
       let end = min(bytes.count - 7, index + 255 * 8)
       var sums: UInt64 = 0
       while index < end {
         let others = (bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) | (each * 0x20)) ^ (each * 0x7B)
-        // The highest bit of a byte is set unless it is zero: by a carry out of its other bits, or by itself.
+        // The high bit of a byte of `differing` is set unless that byte of `others` is zero. The bit comes from a carry out of the lower
+        // bits, or from the high bit of `others`.
         let differing = ((others & (each * 0x7F)) &+ (each * 0x7F)) | others
         sums &+= (~differing >> 7) & each
         index += 8
@@ -76,7 +80,7 @@ enum JSONDepth {
     return count
   }
 
-  /// A one in each of eight bytes.
+  /// A word with the value one in each of its eight bytes.
   private static var each: UInt64 { 0x0101_0101_0101_0101 }
 
   private static func measuredDepth(_ bytes: UnsafeRawBufferPointer) -> Int {
@@ -85,7 +89,7 @@ enum JSONDepth {
     var isInString = false
     var isEscaped = false
     for byte in bytes {
-      // Brackets in strings do not nest.
+      // A bracket in a string opens no array or object, so it must not count.
       if isInString {
         if isEscaped {
           isEscaped = false

@@ -1,12 +1,12 @@
 internal import Synchronization
 
-/// A long part of a checkpoint that runs beside commits on another thread, and can be cancelled at any moment.
+/// A long file operation, such as writing a checkpoint's main file, that runs beside commits on another thread and can be cancelled.
 final class BackgroundWork<Output: Sendable>: Sendable {
   private let body: @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output
   private let givenUp = Atomic(false)
   /// Result of the background work, or `nil` before its end.
   ///
-  /// The mutex is held while the work runs, so that ``giveUp()`` waits for its end.
+  /// ``run()`` holds the mutex while the work runs, so that ``giveUp()`` blocks until the work has ended.
   private let outcome = Mutex<Result<Output, RepositoryError>?>(nil)
 
   init(_ body: @escaping @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output) { self.body = body }
@@ -14,7 +14,7 @@ final class BackgroundWork<Output: Sendable>: Sendable {
   /// Runs the work, unless it has run or was cancelled.
   func run() {
     outcome.withLock { outcome in
-      // Two threads may call this, and the work must run once.
+      // The background thread and a commit that needs the result may both call `run()`, and the work must run only once.
       guard outcome == nil, !isGivenUp else { return }
       do throws(RepositoryError) { outcome = .success(try body(self)) } catch { outcome = .failure(error) }
     }
@@ -23,17 +23,18 @@ final class BackgroundWork<Output: Sendable>: Sendable {
   /// True if the work was cancelled.
   var isGivenUp: Bool { givenUp.load(ordering: .acquiring) }
 
-  /// Throws `.cancelled` if the work was given up.
+  /// Throws `.cancelled` if ``giveUp()`` was called.
   ///
-  /// The work calls this now and then.
+  /// The work calls `check()` between its steps, so that ``giveUp()`` need not wait for the whole work.
   func check() throws(RepositoryError) {
     if isGivenUp { throw .checkpointGivenUp }
   }
 
   /// Cancels the work, and waits until it has ended.
-  /// - Returns: The result, if the work had finished.
+  ///
+  /// - Returns: The result of the work if it has succeeded, and `nil` otherwise.
   func giveUp() -> Output? {
-    // Before the mutex: the work holds that until it has seen this flag.
+    // The flag is set before the mutex is taken: running work holds the mutex until it ends, and ends early only if it reads the flag.
     givenUp.store(true, ordering: .releasing)
     return outcome.withLock { outcome in
       guard case .success(let output) = outcome else { return nil }
@@ -51,11 +52,12 @@ final class BackgroundWork<Output: Sendable>: Sendable {
 
   /// True if the work has ended.
   ///
-  /// Does not wait for it.
+  /// Reading the property never blocks: running work holds the mutex, and then the property is `false`.
   var isDone: Bool { outcome.withLockIfAvailable { $0 != nil } ?? false }
 
   /// Returns the result of the work.
-  /// - Throws: The error of the work, or `.cancelled` if it did not run.
+  ///
+  /// - Throws: The error of the work, or `.cancelled` if the work did not run.
   func result() throws(RepositoryError) -> Output {
     guard let outcome = outcome.withLock({ $0 }) else { throw RepositoryError(.cancelled, "the checkpoint was not done") }
     return try outcome.get()
@@ -69,8 +71,8 @@ extension RepositoryError {
 
 /// A box whose value one owner can take out, even while other references to the box remain.
 ///
-/// The owner then changes the value without a copy, or frees it on a thread that no commit waits for. To copy or free a million changes
-/// takes longer than a commit may wait.
+/// The owner can then change the value without a copy-on-write copy, or free it on a thread that no commit waits for. Copying or freeing
+/// the changes of a million records takes longer than a commit may wait.
 final class TransferBox<Value: Sendable>: Sendable {
   private let contents: Mutex<Value?>
 

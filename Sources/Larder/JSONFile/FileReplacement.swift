@@ -10,7 +10,7 @@ struct FileReplacement: Sendable {
   /// Path of the file after the rename.
   let path: String
   let fileSystem: any FileSystem
-  /// True to fail if the system refuses the file its protection class, as a locked device does.
+  /// True if ``write(like:_:)`` fails when the system refuses the file its protection class, as a locked device does.
   var requiresAttributes = true
 
   /// Path of the file until the rename.
@@ -18,7 +18,7 @@ struct FileReplacement: Sendable {
 
   /// Creates the file under its temporary name and calls `body` to write it.
   ///
-  /// Removes the file if that fails.
+  /// Removes the temporary file if `body` or an earlier step throws.
   ///
   /// - Parameters:
   ///   - original: Main file whose owner and attributes the new file gets, if any.
@@ -26,30 +26,32 @@ struct FileReplacement: Sendable {
   func write<Output>(
     like original: MainFile?, _ body: (any OpenFile) throws(RepositoryError) -> Output
   ) throws(RepositoryError) -> Output {
-    // A crash may have left one, and `create` refuses a name that is taken.
+    // A crash may have left a temporary file, and `create` fails if a file with the temporary name exists.
     try fileSystem.remove(temporary)
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
-      // Before the first byte: contents of a protected store must not lie on the disk without the class.
+      // The protection class is set before the first byte is written, so that contents of a protected store are never on the disk without
+      // it.
       do throws(RepositoryError) { try original?.passOn(to: file) } catch {
         if requiresAttributes || error.code != .protectedDataUnavailable { throw error }
       }
       return try body(file)
     } catch {
-      // The bytes take space that a full disk needs.
+      // The unfinished file is removed, because on a full disk other writes need its space.
       discard(file)
       throw error
     }
   }
 
-  /// Renames the file over the old one, atomically.
+  /// Renames the temporary file over the old file, atomically.
   ///
-  /// The rename is durable once the directory is synced.
+  /// The rename is durable only after a sync of the directory.
   func rename() throws(RepositoryError) { try fileSystem.rename(temporary, to: path) }
 
   /// Closes and removes the temporary file.
   ///
-  /// Errors are ignored, since another error comes first or the file is unused. The next open removes a file that stays.
+  /// Errors are ignored: the caller throws an earlier error, or the temporary file is not needed any more. The next opening of the store
+  /// removes a temporary file that stays.
   func discard(_ file: (any OpenFile)? = nil) {
     do throws(RepositoryError) { try file?.close() } catch {}
     do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}

@@ -1,6 +1,6 @@
 // JSONFile/ keeps a store in one JSON document that people can read, and a journal (an append-only log) beside it while the store is open.
-// Invariant: document ("main file") and journal together hold every acknowledged commit, at every moment of every operation. Called through
-// StorageBackend.
+// Invariant: document ("main file") and journal together hold every acknowledged commit, at every moment of every operation.
+// Called through StorageBackend.
 
 public import Foundation
 internal import Synchronization
@@ -15,10 +15,11 @@ internal import Synchronization
 /// If your store has one repository, ``LocalRepository/init(jsonFile:schema:options:)`` does the same in one line. Prefer SQLite if several
 /// processes write.
 ///
-/// A save appends to the journal, so it costs the same for ten records and for a hundred thousand. A checkpoint folds the journal into a
-/// new document. After a clean close only the document remains. Beside a document of more than 1 MiB a journal of up to half its size may
-/// remain too, which is not worth folding yet. Call ``checkpoint()`` if you need the document alone to be complete. You can read it with
-/// any tool, but do not edit it by hand: every line has a checksum.
+/// A save appends to the journal, so a save costs the same for ten records and for a hundred thousand. A checkpoint folds the journal into
+/// a new document. After a clean close of a store of up to 1 MiB, only the document remains. Beside a document of more than 1 MiB, a
+/// journal of up to half the document's size may remain too, because folding it would rewrite the whole document. Call ``checkpoint()`` if
+/// you need the document alone to be complete. You can read the document with any tool, but do not edit it by hand: every line has a
+/// checksum.
 ///
 /// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if you ask for it), `-quarantine-…` (bytes that were cut from a journal),
 /// and `-tmp` while one of them is being written.
@@ -28,8 +29,8 @@ internal import Synchronization
 /// ## Cost
 ///
 /// Opening reads the whole file, and keeps every record in memory as bytes until its first use. A durable commit is one write and one sync.
-/// The first one also creates the journal, and one in several grows it. A checkpoint rewrites the document on another thread, with memory
-/// for the changes and some MiB.
+/// The first commit also creates the journal, and a commit that finds no allocated space first grows the journal. A checkpoint rewrites the
+/// document on another thread, with memory for the changes in the journal and some MiB.
 ///
 /// ## Topics
 ///
@@ -51,7 +52,7 @@ public final class JSONFileBackend: PackingBackend {
     case new
     /// ``open(_:_:)`` is running.
     case opening
-    /// The files were read, and the store has not accepted them yet.
+    /// ``open(_:_:)`` has read the files, and ``recover(_:)`` was not called yet.
     case found(JSONFileOpening.Found, OpenReport)
     case open(JSONFileStore)
     /// The store is suspended, and holds no lock.
@@ -60,11 +61,11 @@ public final class JSONFileBackend: PackingBackend {
     case closed
   }
 
-  /// Sizes that tests change.
+  /// Sizes that govern the journal and the document, which only tests set to other values.
   package struct Tuning: Sendable {
-    /// Number of bytes by which the journal's allocated space grows: a multiple of 512.
+    /// Unit in bytes in which space for the journal is allocated, a multiple of 512.
     package var journalChunk = 64 << 10
-    /// Size in bytes up to which a document is rewritten for any change.
+    /// Size in bytes up to which a pause or a close rewrites the document for any change.
     package var smallFile = 1 << 20
 
     package init(journalChunk: Int = 64 << 10, smallFile: Int = 1 << 20) {
@@ -95,8 +96,8 @@ public final class JSONFileBackend: PackingBackend {
 
   /// Reads the store in the state in which a crash may have left it, and passes every record to `visit`.
   ///
-  /// Creates only the lock and missing directories, and changes no file. With `access: .readOnly` it takes no lock either, and reads the
-  /// files also beside a writer.
+  /// Creates only the lock file and missing directories, and changes no other file. With `access: .readOnly` the call takes no lock either,
+  /// and also reads the files beside a writer.
   ///
   /// - Throws: as ``StorageBackend/open(_:_:)``. `.unsupported` for a file that has several names (hard links) and is opened for writing,
   ///   for a name that is too long, and for anything but a plain file. In every case the files are left as they were.
@@ -111,12 +112,12 @@ public final class JSONFileBackend: PackingBackend {
   private func open(
     _ options: StoreOptions, limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
   ) throws(RepositoryError) -> OpenReport {
-    // A reader of a JSON file does not see later commits, so the processes could not follow each other.
+    // While a JSON store is open, it reads no commits of other processes, so several processes cannot write to it at once.
     guard options.access != .shared else {
       throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
     }
     guard isFileURL else { throw .noFileURL(name) }
-    // Set before the files are read: another thread's `open` must not read beside this one.
+    // The phase changes before the files are read, so that a second `open` on another thread throws instead of reading at the same time.
     let isFree = phase.withLock { phase in
       switch phase {
       case .new, .closed:
@@ -126,7 +127,7 @@ public final class JSONFileBackend: PackingBackend {
       }
     }
     guard isFree else { throw RepositoryError(.alreadyOpen, "the backend is open: close its store first", file: name) }
-    // Outside the mutex, since `visit` is the caller's code and reading takes long.
+    // The files are read outside the mutex, because `visit` is the caller's code and reading takes long.
     do throws(RepositoryError) {
       if options.access == .readOnly {
         let (records, report) = try reading(options).run(limits)
@@ -138,7 +139,7 @@ public final class JSONFileBackend: PackingBackend {
       phase.withLock { $0 = .found(found, report) }
       return report
     } catch {
-      // A backend whose open has thrown must be like a new one.
+      // A backend whose `open` has thrown must accept another `open`.
       phase.withLock { $0 = .new }
       throw error
     }
@@ -146,8 +147,9 @@ public final class JSONFileBackend: PackingBackend {
 
   /// Creates a new store, or makes a crashed one ready for commits.
   ///
-  /// Copies a torn tail (an unfinished write) to a quarantine file and cuts it, renews the journal, and removes temporary files. Writes the
-  /// document again if a failed sync may have left its name undurable: in an unused store, and after deletions on a full disk.
+  /// Copies a torn tail (an unfinished write at the end of the journal) to a quarantine file and cuts it, renews the journal, and removes
+  /// temporary files. Writes the document again in an unused store and after deletions on a full disk, because a failed sync may have left
+  /// the document's name undurable.
   ///
   /// - Throws: as ``StorageBackend/recover(_:)``. `.locked` if another process has created the store meanwhile.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
@@ -161,22 +163,22 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Whether other processes may commit: always `false`, since a reader of a JSON file shows the state found at open.
+  /// Always `false`, because a JSON file has one writer, and a reader shows the state found at open.
   public var hasOtherWriters: Bool { false }
 
   /// Appends the batch to the journal as one checksummed frame, and syncs it if the batch is durable.
   ///
   /// - Throws: as ``StorageBackend/commit(_:)``. `.dataMissing` or `.locked` if the store's files were removed, replaced or moved while it
-  ///   is open. Nothing was written then, and the store goes on once they are back.
+  ///   is open. With these two codes nothing was written, and commits succeed again once the files are back.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commit(batch) }
   }
 
   /// Commits deletions in space that the journal reserves for them, and then folds the journal to free the deleted bytes.
   ///
-  /// If they have no room in the journal, the document is written again without the deleted records. The journal first gives back the space
-  /// that it has allocated ahead, which makes room for some of the remaining records. Tombstones without room are forgotten, and the report
-  /// of the next opening says since when deletions are known.
+  /// If the deletions have no room in the journal, the document is written again without the deleted records. The journal first gives back
+  /// the space that it has allocated ahead, which makes room for the new document. If tombstones (records of deletions) have no room
+  /// either, they are dropped, and the next opening reports the commit up to which deletions are unknown.
   /// - Throws: as ``commit(_:)``. `.full` if the remaining records have no room beside the old document.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commitOnFullDisk(batch) }
@@ -199,14 +201,15 @@ public final class JSONFileBackend: PackingBackend {
     phase.withLock { if case .open(let store) = $0 { store.wantsCheckpoint } else { false } }
   }
 
-  /// Whether the document is small (1 MiB), or at most twice as large as the journal, or the oldest change is a day old.
+  /// Whether the document is small (1 MiB), or at most twice as large as the journal, or the oldest change in the journal is a day old.
   ///
-  /// The store reads this at a pause after a commit, and `close` does. A change that is a day old waits for one of these.
+  /// The store reads this property at a pause after a commit, and ``close()`` reads it too. A change that is a day old starts no checkpoint
+  /// before such a pause or close.
   public var isCheckpointWorthwhile: Bool {
     phase.withLock { if case .open(let store) = $0 { store.isCheckpointWorthwhile } else { false } }
   }
 
-  /// Writes a new document with all records, and begins a new journal.
+  /// Writes a new document with all records, and begins a new, empty journal.
   ///
   /// Cost: reads and writes the whole document.
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` if the store goes on as before, `.corrupted` if the document was
@@ -224,7 +227,7 @@ public final class JSONFileBackend: PackingBackend {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).beginCheckpoint() }
   }
 
-  /// Renames the new document into place, and then a new journal with the commits made meanwhile.
+  /// Renames the new document into place, and then a new journal with the commits made since ``beginCheckpoint()``.
   ///
   /// - Throws: as ``checkpoint()``.
   public func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
@@ -235,16 +238,17 @@ public final class JSONFileBackend: PackingBackend {
   ///
   /// See `StorageBackend.suspend()`.
   ///
-  /// - Throws: as ``flush()``. The locks are released all the same.
+  /// - Throws: as ``flush()``. The locks are released even if the call throws.
   public func suspend() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in
       switch phase {
       case .open(let store):
-        // Before the call: the locks are gone even if it throws.
+        // The phase changes before the call, because `store.suspend()` releases the locks even if it throws.
         phase = .suspended(store)
         try store.suspend()
       case .found(let found, _):
-        // Nothing was committed yet, and the store reads the files again.
+        // A store that was read and not recovered has made no commits, so it can be closed. `resume()` returns `false` for a closed
+        // backend, and its caller then reads the store again.
         phase = .closed
         found.release()
       case .new, .opening, .suspended, .reading, .closed: return
@@ -252,11 +256,11 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Takes the locks again if the document is unchanged since ``suspend()``, and reads the commits that others have appended to the
-  /// journal.
+  /// Takes the locks again if the document is unchanged since ``suspend()``, and reads the commits that others have appended.
   ///
-  /// Cost: some 0.1 ms if nobody has written. Otherwise it reads and copies the journal. Returns `false` after a checkpoint of another
-  /// process, which every close of a store of up to 1 MiB makes. The store then reads everything again.
+  /// Cost: some 0.1 ms if no other process has written. If another process has appended commits, the call reads and copies the journal. The
+  /// call returns `false` after a checkpoint of another process, which every close of a store of up to 1 MiB makes. The store then reads
+  /// everything again.
   /// - Throws: `.locked`, `.alreadyOpen`, `.unsupported` for a document that has several names by now, `.full`, `.dataMissing`,
   ///   `.inputOutput`, `.protectedDataUnavailable`.
   public func resume() throws(RepositoryError) -> Bool {
@@ -295,7 +299,7 @@ public final class JSONFileBackend: PackingBackend {
 
   /// Writes a document with all records to a new file, durably.
   ///
-  /// No journal of this store continues the copy: in the place of the document, it is refused beside a journal.
+  /// No journal of this store continues the copy. If the copy is put in the place of the document, Larder refuses it beside the journal.
   /// - Throws: `.alreadyExists`, `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.corrupted`, `.poisoned`, `.closed`. `.unsupported`
   ///   for a name that is too long, and in a store opened `.readOnly`.
   public func backup(to url: URL) throws(RepositoryError) {
@@ -306,18 +310,18 @@ public final class JSONFileBackend: PackingBackend {
   ///
   /// - Throws: as ``StorageBackend/readCopy(at:_:)``.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    // A backend of its own, so that it may run beside the calls of the open store.
+    // The copy is read by a new backend, so that the call may run beside calls of the open store without waiting for this backend's mutex.
     try JSONFileBackend(file: url, fileSystem: fileSystem, tuning: tuning).open(StoreOptions(access: .readOnly), visit)
   }
 
-  /// Folds the journal into the document if that is worth it, or else makes it durable, and releases the lock even if that fails.
+  /// Folds the journal into the document or makes the journal durable, and releases the lock even if that fails.
   ///
-  /// See ``isCheckpointWorthwhile``.
-  /// - Throws: The error that prevented a clean close. The journal then stays, and the next open replays it.
+  /// ``isCheckpointWorthwhile`` decides between folding and leaving the journal.
+  /// - Throws: The error that prevented a clean close. The journal then stays, and the next opening replays it.
   public func close() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in
       let old = phase
-      // Before the steps that may throw: a second call must do nothing.
+      // The phase changes before the steps that may throw, so that a second `close()` does nothing.
       phase = .closed
       if case .found(let found, _) = old { found.release() }
       if case .suspended(let store) = old { store.release() }
@@ -345,7 +349,7 @@ public final class JSONFileBackend: PackingBackend {
     JSONFileReader(paths: paths, fileSystem: fileSystem, options: options)
   }
 
-  /// Returns the open store, and recovers one that was only read, since a write to it accepts its contents.
+  /// Returns the open store, after recovering a store that was only read, because a write to it accepts its contents.
   private func store(_ phase: inout Phase) throws(RepositoryError) -> JSONFileStore {
     switch phase {
     case .open(let store): return store

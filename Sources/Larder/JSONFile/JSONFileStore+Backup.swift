@@ -7,7 +7,7 @@ extension JSONFileStore {
     try checkHealth()
     try target.checkLength()
     try fileSystem.createDirectory(target.directory)
-    // The copy would be opened with a journal that is not its own.
+    // A journal that already exists beside the target would be opened with the copy, although it does not continue the copy.
     for path in [target.mainFile, target.journal, target.previous] {
       guard try fileSystem.status(of: path) == nil else {
         throw RepositoryError(.alreadyExists, "a store or its journal already exists", file: path)
@@ -16,37 +16,39 @@ extension JSONFileStore {
     removeInterruptedCopies(of: target)
     let fold = fold()
     var header = fold.header
-    // A new tag, so that no journal of this store continues the copy.
+    // The copy gets a new journal tag, so that no journal of this store continues the copy.
     (header.folded, header.journal) = (nil, MainFileHeader.newTag())
     let temporary = target.newCopy
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
-      // The lock marks the copy as unfinished work: a temporary copy without a lock was interrupted, and may be removed.
+      // The lock shows that the copy is being written. A temporary copy without a lock was interrupted, and may be removed.
       try file.lock()
-      // A root process would leave a copy that the owner of the store cannot open.
+      // The copy gets the main file's owner. Without the change of owner, a backup by root would be a file that the store's owner cannot
+      // open.
       if let owner = main.owner { try file.setOwner(owner) }
       var writer = MainFileWriter(file, header)
       try fold.write(to: &writer)
       try writer.finish()
-      // Checked again, since the copy may have taken long and `rename` replaces a file.
+      // The target is checked again, because another process may have created a store there during the copy, and `rename` would replace it.
       guard try fileSystem.status(of: target.mainFile) == nil else {
         throw RepositoryError(.alreadyExists, "a store already exists", file: target.mainFile)
       }
       try fileSystem.rename(temporary, to: target.mainFile)
       try file.close()
     } catch {
-      // The caller needs the first error. The next copy to this name removes a temporary file that stays.
+      // The caller needs the error of the copy, so an error of `remove` is ignored. If a temporary file stays, the next backup to the same
+      // target removes it.
       do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
       throw error
     }
     try fileSystem.syncDirectory(target.directory)
   }
 
-  /// Removes temporary files of interrupted copies to the same name.
+  /// Removes temporary files that interrupted backups to the same target have left.
   ///
-  /// A copy that is still being written is locked, and stays.
+  /// A copy that is still being written holds a lock, and is not removed.
   private func removeInterruptedCopies(of target: JSONFilePaths) {
-    // An old file that cannot be read or removed is no reason to refuse the new copy.
+    // Errors are ignored, because a leftover file that cannot be read or removed is no reason to refuse the new copy.
     do throws(RepositoryError) {
       for name in try (fileSystem.entries(of: target.directory) ?? []).filter(target.isCopy) {
         let path = target.path(of: name)
@@ -84,7 +86,8 @@ extension JSONFileStore {
     }
     let reader = JournalReader(data: data, file: paths.journal)
     let contents = try reader.read { _ in }
-    // A broken frame behind the end is known, and the next write removes it.
+    // A torn tail (an unfinished frame) is no damage if it is from a failed write of this store. `hasBrokenFrame` marks such a write, and
+    // the next write overwrites the tail.
     let isTailKnown = contents.tail == .clean || journal.hasBrokenFrame
     guard contents.header == journal.header, contents.lastCommit == journal.lastCommit, isTailKnown else {
       throw RepositoryError(

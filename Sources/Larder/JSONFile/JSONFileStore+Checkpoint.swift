@@ -4,21 +4,24 @@ internal import Foundation
 extension JSONFileStore {
   /// True if the journal is larger than 4 MiB and than one and a half times the main file.
   ///
-  /// Folding then rewrites at most two thirds of a byte of the old file for each byte of the journal.
+  /// Above one and a half times the main file, a fold rewrites at most two thirds of a byte of the old main file for each byte of the
+  /// journal.
   var wantsCheckpoint: Bool {
     guard let journal, folding == nil, !isPoisoned else { return false }
     return journal.end > max(4 << 20, main.size + main.size / 2)
   }
 
-  /// True if folding the journal rewrites at most twice its bytes, or a small file, or if the oldest change has waited for a day.
+  /// True if the main file is small or at most twice as large as the journal, or if the oldest change has waited for a day.
   ///
-  /// Read at a pause after a commit, and on close. A larger journal would be cheaper still, but the next opening replays and copies it:
-  /// with one of half the file's size, opening takes three times as long. In all at most four times the bytes of the journal are written,
-  /// since inserted records are in the new file too. Exceptions are a small file, requested checkpoints, a change that has waited for a
-  /// day, and the copy of `keepsPreviousSnapshot`.
+  /// The store reads this property at a pause after a commit, and on close. If the store waited for a larger journal, folding would cost
+  /// less per commit, but the next opening, which replays and copies the journal, would take longer. With a journal of half the main file's
+  /// size, opening takes three times as long as without a journal. With this rule, commits and folds together write at most four times the
+  /// bytes of the journal: once the journal, at most twice its bytes for the old main file, and once for inserted records. The bound of
+  /// four times does not hold for a small file, requested checkpoints, a change that has waited for a day, and the copy that
+  /// `keepsPreviousSnapshot` makes.
   var isCheckpointWorthwhile: Bool {
     guard folding == nil, !isPoisoned else { return false }
-    // Without new commits only a leftover journal or an undurable name is worth it.
+    // Without new commits, a checkpoint is worthwhile only if a journal is left over or if the main file's name may not be durable.
     guard let journal, commit > main.header.commit else { return !isMainDurable || journal != nil }
     let isOld = oldestChange.map { ContinuousClock.now - $0 >= .seconds(86_400) } ?? false
     return main.size <= max(tuning.smallFile, journal.end * 2) || isOld
@@ -26,11 +29,16 @@ extension JSONFileStore {
 
   /// Folds the journal into a new main file and begins a new journal.
   ///
-  /// Five states follow each other, and each recovers to the same records: the old pair, the old pair with a temporary main file, the new
-  /// main file with the old journal (which adds nothing), the same with a temporary journal, and the new pair.
+  /// The files pass through five states, and each state recovers to the same records:
+  /// - the old main file and the old journal,
+  /// - the old files, with a temporary main file beside them,
+  /// - the new main file with the old journal, whose commits are all in this main file,
+  /// - the new main file with the old journal, with a temporary journal beside them,
+  /// - the new main file and the new journal.
   func checkpoint() throws(RepositoryError) {
     try checkHealth()
     try checkFiles()
+    // Without new commits, the main file is written again only if a power cut could bring its predecessor back.
     guard commit > main.header.commit || !isMainDurable else { return }
     try replaceMain()
     try createJournal()
@@ -43,7 +51,7 @@ extension JSONFileStore {
       journalSalt: journal?.header.salt ?? MainFileHeader.noJournal, options: options)
   }
 
-  /// Returns the contents of the main file with all changes, including those that a running checkpoint is folding.
+  /// Returns the contents of the main file with all changes, including the changes that a running checkpoint is folding.
   func fold() -> MainFileFold {
     var draft = draft()
     if case .mainFile(_, let box) = folding?.part, let begun = box.value { draft.changes = begun.changes.merging(changes) { $1 } }
@@ -52,19 +60,19 @@ extension JSONFileStore {
 
   /// Replaces the main file by one with all records, durably.
   ///
-  /// The old journal stays, and adds nothing to the new file.
+  /// The old journal stays in place. All its commits are in the new main file, so replaying it would change nothing.
   func replaceMain() throws(RepositoryError) {
     giveUpFolding()
-    // A failed sync in the checkpoint that was given up stops all writing.
+    // If a sync in the background checkpoint has failed, giving up that checkpoint has poisoned the store, and nothing more may be written.
     try checkHealth()
     let next = try putInPlace(draft())
     changes = [:]
     try install(next)
   }
 
-  /// Writes a main file and renames it into place.
+  /// Writes the next main file and renames it into place.
   ///
-  /// The rename is not durable yet.
+  /// The rename becomes durable only with a sync of the directory.
   func putInPlace(_ draft: MainFileDraft) throws(RepositoryError) -> MainFile {
     let next = try draft.write()
     do throws(RepositoryError) {
@@ -78,20 +86,21 @@ extension JSONFileStore {
 
   /// Renames the next main file into place.
   ///
-  /// The rename is not durable yet.
+  /// The rename becomes durable only with a sync of the directory.
   ///
-  /// Its header names the folded journal, whose own name must be durable first: a power cut must not bring back the journal before that
-  /// one.
+  /// The header of the next main file names the folded journal. The name of that journal is made durable first, because a power cut must
+  /// not bring back an earlier journal, which the header does not name.
   func renameMain(to next: MainFile) throws(RepositoryError) {
     do throws(RepositoryError) { try syncJournalName() } catch { throw noted(error) }
-    // Copied again: an app may have changed the attributes while the next file was written.
+    // The attributes are copied again, because an app may have changed them while the next main file was written.
     try next.file.copyAttributes(of: main.file)
     try FileReplacement(path: paths.mainFile, fileSystem: fileSystem).rename()
   }
 
-  /// Switches to the renamed main file and makes its name durable.
+  /// Switches the store to the renamed main file and makes the name of that file durable.
   ///
-  /// Until then no change or journal that it contains may be dropped.
+  /// Until the name of the new main file is durable, neither changes in memory nor a journal may be dropped, even if the new main file
+  /// contains their commits.
   func install(_ next: MainFile) throws(RepositoryError) {
     takeIntoUse(next)
     try fileSystem.syncDirectory(paths.directory)
@@ -102,31 +111,36 @@ extension JSONFileStore {
   func takeIntoUse(_ next: MainFile) {
     let old = main
     main = next
+    // Changes that are not in the new main file were committed while that file was written, so the present time is close enough as the time
+    // of the oldest one.
     oldestChange = changes.isEmpty ? nil : .now
     isMainDurable = false
-    // The system frees the old file when the last reference closes it. For a large file that takes a while.
+    // Another thread drops the last reference to the old main file, because the system then frees the file, which takes a while if it is
+    // large.
     DispatchQueue.global(qos: .utility).async { withExtendedLifetime(old) {} }
   }
 
-  /// Creates an empty journal for the main file in place, and replaces the old journal, whose commits the main file has.
+  /// Creates an empty journal for the present main file, and replaces the old journal, whose commits the main file has.
   ///
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`. The store goes on with the old journal if that has kept its name.
-  ///   Otherwise the next commit creates another.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`. The store goes on with the old journal if that journal has kept its
+  ///   name. If the old journal has lost its name, the next commit creates another journal.
   func createJournal() throws(RepositoryError) {
     let header = JournalHeader(continuing: main.header)
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
     let new = try replacement.write(like: main) { file throws(RepositoryError) in
       let contents = try JournalWriter.create(file, header, chunk: tuning.journalChunk)
-      // Opened before the rename and kept open: a process without free descriptors could not open it afterwards.
+      // The journal writer keeps the descriptor with which the file was created, because a process without free descriptors could not open
+      // the journal after the rename.
       let new = try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk, name: paths.journal, growingIn: fileSystem)
       try replacement.rename()
       return new
     }
     let old = journal
-    // No journal is in use until its name is durable: a power cut would take commits in it away.
+    // The new journal is not used until its name is durable, because a power cut before that would lose the new name and the commits in the
+    // journal.
     (journal, unusedJournal, hasUnusedJournal) = (nil, new.identity, true)
     isJournalDurable = false
-    // Its commits are in the main file.
+    // The main file has all commits of the old journal, so an error of `close` is harmless.
     do throws(RepositoryError) { try old?.close() } catch {}
     try fileSystem.syncDirectory(paths.directory)
     isJournalDurable = true

@@ -16,16 +16,16 @@ public import Observation
 /// }
 /// ```
 ///
-/// Create a live query in the view's `init`, and hold it in `@State`. It begins to follow the query at once, and stops when it is released.
-/// Set ``query`` to follow another query. It holds its repository, so the store stays open meanwhile.
+/// Create a live query in the view's `init`, and hold it in `@State`. A live query begins to follow its query at once, and stops when it is
+/// released. Set ``query`` to follow another query. A live query holds its repository, so the store stays open while the live query exists.
 ///
-/// Use it on the main actor, to which it belongs. Only the finished result arrives there. The query is followed elsewhere, as by
-/// ``LocalRepository/results(of:)``.
+/// Use a live query on the main actor, to which it belongs. The main actor receives only finished results. Changes are tested and merged on
+/// another actor, as by ``LocalRepository/results(of:)``.
 ///
 /// ## Cost
 ///
-/// The query is run once, and again when ``query`` is set. After that each commit costs the time that ``QueryResults`` states, away from
-/// the main actor. The view is updated only when the result differs.
+/// The query is run once, and again when ``query`` is set. After that each commit costs the time that ``QueryResults`` states, and none of
+/// this work runs on the main actor. The view is updated only when the result differs.
 ///
 /// ## When to use another type
 ///
@@ -35,9 +35,9 @@ public import Observation
 ///
 /// ## Avoid
 ///
-/// - Do not create a live query in `body`. It would start again with every redraw.
-/// - Do not follow a large collection without a limit. All results are then kept in memory.
-/// - Do not ignore ``error``. Without it, a query that cannot be answered looks like an empty result.
+/// - Do not create a live query in `body`. The query would start again with every redraw.
+/// - Do not follow a large collection without a limit. All results of the query would be kept in memory.
+/// - Do not ignore ``error``. If you ignore ``error``, a query that cannot be answered looks like a query with an empty result.
 ///
 /// ## Topics
 ///
@@ -53,17 +53,17 @@ public import Observation
 where Item.ID: Hashable & Codable & Sendable {
   /// Newest results of the query.
   ///
-  /// They are empty until the first results arrive. After ``query`` was set, they are those of the earlier query until the new query has
-  /// its own.
+  /// The items are empty until the first results arrive. After ``query`` was set, the items are the results of the earlier query until the
+  /// first results of the new query arrive.
   public private(set) var items: [Item] = []
   /// True until the first results of the query arrive.
   public private(set) var isLoading = true
   /// Error that ended the results of the query, or `nil`.
   ///
-  /// It is `.unsupported` for a query that cannot be answered, `.decodingFailed` for a ``Query/strict()`` query, or `.closed`.
+  /// The code is `.unsupported` for a query that cannot be answered, `.decodingFailed` for a ``Query/strict()`` query, or `.closed`.
   public private(set) var error: RepositoryError?
 
-  /// Query that is followed, which you can replace at any time.
+  /// Query whose results are shown, which you can replace at any time.
   public var query: Query<Item> {
     didSet { follow() }
   }
@@ -71,7 +71,7 @@ where Item.ID: Hashable & Codable & Sendable {
   @ObservationIgnored private let repository: any ObservableRepository<Item>
   @ObservationIgnored private var task: Task<Void, Never>?
 
-  /// Begins to follow a query, by default all records.
+  /// Begins to follow a query, which by default matches all records.
   public init(_ repository: some ObservableRepository<Item>, _ query: Query<Item> = Query()) {
     self.repository = repository
     self.query = query
@@ -82,16 +82,16 @@ where Item.ID: Hashable & Codable & Sendable {
 
   private func follow() {
     task?.cancel()
-    // Here and below, a property is assigned only if it changes, so that the views that read it are not updated for nothing.
+    // Here and below, a property is assigned only if it changes, because an equal assignment would also update the views that read it.
     if !isLoading { isLoading = true }
     if error != nil { error = nil }
     let results = repository.results(of: query)
-    // Weak, because a task that held the object would keep it from being released, which ends the task.
+    // Weak: `deinit` cancels the task, and a task that held this object would prevent its `deinit`.
     task = Task { [weak self] in
       var failure = RepositoryError.storeClosed
       do throws(RepositoryError) {
         for try await items in results {
-          // The query was replaced while this result was on its way.
+          // If the query was replaced while this result was on its way, the task is cancelled and the result belongs to the earlier query.
           if Task.isCancelled { return }
           self?.show(items)
         }

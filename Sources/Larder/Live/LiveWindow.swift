@@ -1,22 +1,23 @@
 /// The first results of a query in order, updated record by record.
 ///
-/// Invariant: the window holds all matches up to ``bar``, and all matches of the query if there is no bar. For a query with a limit it
-/// holds up to four times as many matches as offset and limit together, and a few more, so that removals seldom use it up.
+/// Invariant: the window holds all matches of the query up to ``bar``, or all matches if ``bar`` is `nil`. For a query with a limit, the
+/// window holds up to four times as many matches as offset and limit together, and a few more. Removals seldom use up the window, because
+/// it has these spare matches.
 struct LiveWindow<Item: Sendable>: Sendable {
   private let order: ResultOrder<Item>
   private let shown: Range<Int>
   private let capacity: Int?
   private var entries: [QueryCandidate<Item>] = []
   private var byKey: [RecordKey: QueryCandidate<Item>] = [:]
-  /// Match up to which the window is complete, or `nil` if it holds all matches.
+  /// Last match up to which the window is complete, or `nil` if the window holds all matches of the query.
   private var bar: QueryCandidate<Item>?
 
-  /// Number of changes above which they are merged into the window in one pass.
+  /// Number of removals and insertions above which they are merged into the window in one pass.
   private static var bulk: Int { 32 }
 
   /// Creates a window for a query with a limit and an offset.
   ///
-  /// `results` must be fetched with the capacity as the limit, and without the offset.
+  /// `results` must be fetched with ``capacity(limit:offset:)`` as the limit, and without the offset.
   init(_ results: [QueryCandidate<Item>], order: ResultOrder<Item>, limit: Int?, offset: Int) {
     self.order = order
     capacity = Self.capacity(limit: limit, offset: offset)
@@ -24,38 +25,40 @@ struct LiveWindow<Item: Sendable>: Sendable {
     entries = results
     byKey.reserveCapacity(results.count)
     for entry in results { byKey[entry.slot.key] = entry }
-    // Fewer results than requested are all that the query has, so the window needs no bar.
+    // If the query returned fewer results than requested, the results are all its matches, so the window needs no `bar`.
     bar = capacity.map { results.count >= $0 } ?? false ? results.last : nil
   }
 
   /// Returns the number of results to fetch for a query with a limit and an offset, or `nil` for all results.
   static func capacity(limit: Int?, offset: Int) -> Int? {
-    // The sum below would overflow with larger numbers, which no collection reaches.
+    // With a larger limit or offset the sum below would overflow. No collection has as many records as such a limit or offset, so all
+    // results are fetched.
     guard let limit, limit < Int.max / 16, offset < Int.max / 16 else { return nil }
-    // Twice the shown results and 16 more, so that removals seldom make the query run again.
+    // The capacity is twice the number of needed results and 16 more, so that removals seldom make the query run again.
     return limit == 0 ? 0 : (offset + limit) * 2 + 16
   }
 
   var isEmpty: Bool { byKey.isEmpty }
   func contains(_ key: RecordKey) -> Bool { byKey[key] != nil }
 
-  /// Returns true if the window has room for a match that it does not hold yet.
+  /// Returns true if a match belongs into the window, because it does not come after ``bar``.
   func admits(_ match: QueryCandidate<Item>) -> Bool {
     capacity != 0 && !(bar.map { order.isBefore($0, match) } ?? false)
   }
 
-  /// True if the window may hold fewer matches than are shown, while the query has more of them behind the bar.
+  /// True if the window may hold fewer matches than the reader must see, while the query has more of them after ``bar``.
   var isUsedUp: Bool { bar != nil && entries.count < shown.upperBound }
 
-  /// Results that the reader sees, after the offset and up to the limit.
+  /// Results that the reader sees: the entries after the offset and up to the limit.
   var results: ArraySlice<QueryCandidate<Item>> {
-    // Both bounds are limited, because a query may have fewer results than its offset.
+    // Both bounds are clamped, because the window may have fewer entries than the query's offset.
     entries[min(shown.lowerBound, entries.count)..<min(shown.upperBound, entries.count)]
   }
 
-  /// Moves, inserts or removes changed records, each of which has its key and its match, or `nil` if it no longer meets the query.
+  /// Moves, inserts or removes changed records, given the key and the match of each, or `nil` for a record that does not match.
   ///
   /// Cost: one look-up for a record that does not match and did not match before.
+  ///
   /// - Returns: True if the window has changed.
   mutating func apply(_ changes: [(key: RecordKey, match: QueryCandidate<Item>?)]) -> Bool {
     guard capacity != 0 else { return false }
@@ -69,7 +72,7 @@ struct LiveWindow<Item: Sendable>: Sendable {
       inserted.append(match)
     }
     if removed.isEmpty, inserted.isEmpty { return false }
-    // Each removal and insertion moves the entries behind it, so many of them are merged in one pass.
+    // Each single removal and insertion moves all entries after it, so a large number of changes is merged in one pass.
     if removed.count + inserted.count <= Self.bulk {
       for entry in removed { remove(entry) }
       for entry in inserted { entries.insert(entry, at: position(of: entry)) }
@@ -85,11 +88,11 @@ struct LiveWindow<Item: Sendable>: Sendable {
     if position < entries.count, entries[position].slot === entry.slot {
       entries.remove(at: position)
     } else {
-      entries.removeAll { $0.slot === entry.slot }  // binary search misses entries if the app's `<` is no order
+      entries.removeAll { $0.slot === entry.slot }  // binary search can miss the entry if the app's `<` is no order
     }
   }
 
-  /// Returns the position of the first entry that does not come before the given one.
+  /// Returns the position of the first entry that does not come before the given entry.
   private func position(of entry: QueryCandidate<Item>) -> Int {
     (0..<entries.count).partitionPoint { !order.isBefore(entries[$0], entry) }
   }
@@ -111,7 +114,7 @@ struct LiveWindow<Item: Sendable>: Sendable {
   }
 
   private mutating func trim() {
-    // Only at twice the capacity, so that a series of insertions is not trimmed one by one.
+    // The window is trimmed only at twice its capacity, so that a series of insertions does not trim it at each insertion.
     guard let capacity, entries.count > capacity * 2 else { return }
     for entry in entries[capacity...] { byKey[entry.slot.key] = nil }
     entries.removeLast(entries.count - capacity)

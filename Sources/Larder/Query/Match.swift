@@ -1,18 +1,18 @@
-/// A result of a query, with its distance, rank and text extract.
+/// A result of a query: the record, with its distance, rank and text extract.
 public struct Match<Item: Sendable>: Sendable {
   /// Record that the query found.
   public let item: Item
-  /// Distance from the place of `near`, or `nil` for a query without one.
+  /// Distance of the record from the place of `near`, or `nil` for a query without `near`.
   public let distance: Distance?
-  /// Rank of the record's words by BM25, where a greater number is a better match.
+  /// Rank of the record's text for the query's words by the BM25 formula.
   ///
-  /// Only the order of ranks has a meaning. `nil` for a query without words.
+  /// A greater rank is a better match. Only the order of two ranks has a meaning. The rank is `nil` for a query without words.
   public let score: Double?
   let source: ExtractSource?
 
-  /// Part of the record's text around the words, or `nil` for a query without words.
+  /// Part of the record's text around the words that the query searched for, or `nil` for a query without words.
   ///
-  /// It is made at each access, which takes longer than finding the record: about 20 µs for a text of 20 words.
+  /// Each access makes the extract anew, which takes longer than finding the record: about 20 µs for a text of 20 words.
   public var extract: TextExtract? { source.flatMap { TextExtract(of: $0.words, from: $0.texts) } }
 
   /// The words of the query and the texts of the record, from which an extract is made.
@@ -27,32 +27,32 @@ extension Match: Hashable where Item: Hashable {}
 
 /// A part of a record's text around the words that a search found.
 public struct TextExtract: Hashable, Sendable, Codable {
-  /// About 160 characters of the text, in whole words, with "…" at each end where the text continues.
+  /// About 160 characters of the text, cut at word boundaries, with "…" at each end where the text continues.
   public let text: String
-  /// Matching words as ranges of `Character` offsets in ``text``, in order.
+  /// Ranges of the matching words in ``text``, as offsets in `Character`s, in ascending order.
   public let highlights: [Range<Int>]
-  /// Position of the source text in the declaration of the index.
+  /// Position of the text in the list of texts that the full-text index declares.
   public let field: Int
 
   /// Creates an extract from its parts.
   ///
-  /// Use it for previews and tests.
+  /// Use this initializer for previews and tests.
   public init(text: String, highlights: [Range<Int>], field: Int) {
     (self.text, self.highlights, self.field) = (text, highlights, field)
   }
 }
 
 extension TextExtract {
-  /// Target length of extracts, in characters.
+  /// Length of an extract in characters at which the initializer aims.
   static let width = 160
 
-  /// Creates the extract from the text in which most of the query's words are close together, or returns `nil` if no text has one.
+  /// Creates the extract of the text in which the most words of the query are close together, or returns `nil` without a match.
   init?(of query: TextQuery, from texts: [String], width: Int = Self.width) {
     if query.isImpossible { return nil }
     var best: (window: Window, field: Int)?
     for (field, text) in texts.enumerated() {
       guard let window = Window(of: query, in: text, width: width) else { continue }
-      // `<`, so that the first of equal texts wins.
+      // The comparison is `<` and not `<=`, so that of two texts with equally good windows the first one is used.
       if best.map({ $0.window.value < window.value }) ?? true { best = (window, field) }
     }
     guard let best else { return nil }
@@ -60,17 +60,17 @@ extension TextExtract {
   }
 }
 
-/// A part of a text with the matches in it, all as UTF-8 offsets.
+/// A part of a text, and the matching words in it, as ranges of UTF-8 offsets.
 private struct Window {
   private struct Match {
     let range: Range<Int>
-    /// Position of the query's word or prefix that it matches.
+    /// Position of the matched word in the query's list of words and prefixes.
     let word: Int
   }
 
   private var range: Range<Int>
   private let matches: [Range<Int>]
-  /// Rank of the window: the number of different words of the query in it, then the number of matches.
+  /// Rank of the window: the number of different query words in it, then the number of matches.
   let value: (Int, Int)
 
   init?(of query: TextQuery, in text: String, width: Int) {
@@ -83,7 +83,8 @@ private struct Window {
     }
     guard !matches.isEmpty else { return nil }
 
-    // A sliding window over the matches: the most different words win, then the most matches, then the first. Bytes approximate characters.
+    // The window slides over the matches. The window with the most different words wins, then the one with the most matches, then the
+    // first. The width of a window is a number of bytes that approximates `width` characters.
     let reach = text.utf8.count * width / Swift.max(1, text.count)
     var (first, chosen, value) = (0, 0..<1, (0, 0))
     var counts = [Int](repeating: 0, count: query.words.count + query.prefixes.count)
@@ -94,7 +95,7 @@ private struct Window {
         first += 1
       }
       let found = (counts.count { $0 > 0 }, index - first + 1)
-      // `>` and not `>=`, so that the first of equal windows wins.
+      // The comparison is `>` and not `>=`, so that the first of equally good windows wins.
       if found > value { (chosen, value) = (first..<index + 1, found) }
     }
     self.value = value
@@ -104,7 +105,7 @@ private struct Window {
     self.matches = matches.map(\.range).filter { $0.lowerBound >= range.lowerBound && $0.upperBound <= range.upperBound }
   }
 
-  /// Widens a window by whole words, before and after by turns, while there is room, or to the whole text if it fits.
+  /// Widens a window by whole words on both sides in turn, up to `reach` bytes, or to the whole text if that fits.
   private static func widened(_ core: Range<Int>, words: [Range<Int>], length: Int, reach: Int) -> Range<Int> {
     if length <= reach { return 0..<length }
     var before = words.lastIndex { $0.upperBound <= core.lowerBound } ?? -1
@@ -124,16 +125,18 @@ private struct Window {
         isGrowing = true
       }
     }
-    // Up to 8 bytes outside the first and last word are included, such as a quotation mark or a full stop.
+    // If the window reaches the first or last word, up to 8 more bytes are included, such as a quotation mark or a full stop.
     if before < 0, low <= 8 { low = 0 }
     if after == words.count, length - high <= 8 { high = length }
     return low..<high
   }
 
-  /// Returns the extract of the text, with the whole of a character in which a bound falls.
+  /// Returns the extract of the text.
+  ///
+  /// A character that a bound of the window cuts is included as a whole.
   func extract(from text: String, field: Int) -> TextExtract {
     var cut = ""
-    var places: [Int] = []  // the offset in the text of each character of the cut
+    var places: [Int] = []  // the UTF-8 offset in the text of each character of the cut
     var offset = 0
     var end = range.upperBound
     for character in text {
@@ -145,13 +148,14 @@ private struct Window {
       }
       offset = next
     }
-    // A combining mark at the start would merge with the ellipsis into one character and shift every highlight.
+    // If the cut began with a combining mark, the ellipsis and the mark would form one character. In that case all highlights would be off
+    // by one.
     let isCutBefore = (places.first ?? 0) > 0 && ("…" + cut).count == places.count + 1
-    // The ellipsis is one character before all others.
+    // The ellipsis is one more character in front, so all highlights move by one.
     let shift = isCutBefore ? 1 : 0
     var highlights: [Range<Int>] = []
     for match in matches {
-      // The segmentation can divide a character between two words, and highlights must not overlap.
+      // Word segmentation may divide a character between two words. The lower bound is limited so that the two highlights do not overlap.
       let lower = Swift.max(shift + (places.lastIndex { $0 <= match.lowerBound } ?? 0), highlights.last?.upperBound ?? 0)
       let upper = shift + (places.firstIndex { $0 >= match.upperBound } ?? places.count)
       if lower < upper { highlights.append(lower..<upper) }

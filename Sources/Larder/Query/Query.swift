@@ -1,6 +1,8 @@
-// Query/ holds queries: the public values here, Predicate/ (a #Predicate as closures and constraints), Planning/ (the choice of an index),
-// Running/ (the run of the plan). Invariant: a query reads the records and the indexes of exactly one commit, and returns the same on every
-// backend, with or without indexes. Called by LocalRepository, RepositorySnapshot, Transaction and LiveResults.
+// Query/ holds queries. The folder itself has the public types. Predicate/ compiles a #Predicate to closures and constraints, Planning/
+// chooses an index, and Running/ runs the plan.
+// Invariant: a query reads the records and the indexes of exactly one commit. A query returns the same results on every backend, with or
+// without indexes.
+// Called by LocalRepository, RepositorySnapshot, Transaction and LiveResults.
 
 public import Foundation
 
@@ -18,28 +20,29 @@ public import Foundation
 /// let named = Query<Beach>().matching("jogashima").limit(20)
 /// ```
 ///
-/// A query is a value that does nothing by itself, and each call returns a changed copy. Create it on any thread, keep it, and pass it to
-/// ``LocalRepository/fetch(_:)``, to a ``RepositorySnapshot`` or a ``Transaction``, or follow it with ``LocalRepository/results(of:)``.
+/// A query is a value that does nothing by itself, and each of its calls returns a changed copy. Create a query on any thread, keep it, and
+/// pass it to ``LocalRepository/fetch(_:)``, to a ``RepositorySnapshot`` or to a ``Transaction``. Follow its results with
+/// ``LocalRepository/results(of:)``.
 ///
-/// Conditions add up: a record must meet all of them. Results are in the order of `sorted`. Without it, `near` orders by distance,
-/// `matching` by rank, and any other query by id. Records that are equal in this order are sorted by id.
+/// Conditions add up: a record must meet all conditions of the query. Results come in the order of `sorted`. Without `sorted`, `near`
+/// orders by distance, `matching` by rank, and any other query by id. Records that are equal in the query's order are sorted by id.
 ///
-/// Creating a query costs a few microseconds. Keep a query that you run often: its predicates are analyzed only once. With a declared
-/// ``RepositoryIndex`` that fits, a fetch reads only the records that it returns. Without one it reads all records. Call
-/// ``LocalRepository/explain(_:)`` to see the plan.
+/// Creating a query costs a few microseconds. Keep a query that you run often, because its predicates are analyzed when it is created. With
+/// a declared ``RepositoryIndex`` that fits, a fetch reads only the records that it returns. Without an index that fits the query, a fetch
+/// reads all records. Call ``LocalRepository/explain(_:)`` to see the plan.
 ///
 /// ## When to use another call
 ///
 /// - Use ``LocalRepository/find(by:)`` for a record whose id you have.
-/// - Use ``LocalRepository/page(_:after:limit:)`` to read results in pages.
+/// - Use ``LocalRepository/page(_:after:limit:)`` to read the results in pages.
 /// - Use ``LocalRepository/grouped(by:_:)``, `min`, `max` and `sum` to compute one value from many records.
 ///
 /// ## Avoid
 ///
-/// - Do not use ``filter(_:)`` for a condition that a predicate can express. No index can help a closure.
-/// - Do not use ``offset(_:)`` for paging. Records can be inserted and deleted between two fetches.
-/// - Do not use `near`, `within` or `matching` without their index. The fetch then throws `.unsupported`.
-/// - Do not rely on a result to have every record. Records that do not decode are left out, unless the query is ``strict()``.
+/// - Do not use ``filter(_:)`` for a condition that a predicate can express, because no index can answer a closure.
+/// - Do not use ``offset(_:)`` for paging, because records can be inserted and deleted between two fetches.
+/// - Do not use `near`, `within` or `matching` without the index that they need. Without that index, the fetch throws `.unsupported`.
+/// - Do not expect the results to include every record. Records that do not decode are left out, unless the query is ``strict()``.
 ///
 /// ## Topics
 ///
@@ -64,11 +67,11 @@ public import Foundation
 /// - ``PageCursor``
 /// - ``QueryPlan``
 public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
-  /// Part of the query that the planner reads.
+  /// Part of the query from which the planner makes a plan.
   ///
-  /// It is stored beside the closures, so that a query that runs often is converted once.
+  /// The shape is stored beside the closures, so that a query is converted to its shape once and not at every fetch.
   var shape = QueryShape()
-  /// Parts of the predicates, compiled when the query was made.
+  /// Parts of the query's predicates, all of which must hold, analyzed when the query is created.
   var conjuncts: [Conjunct<Item>] = []
   private(set) var filters: [@Sendable (Item) -> Bool] = []
   var order: [SortColumn<Item>] = [] {
@@ -81,12 +84,14 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   /// Returns the query with a predicate that records must meet.
   ///
   /// A declared index is used for equality, ranges, `contains` over constants, conjunctions of these, and order. A predicate never traps.
-  /// If it cannot be evaluated for a record (an overflow, a subscript out of range), the fetch throws `.unsupported` with the reason.
+  /// If the predicate cannot be evaluated for a record (an integer overflow, a subscript out of range), the fetch throws `.unsupported`
+  /// with the reason.
   public func `where`(_ predicate: Predicate<Item>) -> Self {
     do throws(RepositoryError) {
       return adding(try CompiledPredicate.conjuncts(of: predicate))
     } catch {
-      // `where` does not throw, so the fetch reports the error of the first predicate that could not be compiled.
+      // `where` cannot throw, so the query stores the error of the first predicate that could not be compiled, and the fetch throws the
+      // error.
       return changed { $0.shape.failure = $0.shape.failure ?? error }
     }
   }
@@ -95,19 +100,20 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   func adding(_ conjunct: Conjunct<Item>) -> Self { adding([conjunct]) }
 
   private func adding(_ added: [Conjunct<Item>]) -> Self {
-    // A copy and not `changed`: its closure would look up the types of the query once more.
+    // The query is copied here without `changed`, because the closure for `changed` would look up the query's type metadata once more.
     var query = self
     for conjunct in added {
       query.shape.conditions.append(QueryShape.Condition(constraint: conjunct.constraint, isExact: conjunct.isExact))
     }
-    // Assigned, not appended, for the usual single predicate: no second array is allocated.
+    // For the usual single predicate the array is assigned and not appended to, so that no second array is allocated.
     if query.conjuncts.isEmpty { query.conjuncts = added } else { query.conjuncts += added }
     return query
   }
 
   /// Returns the query with a closure that must return `true` for a record.
   ///
-  /// The closure runs for each record that meets the other conditions, and no index can help. Use `where` when it can express the same.
+  /// The closure runs for each record that meets the other conditions, and no index can answer it. Use `where` for a condition that a
+  /// predicate can express.
   public func filter(_ isIncluded: @escaping @Sendable (Item) -> Bool) -> Self {
     changed { query in
       query.filters.append(isIncluded)
@@ -117,31 +123,27 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
 
   /// Returns the query for records near a place, nearest first.
   ///
-  /// It needs a `.geo` index.
-  ///
-  /// Distances are great circles on a sphere with Earth's mean radius. Without `within`, all records with a place match, and a limit
-  /// returns the k nearest. If you call it again, records must be near both places, and the last call gives the order and the distances.
+  /// The query needs a `.geo` index. Distances are great circles on a sphere with Earth's mean radius. Without `within`, all records with a
+  /// place match, and a query with the limit k returns the k nearest records. If you call `near` again, records must be near both places,
+  /// and the last call determines the order and the distances.
   /// - Parameters:
   ///   - latitude: Degrees north, from -90 to 90.
-  ///   - longitude: Degrees east, of which whole turns are ignored.
-  ///   - within: Greatest distance, inclusive.
+  ///   - longitude: Degrees east. Multiples of 360 degrees are ignored.
+  ///   - within: Greatest distance from the place, inclusive.
   public func near(latitude: Double, longitude: Double, within: Distance? = nil) -> Self {
     changed { $0.shape.areas.append(.init(latitude: latitude, longitude: longitude, radius: within)) }
   }
 
   /// Returns the query for records whose place is in a box or on its edge.
   ///
-  /// It needs a `.geo` index.
-  ///
-  /// If you call it again, records must be in both boxes.
+  /// The query needs a `.geo` index. If you call `within` again, records must be in both boxes.
   public func within(_ box: BoundingBox) -> Self { changed { $0.shape.boxes.append(box) } }
 
   /// Returns the query for records that have all the given words, best match first.
   ///
-  /// It needs a `.fullText` index.
-  ///
-  /// The last word also matches as a prefix, unless white space follows it. Records that hold it as a word of its own come first. Case and
-  /// diacritics are ignored. A text without words matches nothing. If you call it again, records must have the words of both texts.
+  /// The query needs a `.fullText` index. The last word also matches as a prefix, unless white space follows it. Records that have the last
+  /// word as a whole word come before records that only have it as a prefix. Case and diacritics are ignored. A text without words matches
+  /// no record. If you call `matching` again, records must have the words of both texts.
   public func matching(_ words: String) -> Self {
     changed { query in
       let added = TextQuery(words)
@@ -151,22 +153,22 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
 
   /// Returns the query for at most `count` records.
   ///
-  /// With a negative number the fetch throws `.unsupported`.
+  /// If `count` is negative, the fetch throws `.unsupported`.
   public func limit(_ count: Int) -> Self { changed { $0.shape.maximum = count } }
 
   /// Returns the query without its first `count` records.
   ///
-  /// With a negative number the fetch throws `.unsupported`.
-  ///
-  /// Records can be inserted and deleted between two fetches, so use ``LocalRepository/page(_:after:limit:)`` for paging.
+  /// If `count` is negative, the fetch throws `.unsupported`. For paging use ``LocalRepository/page(_:after:limit:)``, because records can
+  /// be inserted and deleted between two fetches.
   public func offset(_ count: Int) -> Self { changed { $0.shape.skipped = count } }
 
-  /// Returns the query in strict form: it throws `.decodingFailed` while any record of the collection does not decode.
+  /// Returns the query in strict form, which throws `.decodingFailed` while any record of the collection does not decode.
   ///
-  /// Without it, such records are in no result. Whether one of them would meet the query cannot be determined, so any of them counts. The
-  /// error has their number and the hashes of their keys. ``RepositorySnapshot/undecodable`` lists them. Strictness applies to every call
-  /// that takes a query: of a repository, a snapshot and a transaction, to live results and pages, and to a deletion, which then deletes
-  /// nothing. Cost: every record that is not decoded yet is decoded, and records written since the last call are checked.
+  /// A query without `strict()` leaves out records that do not decode. A strict query throws if any record does not decode, because the
+  /// query cannot determine whether that record meets the conditions. The error has the number of the records that do not decode, and the
+  /// hashes of their keys. ``RepositorySnapshot/undecodable`` lists these records. Strictness applies to every call that takes a query: of
+  /// a repository, a snapshot or a transaction, and to live results, pages and deletions. A strict deletion that throws deletes nothing.
+  /// Cost: every record that is not decoded yet is decoded, and records written since the last call are checked.
   public func strict() -> Self { changed { $0.shape.isStrict = true } }
 
   func changed(_ change: (inout Self) -> Void) -> Self {
@@ -175,7 +177,7 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     return query
   }
 
-  /// Returns the query for records in which an optional property has a value.
+  /// Returns the query for records in which an optional property is not `nil`.
   func present<Value: IndexableValue>(_ keyPath: any KeyPath<Item, Value?> & Sendable) -> Self {
     let constraint = Constraint.range(keyPath, lower: Bound(value: .null, isInclusive: false), upper: nil, orNotANumber: false)
     return adding(
@@ -186,16 +188,16 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
 extension Query {
   /// Returns the query sorted by a property.
   ///
-  /// A further call sorts records that are equal in this one, and the id decides last.
-  ///
-  /// Text sorts as Swift's `String` does, and NaN comes last. If the type is also ``IndexableValue``, its index value decides.
+  /// If you call `sorted` again, the further property orders records that are equal in the earlier one. The id orders records that are
+  /// equal in all sorted properties. Text is ordered as Swift's `String` is, and NaN comes last. If the property's type is also
+  /// ``IndexableValue``, its index values are compared.
   public func sorted<Value: Comparable & Sendable>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
     changed { $0.order.append(SortColumn(keyPath, order)) }
   }
 
-  /// Returns the query sorted by an optional property, with `nil` before every value.
+  /// Returns the query sorted by an optional property, with `nil` before every other value.
   public func sorted<Value: Comparable & Sendable>(
     by keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
@@ -204,22 +206,22 @@ extension Query {
 
   /// Returns the query sorted by a property, in the order of its index values.
   ///
-  /// Use it for Booleans (`false` comes first), for enumerations, which sort by their raw value, and for optionals of these, where `nil`
-  /// comes first.
+  /// Use this call for Booleans, where `false` comes first, and for enumerations, which are ordered by their raw values. In optionals of
+  /// Booleans and enumerations, `nil` comes first.
   public func sorted<Value: IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
     changed { $0.order.append(SortColumn(indexed: keyPath, order)) }
   }
 
-  /// Returns the query sorted by a property, in the order of its index values, which is that of its values.
+  /// Returns the query sorted by a property, in the order of its index values, which is also the order of its values.
   public func sorted<Value: Comparable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
     changed { $0.order.append(SortColumn(indexed: keyPath, order)) }
   }
 
-  /// Returns the query sorted by an optional property, in the order of its index values, with `nil` before every value.
+  /// Returns the query sorted by an optional property, in the order of its index values, with `nil` before every other value.
   public func sorted<Value: Comparable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
@@ -227,12 +229,13 @@ extension Query {
   }
 }
 
-// Overloads that no program can call. The compiler chooses them where no other overload fits, and then shows their message.
+// The overloads in this extension are `unavailable`, so a call of one never compiles. The compiler selects such an overload if no other
+// overload fits, and prints the overload's message, which names the right call.
 extension Query {
-  /// Refuses to compile a trailing closure in the place of a predicate, and names the call that takes one.
+  /// Refuses to compile a trailing closure in the place of a predicate, and names the call that accepts a closure.
   ///
-  /// The first parameter keeps this overload away from calls that pass a predicate. Without it, the compiler would explain a type error in
-  /// a predicate by this overload.
+  /// The parameter `unused` keeps the compiler from selecting this overload for a call with a predicate. Without `unused`, a type error
+  /// within a predicate would be reported with the message of this overload.
   @available(
     *, unavailable,
     message: "a condition is a predicate, which can use an index: write where(#Predicate { … }); for a closure, write filter { … }"
@@ -240,7 +243,7 @@ extension Query {
   @_disfavoredOverload
   public func `where`(_ unused: Void = (), _ isIncluded: @escaping @Sendable (Item) -> Bool) -> Self { filter(isIncluded) }
 
-  /// Refuses to compile a sort by a property whose type has no order, and names the conformances that give it one.
+  /// Refuses to compile a sort by a property whose type has no order, and names the protocols that give a type an order.
   @available(
     *, unavailable,
     message: "an order needs a property whose type is Comparable or IndexableValue; add one: 'enum Kind: String, Codable, IndexableValue'"

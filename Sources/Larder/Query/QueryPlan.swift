@@ -4,46 +4,47 @@
 /// ordered(country, rating) [country =, rating >=], order from the index, 12 rows estimated, 12 examined
 /// ```
 ///
-/// Get it from ``LocalRepository/explain(_:)`` to see which index a query uses. It names indexes and properties, never values.
+/// Get a plan from ``LocalRepository/explain(_:)`` to see which index a query uses. A plan contains names of indexes and properties, and
+/// never values.
 public struct QueryPlan: Hashable, Sendable, CustomStringConvertible {
-  /// The source of the records.
+  /// The source from which a query reads its records.
   public enum Access: Hashable, Sendable {
     /// No source, because no record can meet the query.
     case nothing
     /// An index, named by the text of its declaration.
     case index(String)
-    /// All records, each of which is tested.
+    /// All records of the collection, each of which is tested.
     case scan
-    /// None, because the query is refused. ``QueryPlan/refusal`` has the reason.
+    /// No source, because the query is refused. ``QueryPlan/refusal`` has the reason.
     case refused
   }
 
-  /// The source of the order of the results.
+  /// The way in which the results get their order.
   public enum Order: Hashable, Sendable {
-    /// The query has no order, so the id decides.
+    /// The query has no order, so the results are sorted by id.
     case id
-    /// The index yields the records in the query's order.
+    /// The index yields the records in the query's order, so no sort is needed.
     case index
     /// The results are sorted in memory.
     case sorted
   }
 
-  /// Source of the records.
+  /// Source from which the query reads its records.
   public let access: Access
-  /// Conditions that the index answers, each with the property and its use.
+  /// Conditions that the index answers, each as the name of the property and the kind of condition.
   public let conditions: [String]
-  /// Conditions that are tested record by record: the property of a condition, or `predicate`, `filter`, `distance`, `box`.
+  /// Conditions that are tested for each record: the name of the property, or `predicate`, `filter`, `distance` or `box`.
   public let residual: [String]
-  /// Source of the order of the results.
+  /// The way in which the results get their order.
   public let order: Order
   /// Estimated number of records that the query reads.
   public let estimatedRows: Int
-  /// Number of records that the query did read, or `nil` if it was not run because there were too many.
+  /// Number of records that the query has read, or `nil` if the query was not run because it may read over 10,000.
   public let examinedRows: Int?
-  /// Reason why the query cannot be answered, or `nil` if it can.
+  /// Reason why the query is refused, or `nil` if it can be answered.
   public let refusal: String?
 
-  /// Name of the index that is used, or `nil` if none is.
+  /// Name of the index from which the query reads, or `nil` without an index.
   public var index: String? { if case .index(let name) = access { name } else { nil } }
 
   /// Plan of the query as one line of text.
@@ -75,7 +76,7 @@ extension QueryPlan {
 }
 
 extension QueryRun {
-  /// Returns the plan as the public value, in names without values of records.
+  /// Returns the plan as its public value, which has names but no values of records.
   func plan(examined: Int?) -> QueryPlan {
     QueryPlan(
       access: planAccess, conditions: answeredConditions, residual: checkedConditions,
@@ -91,23 +92,23 @@ extension QueryRun {
     }
   }
 
-  /// Conditions that are tested record by record, each named once.
+  /// Conditions that are tested for each record, where each name is listed once.
   private var checkedConditions: [String] {
     let residual = shape.conditions.indices.filter { !choice.covered.contains($0) }
     var names = residual.map { shape.conditions[$0].constraint.path?.propertyName ?? "predicate" }
     if shape.filterCount > 0 { names.append("filter") }
     var (areas, boxes) = (shape.areas[...], shape.boxes.count)
-    // The access path answers one place or box of the query, so only the others are tested.
+    // The access path answers one place or one box of the query, so only the remaining places and boxes are tested for each record.
     if case .near = choice.access { areas.removeLast() }
     if case .box = choice.access { boxes -= 1 }
     if areas.contains(where: { $0.radius != nil }) { names.append("distance") }
     if boxes > 0 { names.append("box") }
-    // Several conditions may be on one property.
+    // Two conditions may be on the same property, whose name is listed once.
     var seen: Set<String> = []
     return names.filter { seen.insert($0).inserted }
   }
 
-  /// Conditions that the access path answers.
+  /// Conditions that the access path answers, so that no record is tested for them.
   private var answeredConditions: [String] {
     switch choice.access {
     case .nothing, .scan: return []
@@ -116,14 +117,15 @@ extension QueryRun {
     case .words: return ["matching words"]
     case .ordered(let index, let spans, _):
       let columns = indexes.definitions[index].columns
-      // All spans bind the same columns, so the first one stands for all.
+      // All spans have the same columns and kinds of bounds, so the first span describes all of them.
       guard let span = spans.first else { return [] }
       var conditions = columns.prefix(span.prefix.count).map { "\($0.keyPath.propertyName) =" }
       if spans.count > 1, !conditions.isEmpty {
         conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)"
       }
       if span.lower != nil || span.upper != nil, columns.indices.contains(span.prefix.count) {
-        // Ranges of floating-point numbers are bounded by the infinities to leave out NaN, so an infinity is no bound of the query.
+        // A range of floating-point numbers such as `> 5` has an infinity as its other bound, to exclude NaN. The text of the plan leaves
+        // out a bound that is an infinity.
         let lower = span.lower.flatMap { $0.value == IndexValue(-Double.infinity) ? nil : $0.isInclusive ? " >=" : " >" }
         let upper = span.upper.flatMap { $0.value == IndexValue(Double.infinity) ? nil : $0.isInclusive ? " <=" : " <" }
         conditions.append(columns[span.prefix.count].keyPath.propertyName + (lower ?? "") + (upper ?? ""))

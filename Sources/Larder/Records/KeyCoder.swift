@@ -3,18 +3,18 @@ internal import Foundation
 /// A coder of ids as record keys, in which two ids have the same key only if they are the same byte for byte.
 ///
 /// A `String` is its own key. An integer becomes its decimal digits, and a `UUID` its upper-case text. A `RawRepresentable` type whose raw
-/// value is one of these has the key of its raw value. Any other id becomes its JSON with sorted keys. The form is chosen by the type,
-/// once.
+/// value is a string, an integer or a UUID has the key of its raw value. Any other id becomes its JSON with sorted keys. The form of the
+/// keys is chosen once, by the type of the ids.
 final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   private let limit: Int
   private let json: JSONCoder
-  /// Order of query results whose other values are equal.
+  /// Order in which query results that are equal by the query's sort keys are sorted by id.
   let order = KeyOrder(of: ID.self)
   private let form: Form
-  /// Whether an id may not survive its key, so that each save must try it.
+  /// Whether decoding a key may give another id than the encoded one, so that each save must test the key of its record.
   private let needsRoundTrip: Bool
 
-  /// Whether making a key of an id takes less time than fetching a record from memory.
+  /// Whether making a key from an id takes less time than fetching a record from memory.
   let areCheap: Bool
 
   private enum Form { case string, uuid, int, plain, json }
@@ -22,7 +22,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   init(limit: Int, _ json: JSONCoder = JSONCoder(depthLimit: StoreOptions.Limits.maximumDepth)) {
     self.limit = limit
     self.json = json
-    // Chosen here and not for each id, because a look-up must cost about as much as one in a dictionary.
+    // The form is chosen here and not for each id, because a look-up must cost about as much as a look-up in a dictionary.
     needsRoundTrip = !isPlain(ID.self)
     form =
       switch ID.self {
@@ -36,11 +36,12 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   }
 
   /// Returns the key of an id.
+  ///
   /// - Throws: `.invalidKey` if the id does not encode or its key is longer than the limit.
   func key(for id: ID) throws(RepositoryError) -> RecordKey {
     let key: RecordKey
     switch form {
-    // The form implies the type, and a cast would take longer than the rest of a look-up.
+    // `form` implies the type of the id, so the unchecked cast is safe. A checked cast would take longer than the rest of a look-up.
     case .uuid: key = RecordKey(UUIDNumber(unsafeBitCast(id, to: UUID.self)))
     case .string: key = RecordKey(unsafeBitCast(id, to: String.self))
     case .int: key = RecordKey(unsafeBitCast(id, to: Int.self).description)
@@ -57,7 +58,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
 
   /// Whether a key is the key of an id.
   func isKey(_ key: RecordKey, of id: ID) -> Bool {
-    // The limit needs no check here, because the keys of all UUIDs have the same length.
+    // The limit on the length of keys is not checked for a UUID, because the keys of all UUIDs have the same length.
     if form == .uuid { return RecordKey(UUIDNumber(unsafeBitCast(id, to: UUID.self))) == key }
     do throws(RepositoryError) { return try self.key(for: id) == key } catch { return false }
   }
@@ -72,11 +73,12 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     }
   }
 
-  /// Returns the key of an id that is about to be stored, after trying that the key leads back to the id.
+  /// Returns the key of an id that is about to be stored, after a test that decoding the key gives back the id.
+  ///
   /// - Throws: `.invalidKey` as ``key(for:)``, and for an id that its own coding does not preserve.
   func keyForStoring(_ id: ID) throws(RepositoryError) -> RecordKey {
     let key = try key(for: id)
-    // A plain id is its own key, so nothing can get lost on the way.
+    // The key of a string, an integer or a UUID is its text, which loses no part of the id.
     guard needsRoundTrip else { return key }
     let decoded: ID
     do {
@@ -86,7 +88,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
         .invalidKey, "expected an id that decodes from its own encoding, found one that does not; correct its coding", keyHash: key.hash,
         underlying: error)
     }
-    // The `==` of a type may ignore a part of the id that its key holds, so the keys are compared too.
+    // The `==` of an id's type may ignore a part of the id that its key holds, so the two keys are compared, too.
     guard decoded == id, try self.key(for: decoded) == key else {
       throw RepositoryError(
         .invalidKey, "expected the same id after encoding and decoding, found another; correct its coding", keyHash: key.hash)
@@ -94,20 +96,21 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     return key
   }
 
-  /// Returns the id of a key that was made here, or `nil` if the type's own coding does not lead back to it.
+  /// Returns the id of a key that this coder has made, or `nil` if decoding the key does not give back such an id.
   func id(of key: RecordKey) -> ID? {
     switch ID.self {
     case is String.Type: verified(key.text as? ID, as: key)
-    // `UUID(uuidString:)` takes lower case too, which the verification refuses.
+    // `UUID(uuidString:)` also accepts lower case. `verified` refuses a key in lower case, because this coder makes the key of a UUID in
+    // upper case.
     case is UUID.Type: verified(UUID(uuidString: key.text) as? ID, as: key)
     default:
-      // The key of a number is JSON. Any other plain key is the contents of a JSON string and may look like JSON too, so both readings are
-      // tried.
+      // The key of an integer is JSON itself. The key of any other plain id is the contents of a JSON string, and may by chance be JSON,
+      // too. Because the form of the text is ambiguous, the key is decoded first as JSON and then as the contents of a string.
       verified(decoded(Data(key.text.utf8)), as: key) ?? verified(decoded(quoted(key.text)), as: key)
     }
   }
 
-  /// Returns an id if a given key is its key, otherwise `nil`.
+  /// Returns the id if the given key is its key, otherwise `nil`.
   private func verified(_ id: ID?, as key: RecordKey) -> ID? {
     guard let id else { return nil }
     do throws(RepositoryError) { return try self.key(for: id) == key ? id : nil } catch { return nil }
@@ -122,7 +125,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   }
 }
 
-/// Whether ids of a type are plain text or numbers, looking through raw values.
+/// Whether ids of a type are strings, UUIDs or integers, directly or as raw values.
 private func isPlain(_ type: Any.Type) -> Bool {
   let type = innermostRawType(of: type)
   return type == String.self || type == UUID.self || type is any FixedWidthInteger.Type
@@ -135,7 +138,7 @@ func innermostRawType(of type: Any.Type) -> Any.Type {
   return innermostRawType(of: rawType(of: type))
 }
 
-/// Returns the key text of a string, a UUID or an integer, looking through raw values, or `nil` for another id.
+/// Returns the key text of a string, a UUID or an integer, directly or as a raw value, or `nil` for any other id.
 private func plainText(of id: Any) -> String? {
   switch id {
   case let text as String: text
@@ -146,29 +149,30 @@ private func plainText(of id: Any) -> String? {
   }
 }
 
-/// The order of a type's ids as far as their keys show it: integers by number, and all others by the bytes of the key.
+/// The order of ids that is computed from their keys alone: integers by number, and all other ids by the bytes of the key.
 enum KeyOrder: Sendable {
   case bytes
   case numbers
 
   var isOfBytes: Bool { if case .bytes = self { true } else { false } }
 
-  /// Chooses the order for a type of ids, looking through raw values.
+  /// Chooses the order for a type of ids, which may be the raw values of the ids.
   init(of type: Any.Type) { self = innermostRawType(of: type) is any FixedWidthInteger.Type ? .numbers : .bytes }
 
   /// Whether the left key comes first.
   func isBefore(_ left: RecordKey, _ right: RecordKey) -> Bool {
     guard case .numbers = self else { return left < right }
-    // Decimal digits without leading zeros: the longer number is the greater one, unless both are negative.
+    // The digits have no leading zeros, so of two numbers with equal signs the longer one has the larger magnitude.
     let (isLeftNegative, isRightNegative) = (left.isNegative, right.isNegative)
     if isLeftNegative != isRightNegative { return isLeftNegative }
-    // Of two negative numbers the one of larger magnitude comes first.
+    // Of two negative numbers, the number of larger magnitude comes first, so the two keys are swapped before their magnitudes are
+    // compared.
     let (first, second) = isLeftNegative ? (right, left) : (left, right)
     return first.byteCount == second.byteCount ? first < second : first.byteCount < second.byteCount
   }
 }
 
-/// A key that compares in the order of its ids.
+/// A record key whose order is the order of the ids.
 struct OrderedKey: Comparable, Sendable {
   let key: RecordKey
   let order: KeyOrder

@@ -3,28 +3,31 @@ internal import Synchronization
 
 /// The records that a collection had when it was opened or last rebased, as a base that never changes.
 ///
-/// Opening must cost only a scan and little memory. So the records stay as they were read, a slot is made when its record is looked up, and
-/// an open-addressing table finds the positions of keys. If the records are in key order, as those of a JSON file are, even the table can
-/// wait: until then keys are found by binary search. Changes go into the tree that ``RecordMap`` keeps over the base.
+/// Opening a store must cost only a scan of its files and little memory. To keep the opening cheap, the base keeps the records in the form
+/// in which the backend has read them. The slot of a record (its object in memory) is made when the record is looked up. An open-addressing
+/// hash table finds the positions of keys. If the records are in key order, as those of a JSON file are, keys are found by binary search
+/// until ``index()`` has made the table. Later changes go into the tree that ``RecordMap`` keeps over the base.
 final class RecordBase: Sendable {
   let count: Int
   /// Whether the records are in key order.
   let isSorted: Bool
-  /// Newest schema version among the records, or 0 without records.
+  /// Newest schema version among the records, or 0 if there are no records.
   let newestSchemaVersion: Int
-  /// Oldest schema version among the records, or the largest integer without records.
+  /// Oldest schema version among the records, or the largest integer if there are no records.
   let oldestSchemaVersion: Int
   /// The records as they were read, or `nil` for a base that was made of slots.
   private let packed: PackedRecords?
-  /// All slots, once all were asked for.
+  /// All slots, once a caller has read ``slots``.
   private let all = LazyReference<Slots>()
-  /// Positions of the keys, which are missing before ``index()`` if the records are in key order.
-  private let table = LazyReference<KeyTable>()
-  /// Values that were looked up.
-  private let values = LazyReference<ValueTable>()
-  /// Slots that were not seen to decode at the last look, or `nil` before the first.
+  /// Positions of the keys.
   ///
-  /// All other slots decode for good.
+  /// If the records are in key order, this table is missing until ``index()`` is called.
+  private let table = LazyReference<KeyTable>()
+  /// Decoded values of the records that were looked up.
+  private let values = LazyReference<ValueTable>()
+  /// Slots that had not decoded at the last call of ``unread()``, or `nil` before the first call.
+  ///
+  /// Every slot that is missing in this list has decoded, and a slot that has decoded stays decoded.
   private let doubtful = Mutex<[RecordSlot]?>(nil)
 
   private final class Slots: Sendable {
@@ -32,7 +35,7 @@ final class RecordBase: Sendable {
     init(_ slots: [RecordSlot]) { self.slots = slots }
   }
 
-  /// Makes a base of slots, of which the newer of two with the same key stays.
+  /// Makes a base of slots, and keeps the newer one of two slots with the same key.
   init(_ slots: [RecordSlot]) {
     var (newest, oldest, isSorted) = (0, Int.max, true)
     var last: RecordSlot?
@@ -45,7 +48,7 @@ final class RecordBase: Sendable {
     (newestSchemaVersion, oldestSchemaVersion, self.isSorted) = (newest, oldest, isSorted)
     packed = nil
     var unique = slots
-    // Ascending keys are unique, so only slots out of order need the search for duplicates.
+    // Ascending keys are unique, so only slots that are out of order need the search for duplicates.
     if !isSorted {
       let keys: KeyTable
       (unique, keys) = Self.indexed(slots)
@@ -55,7 +58,7 @@ final class RecordBase: Sendable {
     all.storeIfNil(Slots(unique))
   }
 
-  /// Makes a base of records as they were read.
+  /// Makes a base of records in the form in which they were read.
   private init(_ packed: PackedRecords, _ keys: KeyTable?) {
     (count, isSorted) = (packed.count, packed.isSorted)
     (newestSchemaVersion, oldestSchemaVersion) = (packed.versions.newest, packed.versions.oldest)
@@ -63,10 +66,10 @@ final class RecordBase: Sendable {
     if let keys { table.storeIfNil(keys) }
   }
 
-  /// Makes a base of packed records, of which the newer of two with the same key stays.
+  /// Makes a base of packs (blocks of records that a backend has read), and keeps the newer of two records with the same key.
   static func of(_ packs: [RecordPack]) -> RecordBase {
     let packed = PackedRecords(packs)
-    // Ascending keys are unique and can be searched, so the table waits for `index()`.
+    // Ascending keys are unique and found by binary search, so this base has no table until `index()` is called.
     if packed.isSorted { return RecordBase(packed, nil) }
     var keys = KeyTable.Draft(count: packed.count)
     var (position, hasDuplicates) = (0, false)
@@ -74,53 +77,56 @@ final class RecordBase: Sendable {
       if keys.insert(hash, at: position, isSame: { packed.isKey(packed.key(at: position), at: $0) }) != nil { hasDuplicates = true }
       position += 1
     }
-    // Which of two duplicates is newer shows in their slots.
+    // The slots of two records with the same key hold their revisions, by which the newer record is found.
     return hasDuplicates ? RecordBase(packed.allSlots()) : RecordBase(packed, KeyTable(keys))
   }
 
   static let empty = RecordBase([])
 
-  /// Returns the slot of a key.
+  /// Returns the slot of a key, or `nil` if the base has no such record.
   ///
-  /// Cost: one hash and, on average, less than two comparisons. Before ``index()`` it is a binary search.
+  /// Cost: one hash and, on average, less than two comparisons. Before ``index()`` the look-up is a binary search.
   func slot(for key: RecordKey) -> RecordSlot? { position(of: key).map { slot(at: $0) } }
 
-  /// All slots, where missing ones are made by reading this property.
+  /// All slots of the base.
   ///
-  /// Cost: linear, once.
+  /// The first read of this property makes the missing slots.
+  ///
+  /// Cost: linear in the records for the first read.
   var slots: [RecordSlot] {
     if let all = all.load() { return all.slots }
     guard let packed else { return [] }
     return all.storeIfNil(Slots(packed.allSlots())).slots
   }
 
-  /// Whether values lie with others in blocks of memory.
+  /// Whether the values of several records share blocks of memory.
   var isPacked: Bool { packed != nil }
 
-  /// Number of slots that may have to be made before ``slots`` costs nothing.
+  /// Largest number of slots that the next reading of ``slots`` has to make.
   var unmadeCount: Int { all.isSet ? 0 : count }
 
-  /// Makes the missing slots of a range of positions, so that ``slots`` has less to do.
+  /// Makes the missing slots of a range of positions, so that reading ``slots`` makes fewer of them.
   ///
-  /// Several tasks may make different parts at the same time.
+  /// Several tasks may make the slots of different ranges at the same time.
   func makeSlots(_ positions: Range<Int>) { packed?.makeSlots(positions) }
 
   /// Returns the slot at a position in the order of the records.
   func slot(at position: Int) -> RecordSlot {
-    // Counting a reference here would make readers on several cores contend for one counter.
+    // `unretained` does not count a reference. Counting a reference to the slots would make readers on several cores contend for one
+    // counter.
     if let all = all.unretained { return all._withUnsafeGuaranteedRef { $0.slots[position] } }
     return packed?.slot(at: position) ?? slots[position]
   }
 
   private func isKey(_ key: RecordKey, at position: Int) -> Bool {
-    // Packed keys are compared without making a slot.
+    // The bytes of the key in the pack, a block of records, are compared directly, so that the comparison makes no slot.
     if let packed { return packed.isKey(key, at: position) }
     return slot(at: position).key == key
   }
 
   private func key(at position: Int) -> RecordKey { packed?.key(at: position) ?? slot(at: position).key }
 
-  /// Returns the position of a key's slot in ``slots``.
+  /// Returns the position of a key's slot in ``slots``, or `nil` if the base has no such record.
   ///
   /// Cost: as ``slot(for:)``.
   func position(of key: RecordKey) -> Int? {
@@ -128,16 +134,18 @@ final class RecordBase: Sendable {
     return table._withUnsafeGuaranteedRef { $0.first(key.tableHash) { isKey(key, at: $0) ? $0 : nil } }
   }
 
-  /// Returns the position behind all keys up to a given one, in a base that is in key order.
+  /// Returns the position after all keys up to the given key, in a base that is in key order.
   func end(of key: RecordKey) -> Int { (0..<count).partitionPoint { key < self.key(at: $0) } }
 
-  /// Returns the value of a key behind a reference, without copying it, and decodes it at the first call.
+  /// Returns the value of a key behind a reference, without copying the value, and decodes it at the first call.
   ///
-  /// Cost: as ``slot(for:)``. A value that was looked up before is recognised by its own id, if that has a key that is cheap to make. That
-  /// spares a visit to the slot, which mostly lies far from any cache.
+  /// Cost: as ``slot(for:)``. If a key is cheap to make from an id, a value that was looked up before is recognised by its own id. The
+  /// look-up then does not read the slot, whose memory is mostly in no cache of the processor.
+  ///
   /// - Throws: As ``RecordSlot/decoded(_:)``.
   func decoded<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item>? {
-    // Only a key that is cheap to make is worth comparing by the id of a value.
+    // Comparing a value's id with the key makes a key of the id. If making a key is not cheap, reading the slot takes less time than this
+    // comparison.
     guard let table = table.unretained, coder.keys.areCheap else { return try slot(for: key)?.decoded(coder) }
     let values = values.unretained
     var known: DecodedValue<Item>?
@@ -157,28 +165,29 @@ final class RecordBase: Sendable {
     let slot = slot(at: found)
     let value = try slot.decoded(coder)
     if let value = slot.unretainedValue {
-      // Made at the first look-up, because the table takes eight bytes for each record.
+      // The table of values is made at the first look-up and not at opening, because it takes eight bytes for each record.
       (self.values.load() ?? self.values.storeIfNil(ValueTable(count: count))).set(value, at: found)
     }
     return value
   }
 
-  /// Largest number of slots that ``unread()`` looks at.
+  /// Largest number of slots that ``unread()`` examines.
   var doubtfulCount: Int { doubtful.withLock { $0?.count ?? count } }
 
   /// Returns the slots that were not decoded yet or that do not decode.
   ///
-  /// Cost: linear in the slots that the last call returned. The first call looks at all slots.
+  /// Cost: linear in the slots that the last call has returned. The first call of this function examines all slots.
   func unread() -> [RecordSlot] {
-    // The first look needs every slot, later ones only those in doubt.
+    // The first call examines every slot. Later calls examine only the slots that the last call has returned.
     let slots = doubtful.withLock { $0 } ?? slots
     let left = slots.filter { $0.reading != .readable }
-    // Two readers may look at once. The shorter list holds, because a slot that decodes does so for good.
+    // Two calls may run at the same time. The shorter of the lists that two such calls return is stored, because a slot that has decoded
+    // stays decoded.
     doubtful.withLock { if left.count < $0?.count ?? .max { $0 = left } }
     return left
   }
 
-  /// Makes the table of positions if it was put off.
+  /// Makes the table of positions if the base has none yet.
   func index() {
     guard !table.isSet else { return }
     var keys = KeyTable.Draft(count: count)
@@ -200,9 +209,9 @@ final class RecordBase: Sendable {
     return low < count && isKey(key, at: low) ? low : nil
   }
 
-  /// Returns the slots without duplicates of a key, and the table of their positions.
+  /// Returns the slots with one slot for each key, and the table of their positions.
   ///
-  /// The newer of two duplicates stays. None of Larder's own backends returns a key twice.
+  /// Of two slots with the same key, the newer one is kept. None of Larder's own backends returns a key twice.
   private static func indexed(_ slots: [RecordSlot]) -> (slots: [RecordSlot], table: KeyTable) {
     var keys = KeyTable.Draft(count: slots.count)
     var kept = slots
@@ -214,51 +223,55 @@ final class RecordBase: Sendable {
       }
     }
     guard !duplicates.isEmpty else { return (kept, KeyTable(keys)) }
-    // Removing slots has moved the others, so the table is made again.
+    // Removing the duplicates has changed the positions of later slots, so the table is made again for the slots that are left.
     return indexed(kept.enumerated().filter { !duplicates.contains($0.offset) }.map(\.element))
   }
 }
 
 /// An immutable open-addressing hash table from keys to positions in an array of slots.
 ///
-/// An entry has the position in its low bits, as many as the table's size needs, and bits of the key's hash above them. So a look-up reads
-/// the record that it looks for, and hardly ever another.
+/// An entry of the table is one 32-bit number. The low bits of an entry hold the position, as many bits as the table's size needs, and the
+/// high bits of an entry hold bits of the key's hash. The bits of the hash rule out nearly every other key, so a look-up reads the record
+/// that it searches for and hardly ever another record.
 final class KeyTable: Sendable {
   private let entries: [UInt32]
 
   init(_ draft: consuming Draft) { entries = draft.entries }
 
-  /// Returns the first result of a closure that is called with each position whose key may have a hash.
+  /// Calls a closure with each position whose key may have the given hash, and returns the first result that is not `nil`.
   @inline(__always)
   func first<Result>(_ hash: UInt64, _ result: (Int) -> Result?) -> Result? {
     let mask = UInt32(truncatingIfNeeded: entries.count - 1)
     var index = UInt32(truncatingIfNeeded: hash) & mask
     while true {
       let entry = entries[Int(index)]
-      // Entries hold the position plus one, so zero marks an empty entry. At least half of them are empty.
+      // An entry holds its position plus one, so zero in the low bits marks an empty entry. At least half of all entries are empty.
       if entry & mask == 0 { return nil }
       if (entry ^ UInt32(truncatingIfNeeded: hash >> 32)) & ~mask == 0, let result = result(Int(entry & mask) - 1) { return result }
       index = (index + 1) & mask
     }
   }
 
-  /// A table that is being built.
+  /// A hash table that is being built.
   struct Draft {
     fileprivate var entries: [UInt32]
 
     /// Makes an empty table for a number of keys.
     ///
-    /// Its size is a power of two and at least twice that number, so that an empty entry is near everywhere.
+    /// The size of the table is a power of two and at least twice the number of keys. At least half of the entries are therefore empty, so
+    /// a search soon meets an empty entry and ends.
     init(count: Int) {
       var size = 2
       while size < count * 2 { size *= 2 }
       entries = [UInt32](repeating: 0, count: size)
     }
 
-    /// Adds a key by its hash, which must not be in the table yet.
+    /// Adds a key by its hash.
+    ///
+    /// The key must not be in the table yet.
     mutating func append(_ hash: UInt64, at position: Int) { _ = insert(hash, at: position) { _ in false } }
 
-    /// Adds a key by its hash, or returns the position of the same key that is there already.
+    /// Adds a key by its hash, or returns the position of the same key if the table already holds it.
     @inline(__always)
     mutating func insert(_ hash: UInt64, at position: Int, isSame: (Int) -> Bool) -> Int? {
       entries.withUnsafeMutableBufferPointer { entries in
@@ -276,31 +289,33 @@ final class KeyTable: Sendable {
   }
 }
 
-/// The decoded values of an array of slots by position, from which a look-up reads without visiting the slot.
+/// The decoded values of an array of slots by position, from which a look-up reads a value without reading the slot.
 ///
-/// Unchecked, since the compiler does not see that the memory holds atomics only, which are never moved.
+/// The type is `@unchecked Sendable`, since the compiler cannot prove that the memory holds only atomics, which are never moved.
 final class ValueTable: @unchecked Sendable {
-  /// Addresses of the values, which their slots own, or 0 where no value is known.
+  /// Addresses of the values, which their slots own, or 0 where no value was set.
   private let addresses: UnsafeMutablePointer<Atomic<UInt>>?
 
-  /// Makes an empty table, whose memory is taken as positions are set.
+  /// Makes an empty table, whose pages take memory only when a value is set in them.
   init(count: Int) {
-    // Zero bytes are valid atomics, and the system provides pages of them only when they are touched. Without memory look-ups work without
-    // this table.
+    // Zero bytes are valid atomics. The system provides a page of `calloc` only when it is touched. If `calloc` fails, look-ups work
+    // without this table and read the slots.
     addresses = calloc(count, MemoryLayout<Atomic<UInt>>.stride)?.bindMemory(to: Atomic<UInt>.self, capacity: count)
   }
 
   deinit { free(addresses) }
 
-  /// Returns the value at a position, or `nil` if it was not looked up yet.
+  /// Returns the value at a position, or `nil` if no look-up has set it yet.
   func value(at position: Int) -> Unmanaged<any DecodedRecord>? {
     guard let addresses else { return nil }
     return UnsafeRawPointer(bitPattern: addresses[position].load(ordering: .acquiring)).map(Unmanaged.fromOpaque)
   }
 
-  /// Sets the value at a position, which its slot must keep as long as the table is used.
+  /// Sets the value at a position.
+  ///
+  /// The table does not own the value. The record's slot, which owns the value, must live as long as this table is used.
   func set(_ value: Unmanaged<any DecodedRecord>, at position: Int) {
-    // Releasing, so that a reader that finds the address finds a whole value.
+    // The releasing order makes the contents of the value visible to every reader that finds its address.
     addresses?[position].store(UInt(bitPattern: value.toOpaque()), ordering: .releasing)
   }
 }

@@ -7,14 +7,14 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   let keys: KeyCoder<Item.ID>
   private let limits: StoreOptions.Limits
   private let json: JSONCoder
-  /// The JSON coder between the steps of a migration, where a value may nest as deep as any record.
+  /// The JSON coder between the steps of a migration, with the depth limit of all stores and not the limit of this store.
   private let migrating: JSONCoder
   private let hasTriedRoundTrip = Atomic(false)
   private let plan: MigrationPlan
   private let valueType = ObjectIdentifier(DecodedValue<Item>.self)
-  /// Returns the error for a value that must not be saved although it may encode.
+  /// Returns the error for a value that must not be saved although it may encode, or `nil` for any other value.
   private let refusal: (@Sendable (Item) -> RepositoryError?)?
-  /// Whether slots keep the bytes beside the decoded value, for a trigger that reads them.
+  /// Whether slots (records in memory) keep the bytes beside the decoded value, for a trigger of the schema that reads them.
   let keepsEncoded: Bool
 
   init(
@@ -33,7 +33,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
 
   /// Encodes a value, and returns its bytes with its key.
   ///
-  /// With `decoding`, the bytes are also decoded again, for an index or an observer.
+  /// If `decoding` is true, the bytes are also decoded again, for an index or an observer that needs the decoded value.
   /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`, `.decodingFailed`, `.unsupported`.
   func encode(_ item: Item, decoding: Bool) throws(RepositoryError) -> EncodedRecord {
     let key = try keys.keyForStoring(item.id)
@@ -42,7 +42,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     do {
       output = try json.encode(item)
     } catch {
-      // A limit of the store, and no defect in the coding of the type.
+      // A value that nests too deep is over a limit of the store, and is no defect in the coding of its type.
       if error is JSONTooDeep { throw RecordLimit.tooDeep(limits, key) }
       throw RepositoryError(
         .encodingFailed, "the value does not encode as JSON; `NaN` and infinity have none", keyHash: key.hash, underlying: error)
@@ -51,8 +51,8 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     if let error = RecordLimit.sizeViolation(of: limits, key: key, byteCount: value.count) { throw error }
     var decoded: DecodedValue<Item>?
     if decoding || output.hasUnusualNumber || !hasTriedRoundTrip.load(ordering: .relaxed) {
-      // The first save shows whether the type codes its id: with `let id = UUID()`, the record could never be found again. A number that is
-      // JSON may still be one that its type does not decode.
+      // The first save decodes its own bytes, to test that the type codes its id. With `let id = UUID()` the decoded id is a new one, so
+      // the record could never be found again. An unusual number is valid JSON, and yet its type may not decode it.
       decoded = DecodedValue(try decode(value, key: key))
       hasTriedRoundTrip.store(true, ordering: .relaxed)
     }
@@ -60,6 +60,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   }
 
   /// Encodes values on all cores, and returns the records in the same order.
+  ///
   /// - Throws: The error of the first value that cannot be encoded, as ``encode(_:decoding:)``.
   @concurrent func encodeAll(_ items: [Item], decoding: Bool) async throws(RepositoryError) -> [EncodedRecord] {
     let parts = await ConcurrentMap.parts(items) { part in
@@ -69,20 +70,22 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     }
     var records: [EncodedRecord] = []
     records.reserveCapacity(items.count)
-    // In order, so that the first value that failed gives the error.
+    // Parts are read in the order of the values, so that the error of the first value that failed is thrown.
     for part in parts { records += try part.get() }
     return records
   }
 
-  /// Returns a decoded value as the repository's type, or `nil` for one that a repository of another type has decoded.
+  /// Returns a decoded value as the repository's type, or `nil` if a repository of another type has decoded it.
   ///
-  /// Compares identifiers of types: a look-up of the type by its parameters takes longer than the test of a record.
+  /// The function compares identifiers of types. A cast would look the type up by its generic parameters, which takes longer than testing a
+  /// record.
   func typed(_ value: any DecodedRecord) -> DecodedValue<Item>? {
-    // The comparison proves the type, so the cast needs no check of its own.
+    // Equal identifiers prove that the value is of this type, so the unchecked downcast is safe.
     ObjectIdentifier(type(of: value)) == valueType ? unsafeDowncast(value, to: DecodedValue<Item>.self) : nil
   }
 
-  /// Decodes the value of stored bytes, which must carry the id that belongs to the record's key.
+  /// Decodes stored bytes to a value, whose id must be the id that belongs to the record's key.
+  ///
   /// - Throws: `.decodingFailed`.
   func decode(_ value: Data, key: RecordKey) throws(RepositoryError) -> Item {
     let item: Item
@@ -91,7 +94,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     } catch {
       throw RepositoryError(.decodingFailed, "the record does not decode as \(Item.self)", keyHash: key.hash, underlying: error)
     }
-    // Under a key that is not its own, a value could be read, but never be updated or deleted by its id.
+    // A value whose id has another key could be read, but it could never be updated or deleted by its id.
     guard try keys.key(for: item.id) == key else {
       throw RepositoryError(
         .decodingFailed, "expected the id of the record's key, found another after decoding; encode and decode `id`", keyHash: key.hash)
@@ -99,14 +102,14 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     return item
   }
 
-  /// Migrates the bytes of an older version, and returns the value and the bytes to store for it.
+  /// Migrates the bytes of a record of an older version, and returns the value and the bytes to store for it.
   ///
-  /// The value is decoded from these bytes, so that memory never shows anything that the next launch will not.
+  /// The value is decoded from the returned bytes, so that memory never holds a value that differs from the one decoded at the next launch.
   /// - Throws: `.migrationFailed`.
   func migrate(_ value: Data, key: RecordKey, from version: Int) throws(RepositoryError) -> (item: Item, value: Data) {
     let migrated = try plan.migrate(value, from: version, key: key, migrating)
     do throws(RepositoryError) {
-      // A step may make a record larger, and one over a limit would be refused at the next opening.
+      // A migration step may make a record larger, and a record over a limit would be refused when the store opens the next time.
       try RecordLimit.check(limits, key: key, encoded: migrated)
       return (try decode(migrated, key: key), migrated)
     } catch {
@@ -122,12 +125,12 @@ struct EncodedRecord: Sendable {
   let key: RecordKey
   let schemaVersion: Int
   let value: Data
-  /// The value that ``value`` decodes to, if that was tried.
+  /// The value that the bytes decode to, or `nil` if the bytes were not decoded after encoding.
   let decoded: (any DecodedRecord)?
   /// Whether the record's slot keeps the bytes beside the decoded value.
   var keepsEncoded = false
 
-  /// The value in the form that the backend gets.
+  /// The value in the form that is passed to the backend.
   var stored: StoredValue { StoredValue(schemaVersion: schemaVersion, json: value) }
 
   func slot(at revision: Revision, sameMeaning: ClosedRange<Revision>? = nil) -> RecordSlot {

@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// Checks of a record against the limits of a store, the same when it is saved and when it is read.
+/// Checks of a record against the limits of a store, the same when the record is saved and when it is read.
 enum RecordLimit {
-  /// Schema versions that backends store, whose formats have 32 bits for one.
+  /// Schema versions that backends can store, since their formats have 32 bits for a version.
   static let schemaVersions = 1...Int(Int32.max)
 
   /// Checks that a backend can read a value back after storing it.
   ///
-  /// Encoders of this package return only such values. Values of other devices arrive encoded, and one bad line would make the whole file
-  /// of a store unreadable.
+  /// The encoders of this package only return values that pass this check. Values from other devices arrive already encoded, and a single
+  /// line that cannot be read would make the whole file of a store unreadable.
   /// - Throws: `.unsupported` for a schema version out of range, `.encodingFailed` for a value that is empty or has a line feed.
   static func checkReadableForm(of value: StoredValue, key: RecordKey) throws(RepositoryError) {
     guard schemaVersions.contains(value.schemaVersion) else {
@@ -22,6 +22,7 @@ enum RecordLimit {
   }
 
   /// Checks that the result of a migration is JSON and within the limits.
+  ///
   /// - Throws: `.tooLarge`, `.encodingFailed`.
   static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) {
     if let error = sizeViolation(of: limits, key: key, byteCount: value.count) { throw error }
@@ -41,16 +42,16 @@ enum RecordLimit {
       keyHash: key.hash)
   }
 
-  /// Returns the error for a record that is over a limit when it is read.
+  /// Returns the error for a record that is over a limit when it is read, or `nil` for a record within the limits.
   ///
-  /// Whether the record is JSON shows when it is decoded.
+  /// This check does not test whether the record is JSON. The decoder tests whether the record is JSON.
   static func violation(of limits: StoreOptions.Limits, key: RecordKey, value: UnsafeRawBufferPointer) -> RepositoryError? {
-    // The size costs nothing to check, and the depth may cost a pass over the bytes.
+    // The size is checked first, because its check costs nothing. The check of the depth may need a pass over all bytes of the value.
     if let error = sizeViolation(of: limits, key: key, byteCount: value.count) { return error }
     return JSONDepth.exceeds(limits.jsonDepth, in: value) ? tooDeep(limits, key) : nil
   }
 
-  /// Returns the error for a key or a value that is longer than the limits.
+  /// Returns the error for a key or a value that is longer than the limits, or `nil` if both are within them.
   static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, byteCount: Int) -> RepositoryError? {
     if key.byteCount > limits.keyBytes {
       return RepositoryError(

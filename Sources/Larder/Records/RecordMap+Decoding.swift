@@ -1,8 +1,8 @@
 extension RecordMap {
   /// Returns the number of records that do not decode, and the error of one of them.
   ///
-  /// The other records are decoded by this. Cost: linear the first time, without decoding again the records that were touched before. Later
-  /// calls look only at changed records and at those that did not decode.
+  /// This call decodes every record that was not decoded before. Cost: the first call is linear in all records, without decoding again the
+  /// records that were read before. Later calls examine only changed records and records that did not decode.
   func undecodable<Item>(_ coder: RecordCoder<Item>) -> (count: Int, first: RepositoryError?) {
     var count = 0
     var first: RepositoryError?
@@ -14,12 +14,13 @@ extension RecordMap {
     return (count, first)
   }
 
-  /// Returns all records with their errors if none of them decodes, and nothing if one does or if there are no records.
+  /// Returns all records with their errors if none of them decodes, and an empty array if one decodes or if there are no records.
   ///
-  /// A record of another version counts as one that decodes: the migration of an older one runs when it is first read, and a newer one
-  /// waits for the update of the app.
+  /// A record of another schema version counts as one that decodes. An older record is migrated when it is first read, and a newer record
+  /// waits for an update of the app.
   ///
-  /// Cost: decodes records up to the first that decodes, which is the first of all in a collection of the right type.
+  /// Cost: decodes records up to the first one that decodes. In a collection of the right type, the first record decodes, so only that
+  /// record is decoded.
   func failuresOfAll<Item>(_ coder: RecordCoder<Item>) -> [(slot: RecordSlot, error: RepositoryError)] {
     var failures: [(RecordSlot, RepositoryError)] = []
     visitOneByOne { slot in
@@ -29,16 +30,16 @@ extension RecordMap {
           return true
         }
       }
-      // One record that decodes shows that the type is the right one.
+      // A single record that decodes shows that the type of the repository is the right one for the collection.
       failures = []
       return false
     }
     return failures
   }
 
-  /// Number of records that were not decoded yet, and number of those among the others that do not decode.
+  /// Number of records that were not decoded yet, and number of records that were decoded without success.
   ///
-  /// Cost: a look at each record the first time, then at those that may not decode.
+  /// Cost: the first read examines each record. Later reads examine only the records that are not known to decode.
   var tally: (untouched: Int, undecodable: Int) {
     var (untouched, undecodable) = (0, 0)
     forEachDoubtful { slot in
@@ -58,7 +59,7 @@ extension RecordMap {
     var failed: [RecordSlot] = []
     forEachDoubtful { slot in if slot.failure(coder) != nil { failed.append(slot) } }
     guard !failed.isEmpty else { return }
-    // Records are visited in no order, and the error should name the same keys at every launch.
+    // The map visits records in no fixed order, and the error should name the same keys at every launch.
     failed.sort { $0.key < $1.key }
     let named = failed.prefix(Self.namedKeys).map { "\($0.key)" }.joined(separator: ", ")
     let rest = failed.count > Self.namedKeys ? " and \(failed.count - Self.namedKeys) more" : ""
@@ -73,32 +74,33 @@ extension RecordMap {
 }
 
 extension RecordMap {
-  /// Decodes on all cores, and returns the values of all records that decode, in key order.
+  /// Decodes records on all cores, and returns the values of all records that decode, in key order.
   @concurrent func items<Item>(_ coder: RecordCoder<Item>) async -> [Item] {
     await makeSlots()
     let slots = ordered()
-    // If all were decoded before, no tasks are needed.
+    // If every record was decoded before, the values are returned without starting any tasks.
     if let items = Self.items(of: slots, coder, decoding: false) { return items }
     await Self.decode(slots.filter(\.isEncoded), coder)
     return Self.items(of: slots, coder, decoding: true) ?? []
   }
 
-  /// Returns the values of all slots that decode.
+  /// Returns the values of all slots (records in memory) that decode.
   ///
-  /// Without `decoding`, returns `nil` at the first slot that was not decoded yet.
+  /// If `decoding` is false, the function returns `nil` at the first slot that was not decoded yet.
   private static func items<Item>(of slots: [RecordSlot], _ coder: RecordCoder<Item>, decoding: Bool) -> [Item]? {
     var items: [Item] = []
     items.reserveCapacity(slots.count)
     for slot in slots {
       guard decoding || !slot.isEncoded else { return nil }
-      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // listed by `snapshot.undecodable`
+      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // `snapshot.undecodable` lists this record
     }
     return items
   }
 
-  /// Decodes the records that were not decoded yet on all cores, and keeps their values.
+  /// Decodes on all cores the records that were not decoded yet, and keeps their values.
   ///
-  /// Cost beside decoding: a look at each record the first time, then at those written since.
+  /// Cost beside decoding: the first call examines each record. A later call examines only the records that did not decode or were written
+  /// since the call before.
   @concurrent func decode<Item>(_ coder: RecordCoder<Item>) async {
     await makeSlots()
     var encoded: [RecordSlot] = []
@@ -108,10 +110,11 @@ extension RecordMap {
 
   /// Returns the number of records that do not decode.
   ///
-  /// Counts on the caller's actor if few records are left to look at, and away from it if many are.
+  /// If few records are not decoded yet, the function decodes them on the caller's actor. If many records are not decoded yet, the function
+  /// decodes them on other threads, so that the caller's actor stays free.
   nonisolated(nonsending) func undecodableCount<Item>(_ coder: RecordCoder<Item>) async -> Int {
     let few = ConcurrentMap.partSize
-    // A look at a few records takes less time than a hop to another executor.
+    // Examining a few records takes less time than a hop to another executor.
     if doubtfulCount <= 8 * few, tally.untouched <= few { return undecodable(coder).count }
     return await undecodableCountElsewhere(coder)
   }
@@ -125,7 +128,7 @@ extension RecordMap {
   private func makeSlots() async {
     let size = 8 * ConcurrentMap.partSize
     let count = unmadeCount
-    // So few slots are made when they are read, without tasks.
+    // Up to `size` slots cost less if they are made when they are first read than if tasks are started for them.
     guard count > size else { return }
     await withTaskGroup(of: Void.self) { group in
       for start in stride(from: 0, to: count, by: size) { group.addTask { makeSlots(start..<min(start + size, count)) } }

@@ -1,5 +1,5 @@
 // Records/ holds a record's forms: key, encoded bytes, the slot that decodes on first use, and the map of a collection.
-// Invariant: a record that does not decode keeps its bytes, and hides no other record.
+// Invariant: a record that does not decode keeps its bytes, and prevents no other record from being read.
 // Called by Indexes, Query, Engine and migrations.
 
 internal import HeapModule
@@ -7,23 +7,24 @@ internal import Synchronization
 
 /// The records of a collection at one commit, as a value whose copies share memory.
 ///
-/// It has a base (``RecordBase``) from opening, and over the base a persistent tree of the changes since (the overlay). A copy costs
-/// nothing, and a change O(log of the changes).
+/// A map has a base (``RecordBase``), which was made at opening or by a rebase. Over the base, a map has a persistent tree of the later
+/// changes, called the overlay. Copying a map takes constant time. A change costs O(log n) in the number of changes in the overlay.
 struct RecordMap: Sendable {
   private var storage: Storage
 
   /// The contents of a map behind one reference, so that copying the published state costs one retain.
   ///
-  /// Unchecked, since it changes: only a map that holds it alone changes it, and each change tests that first.
+  /// The class is `@unchecked Sendable` although its properties change. A map changes the properties only while it holds the only reference
+  /// to its storage, and tests this before each change.
   private final class Storage: @unchecked Sendable {
     let base: RecordBase
-    /// The changes since the base: a slot, or `nil` for a record of the base that was deleted.
+    /// The changes since the base was made: a slot, or `nil` for a record of the base that was deleted.
     ///
-    /// Accesses are not checked for overlaps, because every look-up would pay for it. Only methods of the map use the tree, and none calls
-    /// another meanwhile.
+    /// `@exclusivity(unchecked)` turns off the runtime check for overlapping accesses, which every look-up would pay for. Accesses cannot
+    /// overlap, because only methods of the map use the tree, and none of them calls another one during its access.
     @exclusivity(unchecked) var overlay = RecordTree()
     var count: Int
-    /// Records of the overlay that may not decode.
+    /// Records of the overlay that are not known to decode.
     var unchecked = UncheckedRecords.none
     var newestSchemaVersion: Int
     var oldestSchemaVersion: Int
@@ -49,7 +50,7 @@ struct RecordMap: Sendable {
 
   init(_ slots: [RecordSlot] = []) { storage = slots.isEmpty ? .empty : Storage(RecordBase(slots)) }
 
-  /// Makes a map of records as a backend has read them.
+  /// Makes a map of packed records, the form in which a backend has read them.
   init(_ packs: [RecordPack]) { storage = packs.isEmpty ? .empty : Storage(.of(packs)) }
 
   private var base: RecordBase { storage.base }
@@ -57,58 +58,60 @@ struct RecordMap: Sendable {
   private var unchecked: UncheckedRecords { storage.unchecked }
 
   var count: Int { storage.count }
-  /// Upper bound of the records' schema versions, or 0 if there never was a record.
+  /// Upper bound of the records' schema versions, or 0 if the map has never had a record.
   var newestSchemaVersion: Int { storage.newestSchemaVersion }
-  /// Lower bound of the records' schema versions, or the largest integer if there never was a record.
+  /// Lower bound of the records' schema versions, or the largest integer if the map has never had a record.
   var oldestSchemaVersion: Int { storage.oldestSchemaVersion }
 
   subscript(key: RecordKey) -> RecordSlot? {
-    // Without changes, as after opening, the key is looked up once and not twice.
+    // An empty overlay, as after opening, is skipped, so that a look-up hashes the key once and not twice.
     if !storage.overlay.isEmpty, let change = storage.overlay[key] { return change }
     return storage.base.slot(for: key)
   }
 
-  /// Returns a copy of the value of a key, decoded at the first call, or `nil` without a record.
+  /// Returns a copy of the value of a key, decoded at the first call, or `nil` if the key has no record.
+  ///
   /// - Throws: As ``RecordSlot/decoded(_:)``.
   func value<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> Item? {
     try decoded(for: key, coder)?.copy()
   }
 
-  /// Returns the value of a key behind a reference, decoded at the first call, or `nil` without a record.
+  /// Returns the value of a key behind a reference, decoded at the first call, or `nil` if the key has no record.
   ///
-  /// Look-ups pass references only. The type of an optional value would be looked up on the way.
+  /// The functions of a look-up return references and no optional values, because for an optional value the runtime would have to look up
+  /// the optional's type.
   /// - Throws: As ``RecordSlot/decoded(_:)``.
   private func decoded<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item>? {
     if !storage.overlay.isEmpty, let change = storage.overlay[key] { return try change?.decoded(coder) }
     return try storage.base.decoded(for: key, coder)
   }
 
-  /// Copies the storage before a change, unless this map holds it alone.
+  /// Copies the storage before a change, unless this map holds the only reference to it.
   private mutating func makeUnique() {
     if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) }
   }
 
-  /// Inserts a record or replaces the one of its key, and returns the old one.
+  /// Inserts a record or replaces the record with the same key, and returns the old record.
   @discardableResult mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
     makeUnique()
     let old = storage.overlay.updateValue(slot, forKey: slot.key) ?? base.slot(for: slot.key)
     if old == nil { storage.count += 1 }
-    // Bounds only: they stay when the last record of a version goes.
+    // Both versions are bounds only: they do not change when the last record of a version is removed.
     storage.newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
     storage.oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
-    // A record that was saved with its decoded value is not in doubt.
+    // A record that was saved with its decoded value is known to decode, so it is not added to the unchecked records.
     noteUnchecked(slot.reading == .readable ? nil : slot, of: slot.key)
     return old
   }
 
-  /// Removes the record of a key, if there is one.
+  /// Removes the record of a key, if the map has one.
   mutating func remove(_ key: RecordKey) {
-    // Removing a key that is not there must not copy the storage.
+    // Removing a key that has no record changes nothing, so it must not copy the storage.
     guard self[key] != nil else { return }
     makeUnique()
     storage.count -= 1
     noteUnchecked(nil, of: key)
-    // The base never changes, so an entry without a slot hides its record.
+    // The base never changes, so an overlay entry without a slot hides the deleted record of the base.
     if base.slot(for: key) == nil {
       storage.overlay.removeValue(forKey: key)
     } else {
@@ -116,31 +119,34 @@ struct RecordMap: Sendable {
     }
   }
 
-  /// Notes a record that may not decode, or with `nil` that the key has none.
+  /// Adds a record that is not known to decode to the unchecked records, or removes the key's record from them if `slot` is `nil`.
   ///
-  /// Only for a map that holds its storage alone.
+  /// Call it only on a map that holds the only reference to its storage.
   private func noteUnchecked(_ slot: RecordSlot?, of key: RecordKey) {
-    // Without records in doubt there is none to remove, and nothing is copied.
+    // If there are no unchecked records, there is none to remove, so the object that other maps share need not be copied.
     if slot == nil, unchecked.count == 0 { return }
     if !isKnownUniquelyReferenced(&storage.unchecked) { storage.unchecked = UncheckedRecords(unchecked) }
     storage.unchecked.set(slot, for: key)
   }
 
-  /// Makes a new base of all records once the changes outnumber the old one.
+  /// Makes a new base of all records if the changes in the overlay outnumber the records of the old base.
   ///
-  /// Look-ups in the base are faster, and each record is moved a constant number of times however often this happens.
-  /// - Parameter isGivenUp: Whether the caller has no more time for it. The next commit tries again.
-  /// - Returns: Whether there is a new base.
+  /// Look-ups in a base are faster than in the overlay. A rebase waits until the changes outnumber the base, so its cost for each change is
+  /// constant on average.
+  /// - Parameter isGivenUp: Returns whether the caller has no more time for the rebase. A rebase that was given up is tried again at the
+  ///   next commit.
+  /// - Returns: Whether the map has a new base.
   mutating func rebaseIfWorthwhile(unless isGivenUp: () -> Bool) -> Bool {
-    // The constant keeps a small collection from being rebased every few commits.
+    // Without the added 4,096, a small collection would be rebased every few commits.
     guard overlay.count > base.count + 4_096, let changed = overlay.slots.sorted(by: { $0.key < $1.key }, unless: isGivenUp) else {
       return false
     }
     let slots = ordered(with: changed)
-    // The few values that are left of a block would keep the whole block in memory.
+    // A slot that is not decoded keeps the whole block in which its record was read. A block of which few slots are left would waste
+    // memory, so each slot gets a copy of its own bytes.
     if base.isPacked { for slot in slots { slot.detach() } }
     self = RecordMap(slots)
-    // No look-up makes the table of a base by itself.
+    // Look-ups do not make the hash table of a base, so without this call they would use binary search.
     index()
     return true
   }
@@ -151,22 +157,22 @@ struct RecordMap: Sendable {
   /// Number of slots of the base that may not have been made yet.
   var unmadeCount: Int { base.unmadeCount }
 
-  /// Prepares the base for look-ups by hash, if that was put off.
+  /// Makes the hash table of the base, if it has none yet.
   ///
-  /// Cost: linear, once.
+  /// Cost: linear in the records of the base, at the first call only.
   func index() { base.index() }
 
-  /// Visits the records in no order until `body` returns `false`.
+  /// Visits the records in no fixed order until `body` returns `false`.
   ///
-  /// Cost: linear, with a look-up for each record that changed since the base was made.
+  /// Cost: linear in the records, with a look-up for each record that changed since the base was made.
   func visit(_ body: (RecordSlot) -> Bool) {
     for slot in unchanged() where !body(slot) { return }
     overlay.visit { _, slot in slot.map(body) ?? true }
   }
 
-  /// Visits the records in no order until `body` returns `false`, and makes no slot before its visit.
+  /// Visits the records in no fixed order until `body` returns `false`, and makes the slot of a record only when it is visited.
   ///
-  /// Cost: as ``visit(_:)``, and little if `body` ends early.
+  /// Cost: as ``visit(_:)``, and less if `body` returns `false` early.
   func visitOneByOne(_ body: (RecordSlot) -> Bool) {
     for position in 0..<base.count {
       let slot = base.slot(at: position)
@@ -175,13 +181,13 @@ struct RecordMap: Sendable {
     overlay.visit { _, slot in slot.map(body) ?? true }
   }
 
-  /// Visits the records in the order of their ids, from behind a key if one is given, until `body` returns `false`.
+  /// Visits the records in the order of their ids until `body` returns `false`, beginning after `start` if that key is given.
   ///
-  /// Cost: if the base is in that order, a search, a look at each key that changed since, and a step for each visited record. In another
-  /// order, a look at each key, and a step in a heap for each visited record. Nothing is decoded.
+  /// If the base is in the order of the ids, the cost is a binary search, a test of each key in the overlay, and one step for each visited
+  /// record. Otherwise the cost is a test of each key of the map, and a step in a heap for each visited record. No record is decoded.
   func visitOrdered(by order: KeyOrder, after start: RecordKey? = nil, _ body: (RecordSlot) -> Bool) {
     func isBehind(_ key: RecordKey) -> Bool { start.map { order.isBefore($0, key) } ?? true }
-    // The base is sorted by bytes, which is not the order of numbers.
+    // A base in key order is sorted by the bytes of its keys, and this order differs from that of ids that are numbers.
     let isBaseOrdered = order.isOfBytes && base.isSorted
     var waiting: [WaitingSlot] = []
     if isBaseOrdered {
@@ -194,7 +200,8 @@ struct RecordMap: Sendable {
         return true
       }
     }
-    // A heap, because mostly one page is read. Sorting all of them would take many times as long.
+    // The waiting slots are in a heap, because most callers read one page of records only. Sorting all records would take many times as
+    // long as reading one page from a heap.
     var changes = Heap(waiting)
     if isBaseOrdered {
       for position in (start.map(base.end(of:)) ?? 0)..<base.count {
@@ -202,7 +209,7 @@ struct RecordMap: Sendable {
         var isChanged = false
         while let next = changes.min, !(slot.key < next.key.key) {
           changes.removeMin()
-          // The changed record takes the place of the one in the base.
+          // An overlay entry with the same key replaces the record of the base, or hides it if the record was deleted.
           if next.key.key == slot.key { isChanged = true }
           if let changed = next.slot, !body(changed) { return }
         }
@@ -214,7 +221,7 @@ struct RecordMap: Sendable {
     }
   }
 
-  /// A record that is still to be visited, or a deleted one without a slot.
+  /// An overlay or base record that is still to be visited, or the key of a deleted record, without a slot.
   private struct WaitingSlot: Comparable {
     let key: OrderedKey
     let slot: RecordSlot?
@@ -223,11 +230,11 @@ struct RecordMap: Sendable {
     static func < (left: WaitingSlot, right: WaitingSlot) -> Bool { left.key < right.key }
   }
 
-  /// Returns the records of the base that have not changed since it was made.
+  /// Returns the records of the base whose keys are not in the overlay.
   private func unchanged() -> [RecordSlot] {
-    // Right after opening nothing has changed, and nothing is copied.
+    // Right after opening the overlay is empty, so the slots of the base are returned without a copy.
     if overlay.isEmpty { return base.slots }
-    // Marked by position: a look-up of each record in the overlay would hash every key of the base.
+    // Changed records are marked by position: looking up each record of the base in the overlay would hash every key of the base.
     var isChanged = [Bool](repeating: false, count: base.count)
     overlay.forEach { key, _ in
       if let position = base.position(of: key) { isChanged[position] = true }
@@ -238,44 +245,47 @@ struct RecordMap: Sendable {
   /// Largest number of records that ``forEachDoubtful(_:)`` visits.
   var doubtfulCount: Int { base.doubtfulCount + unchecked.count }
 
-  /// Visits in no order the records that were not seen to decode.
+  /// Visits, in no fixed order, the records that are not known to decode.
   ///
-  /// Cost: a look at each record at the first call, then at those that were still in doubt and those that changed since.
+  /// Cost: the first call examines every record. A later call examines only the records that were not known to decode after the previous
+  /// call, and the records that changed since that call.
   func forEachDoubtful(_ visit: (RecordSlot) -> Void) {
     for slot in base.unread() where overlay[slot.key] == nil { visit(slot) }
     for slot in unchecked.unread() { visit(slot) }
   }
 
-  /// Returns the records of an older schema version, in no order.
+  /// Returns the records of an older schema version, in no fixed order.
   ///
-  /// Cost: none if there never was one, otherwise linear.
+  /// Cost: none if the map has never had such a record, otherwise linear in the records.
   func older(than version: Int) -> [RecordSlot] {
-    // The bound answers nearly every call, because most collections have one version.
+    // Nearly every call returns at the comparison with the lower bound, because most collections have records of one version only.
     guard oldestSchemaVersion < version else { return [] }
     let unchanged = base.slots.filter { $0.schemaVersion < version && overlay[$0.key] == nil }
     return unchanged + overlay.slots.filter { $0.schemaVersion < version }
   }
 
-  /// Whether there are records of an older schema version.
+  /// Whether the map has records of an older schema version.
   ///
-  /// Cost: as ``older(than:)``, up to the first one.
+  /// Cost: as ``older(than:)``, but only up to the first such record.
   func hasOlder(than version: Int) -> Bool {
     guard oldestSchemaVersion < version else { return false }
-    // The changes are mostly few, so they are looked through before the base.
+    // The overlay mostly has fewer records than the base, so it is searched before the base.
     return !overlay.visit { ($1?.schemaVersion ?? version) >= version }
       || base.slots.contains { $0.schemaVersion < version && overlay[$0.key] == nil }
   }
 
-  /// Whether ``ordered()`` has little to sort.
+  /// Whether ``ordered()`` has few records to sort.
   var isOrdered: Bool { base.isSorted && overlay.count <= base.count / 16 }
 
   /// Returns all records in the order of their keys.
   ///
-  /// Cost: linear after opening a JSON file. Sorting the records that changed since is extra.
+  /// Cost: linear if the base is in key order, as after opening a JSON file. The records that changed since opening or the last rebase are
+  /// sorted in addition.
   func ordered() -> [RecordSlot] { ordered(with: overlay.slots.sorted { $0.key < $1.key }) }
 
   /// Returns all records in the order of their keys.
-  /// - Parameter changed: The records that changed since the base was made, in that order.
+  ///
+  /// - Parameter changed: The records that changed since the base was made, sorted by their keys.
   private func ordered(with changed: [RecordSlot]) -> [RecordSlot] {
     let unchanged = unchanged()
     let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }
@@ -285,23 +295,23 @@ struct RecordMap: Sendable {
 
 /// The records that changed since a collection's base was made and are not known to decode.
 ///
-/// Copies of a ``RecordMap`` share one object until they change. A record that is found to decode is removed for all of them, because it
-/// decodes for good.
+/// Copies of a ``RecordMap`` share one object of this class until one of the maps changes. A record that is found to decode is removed for
+/// all of these maps, because a record that has decoded stays decoded.
 final class UncheckedRecords: Sendable {
   private let slots: Mutex<RecordTree>
 
   init() { slots = Mutex(RecordTree()) }
 
-  /// Makes a copy, for a map that is about to change.
+  /// Makes a copy for a map that is about to change.
   init(_ other: UncheckedRecords) { slots = Mutex(other.slots.withLock { $0 }) }
 
   static let none = UncheckedRecords()
 
   var count: Int { slots.withLock { $0.count } }
 
-  /// Sets the record of a key, or removes it with `nil`.
+  /// Sets the record of a key, or removes the record if `slot` is `nil`.
   ///
-  /// Only for the one map that holds this object.
+  /// Call it only from a map that holds the only reference to this object.
   func set(_ slot: RecordSlot?, for key: RecordKey) {
     slots.withLock { slots in
       guard let slot else { return slots.removeValue(forKey: key) }
@@ -311,14 +321,15 @@ final class UncheckedRecords: Sendable {
 
   /// Returns the records that were not decoded yet or that do not decode.
   ///
-  /// Cost: linear in the records that the last call returned and those that came since.
+  /// Cost: linear in the records that the last call returned and the records that were added since.
   func unread() -> [RecordSlot] {
-    // Works on a copy, so that no other call waits for the visit.
+    // The loop examines a copy of the tree without the lock, so that no other call waits for the loop.
     let slots = slots.withLock { $0 }
     var left = slots
     slots.forEach { key, slot in if slot?.reading == .readable { left.removeValue(forKey: key) } }
     if left.count < slots.count {
-      // Two readers may both shorten the tree. A record that one of them leaves out decodes, so either result is right.
+      // Two calls may both remove records from the tree. Each call removes only records that decode, so both trees are right, and the
+      // smaller tree is kept.
       self.slots.withLock { if left.count < $0.count { $0 = left } }
     }
     return left.slots

@@ -3,27 +3,27 @@ internal import Synchronization
 
 /// One record in memory: its encoded bytes until the value is first read, then the decoded value.
 ///
-/// Readers always get stored bytes, decoded. A saved value is not handed to them past its encoding, so that memory never shows anything
-/// that the next launch will not.
+/// Readers always get a value that was decoded from the stored bytes, never the value that was passed to a save. So memory never holds a
+/// value that differs from the one decoded at the next launch.
 ///
-/// There is a slot for every record that was looked up, so its size counts: 88 bytes.
+/// Every record that was looked up has a slot, so the size of a slot matters: 88 bytes.
 final class RecordSlot: Sendable {
   let key: RecordKey
   private let version: Int32
   let revision: Revision
-  /// The commits of ``sameMeaning``, if they are more than ``revision`` alone.
+  /// The commits of ``sameMeaning``, or `nil` if these are ``revision`` alone.
   private let rewriting: Rewriting?
   /// The decoded value, which is set once and read without a lock.
   private let readable = LazyReference<any DecodedRecord>()
   private let content: Mutex<Content>
 
-  /// The part of a record that is kept beside ``readable``.
+  /// The state of a record apart from its decoded value, which is in ``readable``.
   private enum Content: Sendable {
     case encoded(Data)
     case decoded
-    /// The bytes of a decoded value, for a collection whose trigger reads them.
+    /// The bytes of a decoded value, kept for a collection whose trigger reads them.
     case kept(Data)
-    /// The bytes that a migration has made of a value of an older version, which will be stored.
+    /// The bytes that a migration has made from a value of an older version, and that will be stored in its place.
     case migrated(Data)
     case undecodable(Failure)
   }
@@ -35,7 +35,7 @@ final class RecordSlot: Sendable {
 
   private final class Failure: Sendable {
     let error: RepositoryError
-    /// The bytes, for a collection whose trigger reads them.
+    /// The bytes that do not decode, kept for a collection whose trigger reads them.
     let kept: Data?
     init(_ error: RepositoryError, kept: Data? = nil) {
       self.error = error
@@ -50,13 +50,13 @@ final class RecordSlot: Sendable {
     self.key = key
     self.revision = revision
     rewriting = sameMeaning.map(Rewriting.init)
-    // Backends store schema versions in 32 bits, and four bytes less count in every slot.
+    // Backends store schema versions in 32 bits. Keeping a version in four bytes instead of eight makes each of the many slots smaller.
     version = Int32(clamping: schemaVersion)
     content = Mutex(decoded == nil ? .encoded(value) : keepsEncoded ? .kept(value) : .decoded)
     if let decoded { readable.storeIfNil(decoded) }
   }
 
-  /// Makes the slot of a record whose value is refused and stays with the backend.
+  /// Makes the slot of a record that is over a limit, whose value stays in the backend's files only.
   init(key: RecordKey, revision: Revision, schemaVersion: Int, refusedFor error: RepositoryError) {
     self.key = key
     self.revision = revision
@@ -67,12 +67,14 @@ final class RecordSlot: Sendable {
 
   var schemaVersion: Int { Int(version) }
 
-  /// The commits from the last change of the record's meaning to its last write, between which all writes were migrations.
+  /// The commits from the last change of the record's meaning to its last write.
+  ///
+  /// All writes of the record after that change were migrations.
   var sameMeaning: ClosedRange<Revision> { rewriting?.commits ?? revision...revision }
 
-  /// The bytes of the value, if the slot has them: before decoding, and after it if the coder keeps them.
+  /// The bytes of the value, or `nil` if the slot has dropped them after decoding.
   ///
-  /// The bytes of a migrated value are those of the version that it was migrated to.
+  /// The bytes of a migrated value are those of the version to which it was migrated, and `isBroughtUp` is then true.
   var encoded: (data: Data, isBroughtUp: Bool)? {
     content.withLock { content in
       switch content {
@@ -87,7 +89,7 @@ final class RecordSlot: Sendable {
   /// Returns whether the record has had the same meaning since a revision.
   func isUnchanged(since known: Revision) -> Bool { sameMeaning.contains(known) }
 
-  /// Whether reading the value costs a decode.
+  /// Whether reading the value needs to decode the record first.
   var isEncoded: Bool { reading == .untouched }
 
   /// Result of decoding the record so far.
@@ -104,24 +106,28 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// Copies the bytes of an undecoded value, so that they no longer keep the block that they were read into.
+  /// Copies the bytes of a value that is not decoded yet, so that the slot no longer keeps the block in which they were read.
   func detach() {
-    // `Data(value)` would share the memory of the block instead of copying from it.
+    // `Data(value)` would share the memory of the block and keep it alive. `Data` of a buffer copies the bytes.
     content.withLock { if case .encoded(let value) = $0 { $0 = .encoded(value.withUnsafeBytes { Data($0) }) } }
   }
 
   /// Returns a copy of the value, decoded at the first call.
+  ///
   /// - Throws: As ``decoded(_:)``.
   func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item { try decoded(coder).copy() }
 
-  /// The decoded value without a reference count, which lives as long as the slot.
+  /// The decoded value without an increment of its reference count.
+  ///
+  /// The decoded value lives as long as the slot.
   var unretainedValue: Unmanaged<any DecodedRecord>? { readable.unretained }
 
-  /// Returns the value behind a reference, without copying it, and decodes it at the first call.
-  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for one of a newer version, and
-  ///   `.unsupported` as ``migrated(_:)``.
+  /// Returns the value behind a reference, without copying the value, and decodes it at the first call.
+  ///
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for a record of a newer
+  ///   version, and `.unsupported` as ``migrated(_:)``.
   func decoded<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
-    // Nearly every read ends here, without a lock.
+    // Nearly every read returns a value that is already decoded, and does so without a lock.
     if let value = readable.load() { return try typed(value, coder) }
     return try decodedNow(coder)
   }
@@ -130,7 +136,7 @@ final class RecordSlot: Sendable {
     let content = content.withLock { $0 }
     switch content {
     case .decoded, .kept, .migrated:
-      // Another reader has just decoded it, and sets the value before the content.
+      // Another reader has just decoded the value. A reader sets `readable` before `content`, so `readable` holds the value now.
       guard let value = readable.load() else { return try decodedNow(coder) }
       return try typed(value, coder)
     case .undecodable(let failure):
@@ -138,40 +144,44 @@ final class RecordSlot: Sendable {
     case .encoded where schemaVersion < coder.schemaVersion:
       return try migrated(coder).value
     case .encoded(let data):
-      // Decoded outside the lock. Two readers may both decode, and both get the value that was published first.
+      // The record is decoded outside the lock. Two readers may both decode the record, and both get the value that was set first.
       return try typed(publish(try decoded(data, coder), as: coder.keepsEncoded ? .kept(data) : .decoded).value, coder)
     }
   }
 
-  /// Decodes the record's bytes without keeping the value, but keeps the error of bytes that do not decode.
+  /// Decodes the record's bytes without keeping the value.
+  ///
+  /// If the bytes do not decode, the slot keeps the error.
   private func decoded<Item>(_ data: Data, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     do throws(RepositoryError) {
-      // A newer app may have given the same bytes another meaning, so they are not decoded.
+      // A newer app may have given the same bytes another meaning, so a record of a newer version is not decoded.
       if schemaVersion > coder.schemaVersion { throw coder.newer(than: schemaVersion, key) }
       return DecodedValue(try coder.decode(data, key: key))
     } catch {
-      // Another reader may have had a result meanwhile, which stays.
+      // If another reader has set a result meanwhile, `content` is no longer `.encoded` and that result stays.
       content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error, kept: coder.keepsEncoded ? data : nil)) } }
       throw error
     }
   }
 
-  /// Returns the value without keeping it if it was not decoded before, for a pass over many records.
+  /// Returns the value, for a pass over many records, and does not keep a value that had to be decoded.
   ///
-  /// A value of an older version is kept, because it will be stored anew.
+  /// A value of an older version is kept, because the migration will store it in its new form.
   /// - Throws: As ``decoded(_:)``.
   func peek<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     if let value = readable.load() { return try typed(value, coder) }
-    // A value of an older version goes the other way, or it would be migrated again for its rewrite.
+    // A value of an older version is migrated by `decodedNow`, which keeps it. Otherwise the rewrite of the record would migrate it a
+    // second time.
     if schemaVersion >= coder.schemaVersion, case .encoded(let data) = content.withLock({ $0 }) { return try decoded(data, coder) }
     return try decodedNow(coder)
   }
 
-  /// Replaces the bytes by the value that was decoded from them, unless another reader has done so.
-  /// - Returns: The value and the content that are there now.
+  /// Replaces the bytes by the value that was decoded from them, unless another reader has done so before.
+  ///
+  /// - Returns: The value and the content that the slot holds after the call.
   private func publish(_ value: any DecodedRecord, as new: Content) -> (value: any DecodedRecord, content: Content) {
     content.withLock { content in
-      // The value is set before the content, so that a reader who finds `.decoded` also finds the value.
+      // `readable` is set before `content`, so that a reader who finds `.decoded` also finds the value.
       let first = readable.storeIfNil(value)
       if case .encoded = content { content = new }
       return (first, content)
@@ -185,9 +195,9 @@ final class RecordSlot: Sendable {
       keyHash: key.hash)
   }
 
-  /// Returns the error of a record that does not decode, or `nil` for one that does.
+  /// Returns the error of a record that does not decode, or `nil` for a record that decodes.
   ///
-  /// Decodes the record at the first call, and casts nothing afterwards.
+  /// The first call decodes the record. If the record has decoded, later calls return `nil` without a check of the value's type.
   func failure<Item>(_ coder: RecordCoder<Item>) -> RepositoryError? {
     if reading == .readable { return nil }
     do throws(RepositoryError) {
@@ -199,8 +209,9 @@ final class RecordSlot: Sendable {
   }
 
   /// Returns the value of a record of an older version, migrated at the first call, and the bytes to store for it.
-  /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit, and `.newerSchema` for one of a newer version. `.decodingFailed`
-  ///   or `.unsupported` for one that another repository has decoded.
+  ///
+  /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit, and `.newerSchema` for a record of a newer version.
+  ///   `.decodingFailed` or `.unsupported` for a record that another repository has decoded.
   func migrated<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (value: DecodedValue<Item>, data: Data) {
     let content = content.withLock { $0 }
     switch content {
@@ -217,12 +228,12 @@ final class RecordSlot: Sendable {
       do throws(RepositoryError) {
         let migrated = try coder.migrate(data, key: key, from: schemaVersion)
         let result = (value: DecodedValue(migrated.item), data: migrated.value)
-        // Two readers may both migrate. The first result is the one that both get and that is stored.
+        // Two readers may both migrate the record. Both readers return the first result, and its bytes are the ones that are stored.
         let first = publish(result.value, as: .migrated(result.data))
         if case .migrated(let data) = first.content, let value = coder.typed(first.value) { return (value, data) }
         return result
       } catch {
-        // Another reader may have migrated the record meanwhile, and its result stays.
+        // If another reader has migrated the record meanwhile, `content` is no longer `.encoded` and that result stays.
         self.content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error, kept: coder.keepsEncoded ? data : nil)) } }
         throw error
       }
@@ -236,7 +247,7 @@ extension UndecodableRecord {
   }
 }
 
-/// A decoded value behind one reference, which is passed on and inspected without copying the value.
+/// A decoded value behind one reference, so that passing it on and inspecting it does not copy the value.
 final class DecodedValue<Item: Sendable>: Sendable {
   let item: Item
 
@@ -244,17 +255,17 @@ final class DecodedValue<Item: Sendable>: Sendable {
 
   /// Returns a copy of the value.
   ///
-  /// Not inlined: this function gets the type from the object. A caller would look the type up by its generic parameter, which takes longer
-  /// than the copy.
+  /// The function is not inlined: here the type comes from the object. An inlining caller would look the type up by its generic parameter,
+  /// which takes longer than the copy.
   @inline(never) func copy() -> Item { item }
 }
 
 extension DecodedValue where Item: Codable & Identifiable, Item.ID: Hashable & Codable & Sendable {
   /// Whether the id of the value has a given key.
   ///
-  /// Not inlined, as ``copy()``.
+  /// The function is not inlined, for the reason given at ``copy()``.
   @inline(never) func isOf(_ key: RecordKey, _ keys: KeyCoder<Item.ID>) -> Bool { keys.isKey(key, of: item.id) }
 }
 
-/// A decoded value of an unknown type, always a ``DecodedValue``.
+/// A decoded value of a type that is not known here, always a ``DecodedValue``.
 typealias DecodedRecord = AnyObject & Sendable

@@ -1,13 +1,14 @@
 /// A persistent dictionary from keys to records: copies share nodes, and a change copies O(log n) of them.
 ///
-/// It is a hash tree with 32 branches a node. It was made for this one use, because a general one adds ten times as much code to every app.
+/// The dictionary is a hash tree whose nodes have up to 32 branches. The tree was written for this one use, because a general hash tree
+/// would add ten times as much code to every app.
 struct RecordTree: Sendable {
   private var root = Node()
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
 
-  /// The record of a key, `.some(nil)` for a key without a record, or `nil` for a key that is not in the tree.
+  /// The slot of a key, `.some(nil)` for a key that is in the tree without a slot, or `nil` for a key that is not in the tree.
   subscript(key: RecordKey) -> RecordSlot?? { value(forKey: key, hash: key.tableHash) }
 
   /// Returns the entry of a key with a given hash, as the subscript does.
@@ -22,27 +23,30 @@ struct RecordTree: Sendable {
     }
   }
 
-  /// Sets the entry of a key to a record, or to none.
+  /// Sets the slot of a key.
+  ///
+  /// If `slot` is `nil`, the key stays in the tree without a slot.
+  ///
   /// - Returns: The old entry, as the subscript returns it.
   @discardableResult mutating func updateValue(_ slot: RecordSlot?, forKey key: RecordKey) -> RecordSlot?? {
     updateValue(slot, forKey: key, hash: key.tableHash)
   }
 
-  /// Sets the entry of a key with a given hash, as ``updateValue(_:forKey:)`` does.
+  /// Sets the slot of a key with a given hash, as ``updateValue(_:forKey:)`` does.
   mutating func updateValue(_ slot: RecordSlot?, forKey key: RecordKey, hash: UInt64) -> RecordSlot?? {
     let old = root.insert(Leaf(key: key, hash: hash, slot: slot), hash, level: 0)
-    // A key without a record has an entry too and is counted already.
+    // A key without a slot also has an entry and is already counted, so only a key that is new to the tree counts.
     if old == nil { count += 1 }
     return old
   }
 
-  /// Removes a key.
+  /// Removes a key and its slot from the tree.
   mutating func removeValue(forKey key: RecordKey) { removeValue(forKey: key, hash: key.tableHash) }
 
-  /// Removes a key with a given hash.
+  /// Removes a key with a given hash, and its slot, from the tree.
   mutating func removeValue(forKey key: RecordKey, hash: UInt64) { if root.remove(key, hash, level: 0) { count -= 1 } }
 
-  /// Visits each key and its record in no order.
+  /// Visits each key and its slot in no fixed order.
   func forEach(_ visit: (RecordKey, RecordSlot?) -> Void) {
     _ = root.visit {
       visit($0.key, $0.slot)
@@ -50,10 +54,10 @@ struct RecordTree: Sendable {
     }
   }
 
-  /// Visits each key and its record in no order, and returns whether `body` never returned `false`, which ends the visit.
+  /// Visits each key and its slot in no fixed order, until `body` returns `false`, and returns true if `body` never did.
   @discardableResult func visit(_ body: (RecordKey, RecordSlot?) -> Bool) -> Bool { root.visit { body($0.key, $0.slot) } }
 
-  /// The records in no order, without the keys that have none.
+  /// The slots in no fixed order, without the keys that have no slot.
   var slots: [RecordSlot] {
     var slots: [RecordSlot] = []
     slots.reserveCapacity(count)
@@ -72,25 +76,25 @@ struct RecordTree: Sendable {
     case node(Node)
   }
 
-  /// A node of the tree: its entries by five bits of the hash.
+  /// A node of the tree, which finds an entry by five bits of the key's hash.
   ///
-  /// Keys with the same hash lie side by side in a last node, the bucket.
+  /// Keys whose whole hashes are equal are stored side by side in a node below the last level, called a bucket.
   private struct Node: Sendable {
     private var bitmap: UInt32 = 0
     private var entries: [Entry] = []
 
     static let bits = 5
-    /// Level at which no bit of a hash is left.
+    /// Level at which all bits of a hash were used to choose a branch.
     private static let lastLevel = (64 + bits - 1) / bits
 
     private static func bit(of hash: UInt64) -> UInt32 { 1 << UInt32(truncatingIfNeeded: hash & 31) }
 
     private func index(of bit: UInt32) -> Int { (bitmap & (bit - 1)).nonzeroBitCount }
 
-    /// Whether this is a bucket of keys with the same hash, which has no bitmap.
+    /// Whether this node has no bitmap: a bucket of keys with the same hash, or an empty node.
     private var isBucket: Bool { bitmap == 0 }
 
-    /// Returns the entry for a hash from which the bits of the levels above are shifted out.
+    /// Returns the entry for a hash from which the bits of the levels above were shifted out.
     func entry(_ hash: UInt64, _ key: RecordKey) -> Entry? {
       if isBucket { return position(in: key).map { entries[$0] } }
       let bit = Self.bit(of: hash)
@@ -102,7 +106,8 @@ struct RecordTree: Sendable {
     }
 
     mutating func insert(_ leaf: Leaf, _ hash: UInt64, level: Int) -> RecordSlot?? {
-      // Keys with the same hash have no bits left to branch by and are compared one by one.
+      // The branches above a bucket have used all bits of the hash. The keys in a bucket thus have the same hash, and are compared one by
+      // one.
       guard level < Self.lastLevel else {
         guard let position = position(in: leaf.key), case .leaf(let old) = entries[position] else {
           entries.append(.leaf(leaf))
@@ -124,21 +129,22 @@ struct RecordTree: Sendable {
         return .some(old.slot)
       case .leaf(let old):
         var child = Node()
-        // At the last level this shifts by more than 64 bits, which gives zero in Swift.
+        // At the last level the shift is more than 64 bits. In Swift such a shift gives zero.
         _ = child.insert(old, old.hash >> ((level + 1) * Self.bits), level: level + 1)
         _ = child.insert(leaf, hash >> Self.bits, level: level + 1)
         entries[index] = .node(child)
         return nil
       case .node(var child):
-        // The array gives the child up meanwhile, since a second reference would make the change copy it.
+        // The array must not hold the child during its change: with a second reference the change would copy the child.
         entries[index] = .leaf(leaf)
         defer { entries[index] = .node(child) }
         return child.insert(leaf, hash >> Self.bits, level: level + 1)
       }
     }
 
-    /// Removes a key, and replaces a child that has one leaf left by that leaf.
-    /// - Returns: Whether the key was there.
+    /// Removes a key, and replaces a child that has only one leaf left by that leaf.
+    ///
+    /// - Returns: Whether the key was in the node or below it.
     mutating func remove(_ key: RecordKey, _ hash: UInt64, level: Int) -> Bool {
       guard level < Self.lastLevel else {
         guard let position = position(in: key) else { return false }
@@ -156,7 +162,7 @@ struct RecordTree: Sendable {
         return true
       case .node(var child):
         guard child.remove(key, hash >> Self.bits, level: level + 1) else { return false }
-        // A child with one leaf would lengthen each look-up for nothing.
+        // A child with a single leaf would add a step to each look-up of that leaf, so the leaf takes the place of the child.
         if child.entries.count == 1, case .leaf(let leaf) = child.entries[0] {
           entries[index] = .leaf(leaf)
         } else {

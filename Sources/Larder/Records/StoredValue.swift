@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A value in its stored form: JSON, and the schema version that wrote it.
+/// A value in its stored form: its JSON, and the version of the schema that wrote it.
 package struct StoredValue: Sendable, Hashable {
   /// The version of the schema that wrote the value.
   package var schemaVersion: Int
@@ -13,26 +13,26 @@ package struct StoredValue: Sendable, Hashable {
     self.json = json
   }
 
-  /// Whether the JSON has a line feed, which backends do not store.
+  /// Whether the JSON has a line feed, which a stored value must not have.
   ///
-  /// Cost: that of `memchr`, since every save tests it.
+  /// Cost: that of `memchr`. The test must be fast, since every save makes this test.
   var hasLineFeed: Bool {
     json.withUnsafeBytes { bytes in bytes.baseAddress.map { memchr($0, 0x0A, bytes.count) != nil } ?? false }
   }
 
-  /// The value with a blank in the place of each line feed.
+  /// The value with a blank in place of each line feed.
   ///
-  /// JSON has line feeds only between its tokens, so the meaning stays the same.
+  /// JSON has line feeds only between its tokens, so the replacement does not change its meaning.
   package var onOneLine: StoredValue {
     hasLineFeed ? StoredValue(schemaVersion: schemaVersion, json: Data(json.map { $0 == 0x0A ? 0x20 : $0 })) : self
   }
 
-  /// Schema versions that every backend stores.
+  /// Schema versions that every backend can store.
   package static var schemaVersions: ClosedRange<Int> { RecordLimit.schemaVersions }
 
-  /// Returns the reason why the JSON cannot be stored, or `nil` for one value on one line within a depth limit.
+  /// Returns the reason why the JSON cannot be stored, or `nil` if it is one value on one line within the depth limit.
   ///
-  /// Cost: about a nanosecond a byte.
+  /// Cost: about one nanosecond per byte.
   package func flaw(depth limit: Int) -> String? {
     switch JSONSyntax.verdict(on: json, depthLimit: limit) {
     case .tooDeep: return "more than \(limit) nested levels"

@@ -8,7 +8,7 @@ extension SQLiteConnection {
 
   /// Installs a hook by which SQLite writes the length of the write-ahead log to ``logPages`` at each commit.
   ///
-  /// The hook takes the place of SQLite's automatic checkpoint, which would not report a failed sync.
+  /// The hook replaces SQLite's automatic checkpoint, which would not report a failed sync.
   func followLogLength() {
     sqlite3_wal_hook(
       handle,
@@ -20,15 +20,16 @@ extension SQLiteConnection {
 
   /// Syncs the write-ahead log to the medium.
   func syncLog() throws(RepositoryError) {
-    // SQLite's own sync comes first: where it ends in the drive's cache, the second one empties that.
+    // SQLite's sync writes the log to the drive, perhaps only into the drive's cache. The second sync empties that cache, so it must come
+    // after SQLite's.
     try sync(SQLITE_FCNTL_JOURNAL_POINTER)
     try syncOwnLog()
   }
 
-  /// Opens the write-ahead log through a descriptor of this module's own, for ``syncOwnLog()``.
+  /// Opens the write-ahead log through a second descriptor, which belongs to this module, for ``syncOwnLog()``.
   ///
-  /// Closing the descriptor drops no lock of SQLite. Its POSIX locks are on the database and on the index of the log, and SQLite opens the
-  /// log without any (`UNIXFILE_NOLOCK` in os_unix.c).
+  /// Closing the descriptor drops no lock of SQLite. SQLite's POSIX locks are on the database and on the `-shm` file. SQLite opens the
+  /// write-ahead log itself without a lock (`UNIXFILE_NOLOCK` in os_unix.c).
   func openOwnLog(_ fileSystem: any FileSystem) throws(RepositoryError) {
     guard let file = try fileSystem.open(path + "-wal", writable: false) else {
       throw RepositoryError(.dataMissing, "the log was removed while the store was opened: open the store again", file: path + "-wal")
@@ -38,8 +39,9 @@ extension SQLiteConnection {
 
   /// Moves the write-ahead log's synced bytes from the drive's cache to the medium, on systems where SQLite's sync may end in that cache.
   ///
-  /// `F_FULLFSYNC` of one file empties the whole cache. Does nothing where SQLite's sync reaches the medium.
-  /// - Throws: `.outcomeUnknown`.
+  /// `F_FULLFSYNC` of one file empties the drive's whole cache. On systems where SQLite's sync reaches the medium, the function does
+  /// nothing.
+  /// - Throws: `.outcomeUnknown` if the sync fails.
   func syncOwnLog() throws(RepositoryError) {
     guard let file = ownLog else { return }
     do throws(RepositoryError) { try file.sync() } catch {
@@ -49,10 +51,11 @@ extension SQLiteConnection {
 
   /// Syncs the database to the medium through SQLite's descriptor.
   ///
-  /// Closing a descriptor of this module's own would drop the POSIX locks of other connections of this process.
+  /// A second descriptor of the database would be no substitute: closing it drops the POSIX locks of all connections of this process.
   func syncDatabase() throws(RepositoryError) { try sync(SQLITE_FCNTL_FILE_POINTER) }
 
   private func sync(_ pointer: Int32) throws(RepositoryError) {
+    // On Darwin `SQLITE_SYNC_FULL` requests `F_FULLFSYNC`, which `SQLITE_SYNC_NORMAL` does not.
     #if canImport(Darwin)
       let flags = SQLITE_SYNC_FULL
     #else
@@ -62,26 +65,27 @@ extension SQLiteConnection {
     if result != SQLITE_OK { throw error(result, while: .syncing) }
   }
 
-  /// The treatment of the write-ahead log by a checkpoint, which copies the log into the database.
+  /// The way in which a checkpoint treats the write-ahead log after it has copied the log into the database.
   enum Checkpoint {
-    /// Waits for no reader, and leaves in the write-ahead log the pages that readers still need.
+    /// Does not wait for readers, and leaves the pages in the write-ahead log that open read transactions still need.
     case passing
-    /// Waits for readers, and marks the write-ahead log as empty, so that its space stays allocated.
+    /// Waits for readers, and writes a mark of emptiness over the write-ahead log's header, so that the log keeps its allocated space.
     ///
-    /// The next commit shortens it to 1,000 pages. A commit that overwrites is synced without the metadata that one which appends changes,
-    /// in half the time (Docs/Profiles.md).
+    /// The next commit shortens the log to 1,000 pages. A commit that overwrites old frames takes half the time of a commit that appends,
+    /// because the sync after an append also writes the file's metadata (Docs/Profiles.md).
     case marking
-    /// Waits for readers, and truncates the write-ahead log.
+    /// Waits for readers, and truncates the write-ahead log to zero bytes.
     case truncating
   }
 
-  /// Length of the write-ahead log in pages after which a commit runs a checkpoint, and to which SQLite shortens a log that begins anew.
+  /// Number of pages in the write-ahead log after which a commit runs a checkpoint, and to which SQLite shortens a log that begins anew.
   static let checkpointPages = 1_000
 
   /// Runs a checkpoint, which copies the write-ahead log into the database ("folds" it).
   func checkpoint(_ checkpoint: Checkpoint) throws(RepositoryError) {
-    // Also when it fails: a log whose pages were all copied begins anew with the next commit, even if a reader kept the checkpoint from
-    // ending.
+    // The length of the log becomes 0 even if the checkpoint fails, because the next commit may still begin the log anew. Once all pages
+    // are copied, the next commit begins the log anew, even if a reader kept the checkpoint from ending. A commit at length 0 writes the
+    // row of `larder_store`, which the first commit of each log must hold.
     logPages.pointee = 0
     let result =
       switch checkpoint {
@@ -92,13 +96,13 @@ extension SQLiteConnection {
     if result != SQLITE_OK { throw error(result, while: .writing) }
   }
 
-  /// Estimates the length of a write-ahead log that was there before the connection, until the next commit sets it.
+  /// Estimates the length of a write-ahead log that existed before this connection, until the next commit sets the exact length.
   func noteLogLength(bytes: Int) { logPages.pointee = Int32(clamping: bytes / 4_096) }
 
-  /// Sets the length of the write-ahead log to 0, because the next commit may begin a log.
+  /// Sets the length of the write-ahead log to 0, because the next commit may be the first of a new log.
   func forgetLogLength() { logPages.pointee = 0 }
 
-  /// Makes closing leave the write-ahead log as it is, without a checkpoint.
+  /// Makes closing the connection leave the write-ahead log as it is, without SQLite's usual checkpoint.
   func keepLogOnClose() {
     if handle != nil { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil) }
   }

@@ -4,21 +4,24 @@ internal import Larder
 
 /// The translation of SQLite's result codes into the errors of a store.
 ///
-/// The text is SQLite's fixed one for the code: `sqlite3_errmsg` could quote the contents of the file.
+/// The message of an error contains SQLite's fixed text for the code (`sqlite3_errstr`), because `sqlite3_errmsg` could quote the contents
+/// of the file.
 enum SQLiteResult {
-  /// The activity during which a call of SQLite failed, which decides the meaning of the result code.
+  /// The activity during which a call of SQLite failed.
+  ///
+  /// The same result code has another meaning in another activity.
   enum Activity: String {
     case opening, reading, writing, syncing, copying
     /// The step of COMMIT.
     ///
-    /// After an I/O error in it, the transaction may be on the disk or not.
+    /// After an I/O error in COMMIT, the transaction may be on the disk or not.
     case committing
   }
 
-  /// SQLite's result code of a write that failed (`SQLITE_IOERR_WRITE`).
+  /// SQLite's result code for a write that failed (`SQLITE_IOERR_WRITE`).
   static let failedWrite = SQLITE_IOERR | 3 << 8
 
-  /// Returns the error of a store for SQLite's result code, which must be a failure.
+  /// Returns the store's error for one of SQLite's result codes, which must be a failure.
   static func error(_ code: Int32, while activity: Activity, file: String, errorNumber: Int32 = 0) -> RepositoryError {
     let text = sqlite3_errstr(code).map { String(cString: $0) } ?? "unknown"
     return RepositoryError(
@@ -27,12 +30,12 @@ enum SQLiteResult {
   }
 
   private static func code(_ code: Int32, while activity: Activity, _ errorNumber: Int32) -> RepositoryError.Code {
-    // A directory in the place of the file is refused as such, and not as a failure of the disk.
+    // A directory in the place of the database file is an unsupported path, and not a failure of the disk.
     if activity == .opening && errorNumber == EISDIR { return .unsupported }
     switch code {
-    case SQLITE_IOERR | 4 << 8, SQLITE_IOERR | 5 << 8:  // _FSYNC and _DIR_FSYNC, in every activity
+    case SQLITE_IOERR | 4 << 8, SQLITE_IOERR | 5 << 8:  // _FSYNC and _DIR_FSYNC: a failed sync, in every activity
       return .outcomeUnknown
-    case SQLITE_IOERR | 33 << 8:  // _CORRUPTFS, which is a read that ended in EIO
+    case SQLITE_IOERR | 33 << 8:  // _CORRUPTFS: a read that ended in EIO
       return .inputOutput
     case SQLITE_READONLY | 4 << 8:  // _DBMOVED
       return .dataMissing
@@ -43,55 +46,59 @@ enum SQLiteResult {
     let endsInSync = activity == .committing || activity == .syncing
     switch code & 0xFF {
     case SQLITE_FULL: return .full
-    // _AUTH, which Apple's SQLite returns while the device is locked, is the same code for a refused write and a refused sync. COMMIT has
-    // both.
+    // Apple's SQLite returns _AUTH while the device is locked, both for a refused write and for a refused sync. COMMIT makes writes and a
+    // sync, so after this code its outcome is unknown.
     case SQLITE_IOERR where code == SQLITE_IOERR | 28 << 8, SQLITE_AUTH:
       return endsInSync ? .outcomeUnknown : .protectedDataUnavailable
     case SQLITE_IOERR:
       if isFull(errorNumber) { return .full }
-      // COMMIT ends with its last write or with a sync. After a refused write the log lacks the frame that ends the transaction, and SQLite
-      // ignores the frames before it. After any other failure the number may be that of an earlier call, as it is after a short read
-      // and for lack of memory (_SHORT_READ, _NOMEM).
+      // COMMIT ends with its last write to the log or with a sync. If the last write of COMMIT to the log was refused, the log lacks the
+      // frame that ends the transaction, and SQLite ignores the frames before it. After any other failure the error number may be left from
+      // an earlier call, as after a short read or a lack of memory (_SHORT_READ, _NOMEM). An error number from an earlier call does not
+      // prove that the system refused permission.
       let isUnsure = activity == .committing && code != failedWrite || activity == .syncing
       if isProtected(errorNumber), !isUnsure, ![2 << 8, 12 << 8].contains(code & ~0xFF) { return .protectedDataUnavailable }
       return endsInSync ? .outcomeUnknown : .inputOutput
     case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: return .locked
-    // In a copy, the code means that its new file cannot be opened or read.
+    // During `VACUUM INTO`, SQLITE_ERROR means that SQLite could not open or read the new file of the copy.
     case SQLITE_ERROR where activity == .copying: return .inputOutput
-    // SQLITE_ERROR means that a statement does not fit the tables: those of this module fit every file of this format.
+    // SQLITE_ERROR means that a statement does not fit the tables. The statements of this module fit every undamaged file of this format.
     case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_EMPTY: return .corrupted
     case SQLITE_CANTOPEN where isFull(errorNumber): return .full
     case SQLITE_CANTOPEN: return isProtected(errorNumber) ? .protectedDataUnavailable : .inputOutput
     case SQLITE_PERM, SQLITE_READONLY: return .protectedDataUnavailable
     case SQLITE_TOOBIG: return .tooLarge
-    // A violated NOT NULL or CHECK is not a duplicate: `.uniqueViolation` is for the repository's unique indexes alone.
+    // A row that violates NOT NULL or CHECK is not a duplicate, and `.uniqueViolation` is only for the unique indexes of a repository.
     case SQLITE_CONSTRAINT, SQLITE_MISMATCH: return .unsupported
     default: return .inputOutput
     }
   }
 
-  /// Whether the system refused for lack of space, which SQLite reports as an I/O error for a write-ahead log or its index.
+  /// Whether the system refused a call for lack of space.
+  ///
+  /// SQLite reports a lack of space for the write-ahead log or its index as an I/O error.
   private static func isFull(_ errorNumber: Int32) -> Bool { [ENOSPC, EDQUOT, EFBIG].contains(errorNumber) }
 
-  /// Whether the system refused for lack of permission, as it does while a device with protected files is locked.
+  /// Whether the system refused a call for lack of permission, as it does for protected files while the device is locked.
   private static func isProtected(_ errorNumber: Int32) -> Bool { errorNumber == EACCES || errorNumber == EPERM }
 }
 
 extension SQLiteConnection {
-  /// Returns the error for a result code, or a more precise one that the connection's state shows.
+  /// Returns the error for a result code, or a more precise error if the connection's state shows the cause.
   func error(_ result: Int32, while activity: SQLiteResult.Activity) -> RepositoryError {
     if result & 0xFF == SQLITE_CORRUPT, let failure = readFailure ?? untrustedSchema { return failure }
     if result & 0xFF == SQLITE_ERROR, activity == .copying, let failure = untrustedSchema ?? unknownSchema { return failure }
     return SQLiteResult.error(result, while: activity, file: path, errorNumber: errorNumber(of: result, activity))
   }
 
-  /// Returns the system's error number for a failure, or 0 where it has none.
+  /// Returns the system's error number for a failure, or 0 where the failure has none.
   private func errorNumber(of result: Int32, _ activity: SQLiteResult.Activity) -> Int32 {
+    // COMMIT leaves `sqlite3_system_errno` unchanged after a failed write, so the number is read from the write-ahead log's file.
     if activity == .committing, result == SQLiteResult.failedWrite { return larder_sqlite3_log_errno(handle) }
     return [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(result & 0xFF) ? sqlite3_system_errno(handle) : 0
   }
 
-  /// The disk's failure that SQLite reports as damage: a read that ended in EIO.
+  /// The error for a read that ended in EIO or ENXIO, which SQLite reports as damage, or `nil` if the last call failed otherwise.
   private var readFailure: RepositoryError? {
     let number = larder_sqlite3_last_errno(handle)
     guard number == EIO || number == ENXIO else { return nil }
@@ -102,8 +109,9 @@ extension SQLiteConnection {
 
   /// The error for a schema that SQLite reads in trusted files only, or `nil` if the last call failed otherwise.
   ///
-  /// SQLite has no code for it, so its text is compared. The text names an object of the file, so the error does not repeat it. During a
-  /// copy SQLite makes the tables anew, and its text names no object. A connection that only reads does not refuse a CHECK.
+  /// SQLite has no result code for an untrusted schema, so its error text is compared. The text names an index, column or table of the
+  /// file, so the returned error does not repeat it. During a copy SQLite creates the tables of the copy, and an error text from their
+  /// creation names no object. On a connection that only reads, SQLite does not refuse a CHECK constraint.
   private var untrustedSchema: RepositoryError? {
     let text = errorText
     guard text.hasPrefix("unsafe use of ") || text.hasPrefix("malformed database schema") && text.contains(" - unsafe use of ") else {
@@ -116,7 +124,7 @@ extension SQLiteConnection {
         + "`larder convert`)", file: path)
   }
 
-  /// The error for a copy of tables that only another program can make, or `nil` if the last call failed otherwise.
+  /// The error for a copy of tables that need another program's collation or function, or `nil` if the last call failed otherwise.
   private var unknownSchema: RepositoryError? {
     let text = errorText
     guard ["no such collation sequence: ", "no such function: ", "unknown function: "].contains(where: text.contains) else { return nil }
@@ -128,7 +136,7 @@ extension SQLiteConnection {
 
   private var errorText: String { sqlite3_errmsg(handle).map { String(cString: $0) } ?? "" }
 
-  /// Returns the error for damage that SQLite found, or that of a failed read which SQLite reports as damage.
+  /// Returns the error for damage that SQLite reports: that of a failed read if there was one, otherwise `.corrupted`.
   func damagedOrUnreadable(_ text: String) -> RepositoryError { readFailure ?? damaged(text) }
 
   /// Returns a `.corrupted` error for damage in the file.

@@ -4,25 +4,26 @@ internal import Larder
 
 /// A prepared statement of SQLite, whose columns are read with type checks.
 ///
-/// Values reach it by binding only, with their length, so that text may hold NUL and is never part of SQL.
+/// Values are passed to the statement only by binding, with their length. A bound text is never part of the SQL, and may hold NUL because
+/// its length is passed too.
 final class SQLiteStatement {
   private var handle: OpaquePointer?
   private let connection: SQLiteConnection
 
-  /// Prepares a statement that is kept for reuse.
+  /// Prepares a statement that its owner keeps and runs many times.
   init(_ sql: String, on connection: SQLiteConnection) throws(RepositoryError) {
     self.connection = connection
     let result = sqlite3_prepare_v3(connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
     if result != SQLITE_OK { throw connection.error(result, while: .reading) }
   }
 
-  // The result repeats that of the last run, which a reset has reported.
+  // `sqlite3_finalize` returns the failure of the last run again, which `step` or `reset` has already reported, so the result is ignored.
   deinit { sqlite3_finalize(handle) }
 
   /// Finalizes the statement, so that its connection can be closed.
   func finalize() throws(RepositoryError) {
     let result = sqlite3_finalize(handle)
-    // SQLite has freed the statement also when it returns a failure, and `deinit` must not free it again.
+    // SQLite frees the statement even when `sqlite3_finalize` returns a failure, and `deinit` must not free it a second time.
     handle = nil
     if result != SQLITE_OK { throw connection.error(result, while: .writing) }
   }
@@ -45,17 +46,17 @@ final class SQLiteStatement {
 
   /// Moves to the next row, or returns false after the last one.
   ///
-  /// Resets the statement for its next run after the last row, and when it fails.
+  /// Resets the statement after the last row or a failure, so that it can run again.
   func step(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Bool {
     let result = sqlite3_step(handle)
     if result == SQLITE_ROW { return true }
-    // After the error is made: resetting repeats the failure, and loses its error number and text.
+    // The statement is reset after the error is made, because resetting it overwrites SQLite's error number and text.
     defer { sqlite3_reset(handle) }
     if result == SQLITE_DONE { return false }
     throw connection.error(result, while: activity)
   }
 
-  /// Resets the statement for its next run before it has reached its last row.
+  /// Resets a statement that has not reached its last row, so that it can run again.
   func reset(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) {
     let result = sqlite3_reset(handle)
     if result != SQLITE_OK { throw connection.error(result, while: activity) }
@@ -69,6 +70,8 @@ final class SQLiteStatement {
   /// Runs the statement and returns the integer in the first column of its first row, or `nil` when there is no row.
   func number() throws(RepositoryError) -> Int64? {
     let number = try step() ? try integer(0) : nil
+    // A statement that has returned a row and was not reset keeps its read transaction open, so `number()` resets the statement before it
+    // returns.
     try reset()
     return number
   }
@@ -85,14 +88,15 @@ final class SQLiteStatement {
 
   /// Returns the bytes of a text column, valid until the next step, or throws `.corrupted` for a column of another type.
   ///
-  /// `sqlite3_column_blob` returns text as it is stored. `sqlite3_column_text` would copy it to append a NUL.
+  /// `sqlite3_column_blob` returns text as it is stored, where `sqlite3_column_text` would copy it to append a NUL.
   func bytes(_ column: Int32) throws(RepositoryError) -> UnsafeRawBufferPointer {
     guard sqlite3_column_type(handle, column) == SQLITE_TEXT else {
       throw connection.damaged("expected text in column \(column) of a row, found another type")
     }
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
-    // SQLite returns no address for an empty text, and also for lack of memory.
+    // SQLite returns a null address for an empty text, and also when it has no memory. A null address with a count above 0 means that
+    // memory is missing.
     if start == nil && count > 0 { throw connection.error(SQLITE_NOMEM, while: .reading) }
     return UnsafeRawBufferPointer(start: start, count: count)
   }
@@ -109,7 +113,7 @@ final class SQLiteStatement {
     if result != SQLITE_OK { throw connection.error(result, while: .writing) }
   }
 
-  /// Columns of the current row without type checks, valid while the statement exists.
+  /// Columns of the current row without type checks, valid as long as the statement exists.
   var row: SQLiteColumns { SQLiteColumns(handle: handle) }
 }
 

@@ -1,10 +1,11 @@
 internal import Foundation
 internal import Larder
 
-/// The identity, size and time of a store's database and log, read without opening them.
+/// The identity, size and change time of a store's database and write-ahead log, read without opening the files.
 ///
-/// Two equal states show that nothing was written between them, if the earlier one is settled: a time stamp is coarse, and a later change
-/// must get another one.
+/// If two states are equal and the earlier state is settled, nothing was written to the files between the two readings. Time stamps are
+/// coarse, so a write soon after another write may leave the time stamp as it is. A settled state is old enough that a later write gets
+/// another time stamp.
 struct SQLiteFileState: Equatable {
   private struct File: Equatable {
     let identity: FileIdentity
@@ -16,9 +17,10 @@ struct SQLiteFileState: Equatable {
   private let log: File?
   private let now: Int64
 
-  /// Reads the state, or returns `nil` when there is no such store.
+  /// Reads the state of both files, or returns `nil` when there is no database at the path.
   init?(_ path: SQLitePath) throws(RepositoryError) {
-    // Before the times of the files: a change between the two must look recent.
+    // The clock is read before the files' times, so that a change between the two readings looks recent. A state with such a change is not
+    // settled.
     now = SQLiteClock.now
     guard let main = try Self.file(path.main) else { return nil }
     self.main = main
@@ -30,16 +32,16 @@ struct SQLiteFileState: Equatable {
     return File(identity: FileIdentity(status), size: Int64(status.st_size), changed: SQLiteClock.contentChange(of: status))
   }
 
-  /// Whether a later change of either file would get another time stamp.
+  /// Whether a later change of the database or of the write-ahead log would get another time stamp.
   var isSettled: Bool {
     [main.changed, log?.changed ?? 0].allSatisfy { SQLiteClock.isSettled($0, now) }
   }
 
-  // The time of reading is no part of the state.
+  // The time at which a state was read is left out, because two states of unchanged files must be equal.
   static func == (one: SQLiteFileState, two: SQLiteFileState) -> Bool { one.main == two.main && one.log == two.log }
 }
 
-/// The system's clock of file times, in nanoseconds since 1970.
+/// The clock by which the system stamps files, in nanoseconds since 1970.
 enum SQLiteClock {
   static var now: Int64 {
     var time = timespec()
@@ -47,9 +49,10 @@ enum SQLiteClock {
     return nanoseconds(time)
   }
 
-  /// Whether a change is so long ago that another one would get another time stamp.
+  /// Whether a change is so long ago that a further change would get another time stamp.
   ///
-  /// Time stamps go in steps: of milliseconds on common file systems, of two seconds on some.
+  /// Time stamps advance in steps: of milliseconds on common file systems, of two seconds on some. A change therefore gets another time
+  /// stamp if it comes more than three seconds after the previous change.
   static func isSettled(_ change: Int64, _ now: Int64) -> Bool { change <= now && now - change > 3_000_000_000 }
 
   /// Returns the time of the last change of a file's bytes.
@@ -61,7 +64,7 @@ enum SQLiteClock {
     #endif
   }
 
-  /// Returns the time of the last change of a file's entry, which no program can set.
+  /// Returns the time of the last change of a file's directory entry or status, which no program can set.
   static func entryChange(of status: stat) -> Int64 {
     #if canImport(Darwin)
       nanoseconds(status.st_ctimespec)
@@ -78,15 +81,15 @@ extension FileIdentity {
     self.init(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(truncatingIfNeeded: status.st_ino))
   }
 
-  /// Reads the identity of the file at a path, or returns `nil` when there is none.
+  /// Reads the identity of the file at a path, or returns `nil` when there is no file.
   ///
-  /// Leaves out the file's times, which `SQLitePath.status(of:)` reads: a sync takes longer for a file whose times were read.
+  /// Does not read the file's times, which `SQLitePath.status(of:)` reads. The sync of a file takes longer if its times were read before.
   init?(at path: String) throws(RepositoryError) {
     do throws(RepositoryError) {
       guard let identity = try POSIXFileSystem().status(of: path)?.identity else { return nil }
       self = identity
     } catch {
-      // A file has taken the place of the directory.
+      // A file has taken the place of one of the directories in the path, so there is no file at the path.
       guard (error.underlying as? SystemCallError)?.errorNumber == ENOTDIR else { throw error }
       return nil
     }
@@ -95,16 +98,17 @@ extension FileIdentity {
 
 /// The identity and change time of a store's directory.
 ///
-/// The time changes when a name is added to the directory, removed from it, or given to another file.
+/// The change time of a directory changes when a name is added to it, removed from it, or given to another file.
 struct SQLiteDirectoryState: Equatable {
   private let identity: FileIdentity
   private let changed: Int64
   /// Whether a later change of the directory would get another time stamp.
   let isSettled: Bool
 
-  /// Reads the state of the directory that holds a file, or returns `nil` when there is none.
+  /// Reads the state of the directory that holds the file at a path, or returns `nil` when there is no such directory.
   init?(of path: String) throws(RepositoryError) {
-    // Before the status: a change between the two must look recent.
+    // The clock is read before the directory's time, so that a change between the two readings looks recent. A state with such a change is
+    // not settled.
     let now = SQLiteClock.now
     guard let end = path.utf8.lastIndex(of: UInt8(ascii: "/")), let status = try SQLitePath.status(of: String(path[...end])) else {
       return nil

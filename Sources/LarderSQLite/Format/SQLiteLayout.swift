@@ -1,24 +1,25 @@
-// Format/ defines the store on the disk: names of files, tables, the store's own row.
+// Format/ defines the store on the disk: the names of its files, its tables, and the row of `larder_store`.
 // Invariant: these definitions are format 1, byte for byte (Docs/Larder.docc/Formats/SQLiteFormat.md).
-// Called by every other room.
+// Called by every other folder of LarderSQLite.
 
 internal import Larder
 
-/// The tables of format 1, and the checks that a file has them unaltered.
+/// The tables of format 1, and the checks that a file has these tables unaltered.
 ///
-/// Every table is WITHOUT ROWID, one B-tree ordered by key. A scan in order therefore proves that each record can also be found by its key.
-/// With a rowid table that depends on a second tree, which a scan never reads. Measured (100,000 rows of 100 bytes): a scan of 30 ms
-/// against 43 ms, files 14 % smaller, equal cost of a save. Rowid tables are faster for rows above 1 KB (docs: Formats/SQLiteFormat).
+/// Every table is WITHOUT ROWID: one B-tree ordered by key. A scan and a look-up by key read the same tree, so a scan that finds the keys
+/// in order proves that a look-up finds each record. In a rowid table a look-up by key goes through a second tree, which a scan never
+/// reads. With 100,000 rows of 100 bytes, a scan was measured at 30 ms in these tables and at 43 ms in rowid tables. The files were 14 %
+/// smaller than with rowid tables, and a save cost the same. Rowid tables are faster for rows above 1 KB (docs: Formats/SQLiteFormat).
 enum SQLiteLayout {
-  /// `application_id` in the header of every store: the letters "LRDR".
+  /// The value of `application_id` in the header of every store: the letters "LRDR".
   static let applicationID: UInt32 = 0x4C52_4452
-  /// Number of this format, kept as `user_version` in the header.
+  /// The number of this format, which the header of the database keeps as `user_version`.
   static let formatVersion: UInt32 = 1
 
   static let store = "larder_store"
   static let tombstones = "larder_tombstones"
 
-  /// Returns the columns of a collection or of the tombstones, in the order in which records are bound and read.
+  /// Returns the columns of a collection's table or of the tombstones, in the order in which statements bind and read them.
   static func columns(of table: String) -> String { "id, revision, version, crc, " + (table == tombstones ? "collection" : "value") }
 
   static let createStore = """
@@ -35,20 +36,20 @@ enum SQLiteLayout {
     "CREATE TABLE \(quoted(name)) (\(collectionColumns.joined(separator: ", "))) WITHOUT ROWID"
   }
 
-  // Opening compares the text of a table's statement with this one, so a change of a space would be another format.
+  // Opening compares the text of each table's CREATE statement with this text, so even a changed space would be another format.
   private static let collectionColumns = [
     "id TEXT NOT NULL PRIMARY KEY", "revision INTEGER NOT NULL", "version INTEGER NOT NULL", "crc INTEGER NOT NULL", "value TEXT NOT NULL",
   ]
 
-  /// Whether a table's statement is that of a collection to which a column was added, or of which one was renamed or dropped.
+  /// Whether a CREATE statement is that of a collection's table in which a column was added, renamed or dropped.
   private static func isAlteredCollection(_ sql: String) -> Bool {
     sql.hasSuffix("WITHOUT ROWID") && collectionColumns.count { sql.contains($0) } >= collectionColumns.count - 1
   }
 
-  /// Returns the statement for an index by revision, which makes finding the commits of other processes cheap.
+  /// Returns the statement that creates a table's index by revision, with which finding the commits of other processes is cheap.
   ///
-  /// Stores opened `.shared` have these indexes. Only that cost depends on them, so they are no part of the format: a file may have all,
-  /// some or none of them.
+  /// Stores opened `.shared` create these indexes. The indexes by revision change only the cost of finding commits, so they are no part of
+  /// the format. A file may have all, some or none of these indexes.
   static func createRevisionIndex(_ name: String) -> String {
     "CREATE INDEX IF NOT EXISTS \(quoted(revisionIndex(name))) ON \(quoted(name)) (revision)"
   }
@@ -57,12 +58,13 @@ enum SQLiteLayout {
 
   /// Returns a table's name as a quoted identifier of SQL.
   ///
-  /// Call it only with names that passed ``isCollectionName(_:)``, which hold no quotation mark.
+  /// Call it only with names that passed ``isCollectionName(_:)``, because those hold no quotation mark.
   static func quoted(_ name: String) -> String { "\"\(name)\"" }
 
-  /// Whether a name can be the table of a collection.
+  /// Whether a collection's table can have this name.
   ///
-  /// The rule is that of `StorageBackend` for collections, without the prefixes that SQLite and this format reserve.
+  /// A name must fit the rule of `StorageBackend` for collections. The name must not begin with the prefixes that SQLite and this format
+  /// reserve.
   static func isCollectionName(_ name: String) -> Bool {
     let bytes = Array(name.utf8)
     guard (1...64).contains(bytes.count), bytes[0] != 0x2D, bytes[0] != 0x2E else { return false }
@@ -73,7 +75,7 @@ enum SQLiteLayout {
     return isAllowed && !lowered.hasPrefix("sqlite_") && !lowered.hasPrefix("larder_")
   }
 
-  /// Returns a name in lower case, since SQLite ignores the case of ASCII letters in names.
+  /// Returns a table's name in lower case, because SQLite ignores the case of ASCII letters in names.
   static func folded(_ name: String) -> String { name.lowercased() }
 
   // MARK: Checks
@@ -81,7 +83,8 @@ enum SQLiteLayout {
   /// Throws unless the first 100 bytes of a file are those of a store of this format.
   static func check(header bytes: [UInt8], size: Int64, file: String) throws(RepositoryError) {
     func number(_ offset: Int) -> UInt32 { bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) } }
-    // A store is created complete under another name, so no crash leaves an empty file: its contents were lost.
+    // A store is created complete under another name and then renamed, so no crash leaves an empty file. Therefore an empty file is
+    // reported as a store that has lost its contents.
     if size == 0 {
       throw RepositoryError(
         .corrupted, "expected a store, found an empty file: restore a backup, or remove the file to begin anew", file: file, offset: 0)
@@ -90,7 +93,8 @@ enum SQLiteLayout {
     let isDatabase = bytes.starts(with: magic)
     let isOurs = number(68) == applicationID
     if size < 100 {
-      // A short file that begins as a database was cut. Any other short file is of another program.
+      // A file of less than 100 bytes that begins as a database was cut short. Any other file of less than 100 bytes belongs to another
+      // program.
       if bytes.prefix(Int(size)).elementsEqual(magic.prefix(Int(size))) || isDatabase {
         throw RepositoryError(
           .corrupted, "expected a header of 100 bytes, found a file of \(size): restore a backup", file: file, offset: UInt64(size))
@@ -98,13 +102,14 @@ enum SQLiteLayout {
       throw notADatabase(file)
     }
     switch (isDatabase, isOurs) {
-    // A file that has lost its beginning is damaged, and not one of another program.
+    // A file whose first 100 bytes are zeros has lost its header. A file without its header is reported as damaged, and not as a file of
+    // another program.
     case (false, false) where bytes.allSatisfy({ $0 == 0 }):
       throw RepositoryError(
         .corrupted, "expected the header of a SQLite database, found zeros only: restore a backup", file: file, offset: 0)
     case (false, false): throw notADatabase(file)
     case (true, false): throw anotherProgram(file)
-    // The store's own mark without SQLite's header: a damaged store, which must not pass for a file of another program.
+    // The store's application id without SQLite's header is a damaged store, which must not be reported as a file of another program.
     case (false, true):
       throw RepositoryError(
         .corrupted, "expected the header of a SQLite database, found other bytes: restore a backup", file: file, offset: 0)
@@ -112,7 +117,7 @@ enum SQLiteLayout {
     }
   }
 
-  /// Throws `.corrupted` for a header that SQLite accepts for reading only.
+  /// Throws `.corrupted` for a header with which SQLite accepts only reading.
   static func checkWriting(header bytes: [UInt8], file: String) throws(RepositoryError) {
     guard bytes[18] <= 2 else {
       throw RepositoryError(
@@ -122,9 +127,9 @@ enum SQLiteLayout {
     }
   }
 
-  /// Throws `.newerSchema` for a later format, and `.corrupted` for a number that no version writes.
+  /// Throws `.newerSchema` for a later format version, and `.corrupted` for a number that no version of Larder writes.
   static func check(formatVersion found: UInt32, file: String) throws(RepositoryError) {
-    // SQLite's `user_version` is signed: a negative number is no later format.
+    // SQLite's `user_version` is a signed number, so a number above `Int32.max` is negative and no later format.
     if found > formatVersion && found <= Int32.max {
       throw RepositoryError(
         .newerSchema, "expected format \(formatVersion), found format \(found): update the app", file: file, offset: 60,
@@ -148,15 +153,16 @@ enum SQLiteLayout {
 
   /// Reads the names of the collections' tables, in ascending order.
   ///
-  /// Objects of other programs are passed over: indexes, views, triggers, and tables whose statement is not that of a collection. If such a
-  /// table has taken the place of records, their number and their digest differ from the store's row.
-  /// - Throws: `.corrupted` for a table that was one of the format and was altered.
+  /// The function skips the objects of other programs: indexes, views, triggers, and tables whose CREATE statement is not that of a
+  /// collection. If another program's table has replaced a collection's table, the number and the digest of the records differ from the row
+  /// of `larder_store`. The scan of all records reports a difference between the records and that row.
+  /// - Throws: `.corrupted` for a collection's table that another program has altered.
   static func collections(on connection: SQLiteConnection) throws(RepositoryError) -> [String] {
-    // Compared again, because the log may hold a newer header than the file.
+    // The application id is compared again, because the write-ahead log may hold a newer header than the database file.
     guard try connection.number("PRAGMA application_id") == Int64(applicationID) else { throw anotherProgram(connection.path) }
     let version = try connection.number("PRAGMA user_version") ?? 0
     try check(formatVersion: UInt32(truncatingIfNeeded: version), file: connection.path)
-    // Keys are compared by their bytes, which in UTF-16 have another order.
+    // Records are ordered by the UTF-8 bytes of their keys. In a UTF-16 database SQLite would order them differently.
     guard try connection.text("PRAGMA encoding") == "UTF-8" else {
       throw connection.damaged("expected a database in UTF-8, found another encoding")
     }
@@ -170,7 +176,7 @@ enum SQLiteLayout {
       case ("table", store) where sql == createStore: own += 1
       case ("table", tombstones) where sql == createTombstones: own += 1
       case ("table", _) where isCollectionName(name) && sql == createCollection(name): names.append(name)
-      // Passed over like a foreign table, it would look like a collection whose records were all deleted.
+      // If an altered table were skipped like a table of another program, it would look like a collection whose records were all deleted.
       case ("table", _) where isCollectionName(name) && isAlteredCollection(sql):
         throw connection.damaged("expected \"\(name)\" as a table of format \(formatVersion), found it altered: restore a backup")
       default: break

@@ -7,12 +7,12 @@ struct SQLitePath {
   let main: String
 
   var log: String { main + "-wal" }
-  /// SQLite's index of the write-ahead log.
+  /// Path of SQLite's index of the write-ahead log.
   var logIndex: String { main + "-shm" }
   var lock: String { main + "-lock" }
-  /// Path of a store that is being created, which is renamed when it is complete.
+  /// Path of a store that is being created, which is renamed to ``main`` when it is complete.
   var draft: String { main + "-new" }
-  /// Further paths for a store that is being created, where ``draft`` is the file of another program.
+  /// Further paths for a store that is being created, for use when another program has a file at ``draft``.
   var otherDrafts: [String] { (2...9).map { "\(main)-new\($0)" } }
   var rollbackJournal: String { main + "-journal" }
 
@@ -25,26 +25,26 @@ struct SQLitePath {
 
   /// Returns the path for a copy of a torn write-ahead log, named after the store's last commit and the offset of the damage.
   ///
-  /// The store's own name is cut where the whole would be too long.
+  /// If the whole name would be too long, the store's own name in it is cut.
   func quarantine(commit: UInt64, offset: Int) -> String {
     let ending = "-quarantine-\(commit)-\(offset)"
-    return directoryPrefix + beginning(before: ending.utf8.count + 4) + ending  // 4: "-tmp", or "-due"
+    return directoryPrefix + beginning(before: ending.utf8.count + 4) + ending  // 4 bytes stay free for "-tmp" or "-due"
   }
 
-  /// Returns the path of a quarantine file, a copy of a torn write-ahead log, until its cut is reported.
+  /// Returns the path at which a quarantine file, a copy of a torn write-ahead log, stays until an opening has reported the cut.
   static func unreported(_ quarantine: String) -> String { quarantine + "-due" }
 
-  /// Parses a name that ``unreported(_:)`` made, into the path that the file gets once it is reported and the offset of the damage.
+  /// Parses a name that ``unreported(_:)`` made, and returns the quarantine file's later path and the offset of the damage.
   func unreportedCut(_ name: String) -> (quarantine: String, offset: Int)? {
     guard name.hasSuffix("-due"), let middle = name.range(of: "-quarantine-", options: .backwards) else { return nil }
     let numbers = name[middle.upperBound...].dropLast(4).split(separator: "-")
     guard numbers.count == 2, let commit = UInt64(numbers[0]), let offset = Int(numbers[1]) else { return nil }
     let path = quarantine(commit: commit, offset: offset)
-    // Made again from its parts: a file of another program may merely look like one.
+    // The path is made again from the parsed numbers and compared, because another program's file may have a similar name.
     return Self.unreported(path).utf8.elementsEqual((directoryPrefix + name).utf8) ? (path, offset) : nil
   }
 
-  /// A new, random path for a copy that is being made.
+  /// A new, random path for a backup that is being written, in the directory of its target.
   var newCopy: String {
     directoryPrefix + beginning(before: Self.copyEnding) + "-copy-" + Self.hexadecimal(UInt64.random(in: .min ... .max)) + "-tmp"
   }
@@ -52,10 +52,10 @@ struct SQLitePath {
   /// Number of bytes that ``newCopy`` and SQLite append to a name: "-copy-", 16 digits, "-tmp" and "-journal".
   private static let copyEnding = 34
 
-  /// Whether a name in this directory has the form that ``newCopy`` makes.
+  /// Whether a name in this directory has the form of ``newCopy``, so that it belongs to a backup of this path.
   func isCopy(_ other: String) -> Bool {
     let beginning = beginning(before: Self.copyEnding) + "-copy-"
-    // Compared by bytes: texts that are equal but for their Unicode form name two files.
+    // Names are compared by bytes: Swift compares strings by Unicode equivalence, and two equivalent strings can name two files.
     guard other.utf8.starts(with: beginning.utf8), other.hasSuffix("-tmp") else { return false }
     let number = other.utf8.dropFirst(beginning.utf8.count).dropLast(4)
     return number.count == 16 && number.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
@@ -68,9 +68,9 @@ struct SQLitePath {
 
   private var directoryPrefix: String { directory == "/" ? "/" : directory + "/" }
 
-  /// Returns the file's name, cut so that `count` more bytes fit behind it.
+  /// Returns the name of the database file, cut so that `count` more bytes fit after it.
   private func beginning(before count: Int) -> String {
-    // Cut by bytes: a name may begin with a mark that combines with the "/" before it.
+    // The directory is cut off by bytes, because a name may begin with a mark that combines with the "/" before it.
     var name = String(Substring(main.utf8.dropFirst(directoryPrefix.utf8.count)))
     while name.utf8.count + count > Self.nameLimit || directoryPrefix.utf8.count + name.utf8.count + count > Self.pathLimit, !name.isEmpty {
       name.removeLast()
@@ -78,10 +78,10 @@ struct SQLitePath {
     return name
   }
 
-  /// Creates the paths for a file URL, with its directory resolved.
+  /// Creates the paths for a file URL, and resolves the links in its directory.
   ///
-  /// SQLite refuses links anywhere in a path, so links to directories are resolved. The file itself must not be a link.
-  /// - Parameter makeDirectory: Makes a missing directory. Without it, a missing directory is `.dataMissing`.
+  /// SQLite refuses links anywhere in a path, so links to directories are resolved here. The database file itself must not be a link.
+  /// - Parameter makeDirectory: Makes a missing directory. Without this closure, a missing directory is `.dataMissing`.
   init(_ file: URL, makeDirectory: ((String) throws(RepositoryError) -> Void)?) throws(RepositoryError) {
     let path = file.standardizedFileURL.path(percentEncoded: false)
     guard file.isFileURL, !file.hasDirectoryPath, !path.utf8.contains(0), path.hasPrefix("/") else {
@@ -99,9 +99,10 @@ struct SQLitePath {
     }
     defer { free(resolved) }
     directory = String(cString: resolved)
-    // Taken byte for byte: `URL.lastPathComponent` leaves out a byte order mark, and the store would be another file.
+    // The name is taken byte for byte, because `URL.lastPathComponent` leaves out a byte order mark, and would name another file.
     let fileName = path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? "/"
     main = (directory == "/" ? "" : directory) + "/" + fileName
+    // SQLite and this module append endings to the name, and the longest of these names must fit the limits too.
     let (name, all) = (fileName.utf8.count + Self.longestEnding, main.utf8.count + Self.longestEnding)
     guard name <= Self.nameLimit, all <= Self.pathLimit else {
       throw RepositoryError(
@@ -111,7 +112,7 @@ struct SQLitePath {
     }
   }
 
-  /// Throws `.unsupported` for anything but plain files with one name at the store's paths.
+  /// Throws `.unsupported` if an entry at one of the store's paths is not a plain file, or has several names (hard links).
   func checkKinds() throws(RepositoryError) {
     for path in [main, log, logIndex, rollbackJournal, lock] {
       guard let status = try Self.status(of: path) else { continue }
@@ -121,8 +122,9 @@ struct SQLitePath {
           kind == S_IFLNK ? "a symbolic link, which is not followed" : kind == S_IFDIR ? "a directory" : "a device, pipe or socket"
         throw RepositoryError(.unsupported, "expected a plain file, found \(found)", file: path)
       }
-      // The log lies beside one of the names: an open by another name would miss it. And SQLite cuts and overwrites the files beside the
-      // database, which under another name may belong to another program too.
+      // If a database has several names (hard links), its write-ahead log lies beside one of them, and an opening by another name would
+      // miss the log. SQLite also cuts and overwrites the files beside the database, which under a second name may belong to another
+      // program.
       guard path == rollbackJournal || status.st_nlink <= 1 else {
         throw RepositoryError(
           .unsupported, "the file has \(status.st_nlink) names (hard links), expected one: remove the others", file: path)
@@ -132,8 +134,8 @@ struct SQLitePath {
 
   /// Throws `.notOurStore` for a rollback journal that SQLite would roll into the database.
   ///
-  /// A store never has one: the journal belongs to another copy, or to another program. SQLite ignores a journal that is empty or begins
-  /// with zero.
+  /// A store never has a rollback journal, so the journal belongs to another copy or to another program. SQLite ignores a journal that is
+  /// empty or begins with a zero byte.
   func checkRollbackJournal(_ fileSystem: any FileSystem) throws(RepositoryError) {
     guard !Self.isAbsent(main), let file = try fileSystem.open(rollbackJournal, writable: false) else { return }
     let first = try SQLiteLogInspection.read(file, at: 0, count: 1).first
@@ -144,12 +146,12 @@ struct SQLitePath {
       file: rollbackJournal)
   }
 
-  /// Error for a database that was removed while it was in use.
+  /// The error for a database file that was removed while it was in use.
   var vanished: RepositoryError {
     RepositoryError(.dataMissing, "the file was removed while it was in use: bring it back, and open the store again", file: main)
   }
 
-  /// Error for a database that is not the suspended one.
+  /// The error for a database file at this path that is not the one of the suspended store.
   var replaced: RepositoryError {
     RepositoryError(
       .dataMissing,
@@ -157,13 +159,13 @@ struct SQLitePath {
       file: main)
   }
 
-  /// Error for a write to a store that was opened `.readOnly`.
+  /// The error for a write to a store that was opened `.readOnly`.
   var readOnlyRefusal: RepositoryError {
     RepositoryError(
       .unsupported, "expected a store open for writing, found one opened `.readOnly`: open it `.exclusive` or `.shared`", file: main)
   }
 
-  /// Returns the status of the directory entry at a path without following a link, or `nil` when there is none.
+  /// Returns the status of the directory entry at a path without following a link, or `nil` when there is no entry.
   static func status(of path: String) throws(RepositoryError) -> stat? {
     var status = stat()
     guard lstat(path, &status) != 0 else { return status }
@@ -176,24 +178,25 @@ struct SQLitePath {
 
   /// Gives a file beside the database to the database's owner, because root may open a store of another user.
   ///
-  /// SQLite does the same for the log and its index. A failure is ignored: it costs the owner a lock file that stays locked after a crash.
+  /// SQLite also gives the write-ahead log and its index to the database's owner. A failure of this change is ignored, because it matters
+  /// only if a crash leaves a lock file that belongs to root and that the owner of the store cannot lock.
   func giveToOwner(_ file: String) {
     var status = stat()
     guard geteuid() == 0, lstat(main, &status) == 0, status.st_uid != 0 else { return }
     _ = lchown(file, status.st_uid, status.st_gid)
   }
 
-  /// Whether there is an entry at a path.
+  /// Whether there is a directory entry at a path.
   ///
-  /// False also when its status cannot be read.
+  /// False also if the entry's status cannot be read.
   static func isPresent(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0
   }
 
-  /// Whether there is no entry at a path.
+  /// Whether there is no directory entry at a path.
   ///
-  /// False also when its status cannot be read.
+  /// False also if the entry's status cannot be read for another reason than absence.
   static func isAbsent(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) != 0 && errno == ENOENT

@@ -4,39 +4,45 @@ internal import Larder
 /// The one row of `larder_store`: the identity of the store, its newest commit, and the digest of all its records.
 struct SQLiteStoreRow: Equatable {
   let id: UUID
-  /// Text of the id as it is stored, made once instead of for every commit.
+  /// Text of the store's id in the row, kept so that not every commit makes the text again.
   private let idText: String
   var commit: UInt64 = 0
-  /// Commit up to which tombstones may have been deleted.
+  /// Newest commit whose tombstones may have been deleted.
   var tombstonesSince: UInt64 = 0
   var records = 0
   var tombstones = 0
-  /// Sum of a hash of every record and tombstone, which reveals a row that vanished, doubled or came back from an older page.
+  /// Sum of a hash of every record and tombstone.
+  ///
+  /// The digest reveals a row that vanished, doubled or came back from an older page.
   var digest: UInt64 = 0
   /// Whether commits since the last checkpoint may have been buffered.
   ///
-  /// The mark is durable before the first of them, so that recovery can accept a log whose end is missing without any damage.
+  /// This mark of buffered commits is durable before the first buffered commit. If the mark is set, recovery accepts a write-ahead log
+  /// whose end is missing, because unsynced commits may be lost without any damage.
   var isBuffered = false
 
   init(id: UUID) { (self.id, idText) = (id, id.uuidString) }
 
-  /// Whether this row differs from an earlier one only by deleted tombstones, which changes no record and is no commit.
+  /// Whether this row differs from an earlier one only by deleted tombstones.
+  ///
+  /// Deleting tombstones changes no record and does not change the number of the newest commit.
   func hasForgotten(since earlier: SQLiteStoreRow) -> Bool {
-    // The digest is not compared: it changes with each tombstone.
+    // The digest is not compared, because each deleted tombstone changes it.
     commit == earlier.commit && records == earlier.records && tombstones < earlier.tombstones && tombstonesSince > earlier.tombstonesSince
   }
 
-  /// Upper half of the digest, which a record's row can carry in place of this row.
+  /// Upper half of the digest, which a record's row can carry in place of the row of `larder_store`.
   ///
-  /// 0 means that a row carries none, so a digest whose upper half is 0 is written to `larder_store`.
+  /// In the column `crc` of a record, an upper half of 0 means that the record carries no digest. A digest whose upper half is 0 is
+  /// therefore written to `larder_store`.
   var carriedDigest: UInt32 { UInt32(truncatingIfNeeded: digest >> 32) }
 
-  /// Adds a record or tombstone to the digest, by its checksum.
+  /// Adds a record or tombstone to the digest, by the checksum of its row.
   mutating func add(_ crc: UInt32) { digest &+= Self.mixed(crc) }
-  /// Removes a record or tombstone from the digest, by its checksum.
+  /// Removes a record or tombstone from the digest, by the checksum of its row.
   mutating func subtract(_ crc: UInt32) { digest &-= Self.mixed(crc) }
 
-  /// Returns a checksum spread over 64 bits (the finalizer of SplitMix64), so that the sums of different sets differ.
+  /// Returns a checksum spread over 64 bits (the finalizer of SplitMix64), so that two different sets of rows rarely have the same sum.
   private static func mixed(_ crc: UInt32) -> UInt64 {
     var hash = UInt64(crc) &+ 0x9E37_79B9_7F4A_7C15
     hash = (hash ^ hash >> 30) &* 0xBF58_476D_1CE4_E5B9
@@ -44,9 +50,9 @@ struct SQLiteStoreRow: Equatable {
     return hash ^ hash >> 31
   }
 
-  /// CRC32C of the row's columns written as text.
+  /// CRC32C over the text of the row's other columns.
   private var checksum: Int64 {
-    // Fields are separated, since "1" and "23" would otherwise be the text of "12" and "3".
+    // A separator stands between the columns, because without it the values "1" and "23" would give the same text as "12" and "3".
     let text = "\(idText)|\(commit)|\(tombstonesSince)|\(records)|\(tombstones)|\(digest)|\(isBuffered ? 1 : 0)"
     return Int64(RecordKey(text).withBytes { CRC32C.checksum($0) })
   }
@@ -60,13 +66,13 @@ struct SQLiteStoreRow: Equatable {
     WHERE id = ?1
     """
 
-  /// Reads the row, or throws `.corrupted` for a damaged one.
+  /// Reads the row of `larder_store`, or throws `.corrupted` for a damaged one.
   init(on connection: SQLiteConnection) throws(RepositoryError) {
     let statement = try connection.prepare(Self.select)
     guard try statement.step(), let id = UUID(uuidString: try statement.text(0)) else {
       throw connection.damaged("expected one row in larder_store, found none that can be read")
     }
-    // The other columns are judged together, by the checksum below.
+    // The other columns have no checks of their own here, because the checksum below covers all of them.
     self.init(id: id)
     var numbers: [Int64] = []
     for column: Int32 in 1...7 { numbers.append(try statement.integer(column)) }
@@ -78,13 +84,13 @@ struct SQLiteStoreRow: Equatable {
     isBuffered = numbers[5] != 0
     let text = try statement.text(0)
     let isWhole = numbers[6] == checksum && numbers[0] >= 0 && text == idText
-    // A second row would leave it open which of the two is the store's.
+    // If `larder_store` had two rows, nothing would show which row belongs to the store, so a second row is damage.
     guard try !statement.step(), isWhole else {
       throw connection.damaged("expected one row with a correct checksum in larder_store, found other data")
     }
   }
 
-  /// Binds all columns to ``insert`` or ``update``.
+  /// Binds all columns of the row to ``insert`` or ``update``.
   func bind(to statement: SQLiteStatement) throws(RepositoryError) {
     try statement.bind(idText, at: 1)
     try statement.bind(Int64(bitPattern: commit), at: 2)
@@ -98,12 +104,15 @@ struct SQLiteStoreRow: Equatable {
 }
 
 extension SQLiteConnection {
-  /// Whether any record or tombstone is of a later commit, which the row of `larder_store` may be behind.
+  /// Whether any record or tombstone has a revision above a commit.
+  ///
+  /// A record with a later revision shows that the row of `larder_store` is behind the newest commit.
   ///
   /// Cost: a scan of every table, some 0.3 µs a record.
   func hasRecords(after commit: UInt64) throws(RepositoryError) -> Bool {
     var tables = [SQLiteLayout.tombstones]
-    // Another program may have made tables since, which are judged at the next opening and not here.
+    // Another program may have created tables since the opening. The next opening checks tables that another program has created, and this
+    // search skips them.
     let schema = try prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
     while try schema.step() {
       let name = try schema.text(0)
@@ -118,10 +127,10 @@ extension SQLiteConnection {
   }
 }
 
-/// The column `crc` of a row: its record's checksum in the lower 32 bits, and half of the store's digest or 0 in the upper ones.
+/// The column `crc` of a row: the record's checksum in the lower 32 bits, and half of the store's digest or 0 in the upper 32 bits.
 struct SQLiteChecksum {
   let crc: UInt32
-  /// Upper half of the store's digest after the commit that wrote the row, or 0 in a row that carries none.
+  /// Upper half of the store's digest after the commit that wrote the row, or 0 in a row that carries no digest.
   let digest: UInt32
 
   init(_ crc: UInt32, digest: UInt32 = 0) { (self.crc, self.digest) = (crc, digest) }

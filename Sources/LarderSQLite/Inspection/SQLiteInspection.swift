@@ -1,43 +1,46 @@
-// Inspection/ reads and copies a database for tools: every row and every problem, also where a store would refuse to open.
-// Invariant: no byte of the store is changed, and no lock is taken that another process waits for. The room is no public API.
+// Inspection/ reads and copies a database for tools: every row and every problem, even where a store would refuse to open.
+// Invariant: no byte of the store is changed, and no lock is taken for which another process waits. The types of this folder are no public
+// API.
 // Called by the larder tool.
 
 public import Foundation
 public import Larder
 
-/// A SQLite store as a tool reads it, in a process that has no store open on the same file.
+/// A SQLite store that a tool reads, in a process that has no store open on the same file.
 ///
-/// A store that is opened `.readOnly` may write the log's index anew where a killed process has left one. An inspection leaves it as it is.
+/// A store opened `.readOnly` may write the `-shm` file, SQLite's index of the log, if a killed process has left one. An inspection leaves
+/// the `-shm` file as it is.
 @_spi(Inspection)
 public struct SQLiteInspection: Sendable {
-  /// The end of a write-ahead log that is not a whole commit.
+  /// The end of a write-ahead log, if it is not a whole commit.
   public struct Tail: Sendable {
-    /// Offset of the first byte that is cut, counted from the beginning of the write-ahead log.
+    /// Offset in the write-ahead log of the first byte that the next opening will cut.
     public let offset: Int
-    /// Number of bytes from the offset that belong to the incomplete end.
+    /// Number of bytes of the write-ahead log, from the offset on, that belong to the incomplete end.
     public let byteCount: Int
   }
 
   /// The contents of a write-ahead log.
   public struct Log: Sendable {
-    /// Number of transactions in the write-ahead log, which a checkpoint has not copied into the database yet.
+    /// Number of transactions in the write-ahead log that no checkpoint has copied into the database yet.
     public let transactionCount: Int
-    /// End of the write-ahead log that is not a whole commit, or `nil` for a whole log.
+    /// The end of the write-ahead log that is not a whole commit, or `nil` for a whole log.
     public let tail: Tail?
   }
 
   /// Offset of the byte of the database that an open store locks with `F_OFD_SETLK`.
   ///
-  /// No database is that long.
+  /// The byte lies behind the end of every database, so the lock excludes no access to the database's own bytes.
   public static let lockedByte: Int64 = 1 << 62
 
   private let path: SQLitePath
   private let fileSystem: any FileSystem
-  /// Number of attempts to read a write-ahead log that another process changes meanwhile.
+  /// Number of attempts to read a write-ahead log while another process changes it.
   private static let attempts = 5
 
-  /// Creates an inspection of a SQLite store's file.
-  /// - Throws: `.unsupported` for anything but a plain file with one name, and `.dataMissing` where there is no such directory.
+  /// Creates an inspection of the store in a SQLite file.
+  ///
+  /// - Throws: `.unsupported` for anything but a plain file with one name, and `.dataMissing` if the directory does not exist.
   public init(file: URL) throws(RepositoryError) { try self.init(file: file, fileSystem: POSIXFileSystem()) }
 
   init(file: URL, fileSystem: any FileSystem) throws(RepositoryError) {
@@ -48,10 +51,12 @@ public struct SQLiteInspection: Sendable {
 
   private var reader: SQLiteReadOnlyReader { SQLiteReadOnlyReader(path, fileSystem, ignoresUnusedIndex: true) }
 
-  /// Visits every record and tombstone as of one commit.
+  /// Passes every record and tombstone to `visit`, as of one commit.
+  ///
   /// - Throws: the errors of a store opened `.readOnly`.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    // Read before the log: a checkpoint meanwhile can only make the database newer than this row.
+    // The database's row is read before the write-ahead log, because a checkpoint in between can only make the database newer than this
+    // row.
     let folded = try SQLiteOpening.foldedRow(path)
     let (scan, chunks) = try reader.readAll()
     try SQLiteOpening.checkContinuity(of: scan.row, from: folded, path)
@@ -62,13 +67,15 @@ public struct SQLiteInspection: Sendable {
   }
 
   /// Checks every row, SQLite's own structures and the write-ahead log, and collects all problems.
-  /// - Returns: The report, and the end of the log that the next opening will cut, if there is one.
+  ///
+  /// - Returns: The report, and the end of the write-ahead log that the next opening will cut, or `nil` if it will cut nothing.
   public func verify() -> (report: VerifyReport, tail: Tail?) {
     var report = VerifyReport()
     var tail: Tail?
     do throws(RepositoryError) {
       let folded = try SQLiteOpening.foldedRow(path)
       let found = try reader.verify()
+      // The report is filled before the checks below, which may throw, so that it keeps the problems found in the rows.
       report = VerifyReport(
         commit: Revision(found.scan.row.commit), recordCount: found.scan.recordCount, tombstoneCount: found.scan.tombstoneCount,
         problems: found.problems)
@@ -82,43 +89,44 @@ public struct SQLiteInspection: Sendable {
 
   /// Writes a compact copy as ``SQLiteBackend/backup(to:)`` does, and makes or changes no file beside the store.
   ///
-  /// Without a log, a writer that comes and goes meanwhile may tear the copy. Verify the copy after you have made it. The end of a log that
-  /// is no whole commit is left out.
-  /// - Throws: `.alreadyExists`, `.full`, and the errors of ``readAll(_:)``. `.corrupted` also for a log that is damaged before a later
-  ///   commit.
+  /// If the store has no write-ahead log, a writer that opens and closes the store meanwhile may tear the copy. Verify the copy after you
+  /// have made it. The copy leaves out the end of a write-ahead log that is no whole commit.
+  /// - Throws: `.alreadyExists`, `.full`, and the errors of ``readAll(_:)``. `.corrupted` also for a write-ahead log that is damaged before
+  ///   a later commit.
   public func backup(to url: URL) throws(RepositoryError) {
     let target = try SQLitePath(url, makeDirectory: nil)
     let folded = try SQLiteOpening.foldedRow(path)
     let row = try reader.readAll().0.row
     try SQLiteOpening.checkContinuity(of: row, from: folded, path)
-    // SQLite would leave the commits behind a damaged byte out of the copy, without an error.
+    // The log is judged before the copy, because SQLite would leave the commits behind a damaged byte out of the copy, without an error.
     _ = try judgeLog(row)
     let fileSystem = fileSystem
     var isCopied = false
     try reader.copy { connection throws(RepositoryError) in
-      // The reader repeats the copy if the store was written meanwhile, since the first copy may be torn.
+      // The reader calls this closure again if another process wrote to the store meanwhile, because the first copy may be torn.
       try SQLiteDraft.copy(of: connection, to: target, replacing: isCopied, fileSystem)
       isCopied = true
     }
   }
 
-  /// Returns the contents of the write-ahead log, or `nil` where there is no log or a process writes it without a pause.
+  /// Returns the contents of the write-ahead log, or `nil` if there is no log or another process writes to it without a pause.
   public func log() throws(RepositoryError) -> Log? {
     try inspectLog().map { log in
       Log(transactionCount: log.transactions, tail: log.lostOffset.map { Tail(offset: $0, byteCount: log.lostCount) })
     }
   }
 
-  /// Judges the write-ahead log as opening does, since SQLite would ignore everything behind a damaged byte.
+  /// Judges the write-ahead log as opening does, because SQLite would ignore everything behind a damaged byte without an error.
   private func judgeLog(_ row: SQLiteStoreRow) throws(RepositoryError) -> Tail? {
     guard let log = try inspectLog() else { return nil }
     try SQLiteOpening.judge(log, path, isBuffered: row.isBuffered, .cutAndReport)
     return log.lostOffset.map { Tail(offset: $0, byteCount: log.lostCount) }
   }
 
-  /// Reads through the write-ahead log, again if it changed meanwhile.
+  /// Reads through the write-ahead log, and again if the log changed meanwhile.
   ///
-  /// While a process writes the log, its end is the next commit and not a torn write.
+  /// While another process writes to the log, the unfinished end of the log is the next commit and not a torn write. So only a write-ahead
+  /// log that did not change during the reading is judged as torn or whole.
   private func inspectLog() throws(RepositoryError) -> SQLiteLogInspection? {
     for _ in 0..<Self.attempts {
       let before = try SQLiteFileState(path)

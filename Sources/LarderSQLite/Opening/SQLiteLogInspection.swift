@@ -3,48 +3,54 @@ internal import Larder
 
 /// A walk through the frames of a write-ahead log, which finds the part that SQLite will recover and the part that it will ignore.
 ///
-/// A frame is one page with a header of 24 bytes. SQLite ignores a log from the first frame whose checksum does not match. That is right
-/// for a torn last write, and silent loss of acknowledged commits for a damaged byte. The inspection distinguishes the two, so that opening
-/// can refuse or report.
+/// A frame is one page with a header of 24 bytes. SQLite ignores a log from the first frame whose checksum does not match. After a torn
+/// last write, ignoring the rest of the log is right. After a damaged byte in the middle of the log, acknowledged commits would vanish
+/// without an error. The inspection distinguishes a torn end from a damaged log, so that opening can report a torn end and refuse a damaged
+/// log.
 struct SQLiteLogInspection {
   /// Number of transactions in the write-ahead log that SQLite recovers.
   private(set) var transactions = 0
   /// Whether SQLite can read the write-ahead log's header, without which it ignores the whole log.
   private(set) var isHeaderWhole = true
-  /// Offset of the part that SQLite ignores although it belongs to this log, or `nil` when there is none.
+  /// Offset of the part of the write-ahead log that SQLite ignores although it belongs to this log, or `nil` when there is none.
   private(set) var lostOffset: Int?
   /// Number of bytes of the write-ahead log that SQLite ignores although they belong to it.
   private(set) var lostCount = 0
   /// Whether the ignored part of the write-ahead log holds a whole transaction and the beginning of a later one.
   ///
-  /// A durable commit is synced before the next one is written. So acknowledged commits are lost, unless some were buffered.
+  /// A durable commit is synced before the next commit is written. If a later transaction follows the damage, acknowledged commits are
+  /// therefore lost, unless some commits were buffered and not synced.
   private(set) var holdsLaterCommit = false
-  /// Offset of the frames of a transaction without a COMMIT, or `nil` when there are none.
+  /// Offset of the first frame of a transaction that has no COMMIT at the end of the log, or `nil` when there is no such transaction.
   private(set) var unfinishedOffset: Int?
 
   static let headerSize = 32
-  /// Bytes written over the header of a write-ahead log that is empty and keeps its space, which SQLite takes for an empty log.
+  /// Bytes that replace the header of a write-ahead log that is empty and keeps its space.
   ///
-  /// Not zeros alone, which a damaged log may begin with. Zeros where a header has its salts, which SQLite compares with those of its index
-  /// in cases in which it must not write the index. Behind them are the salts of the frames that are left in the log.
+  /// SQLite reads such a log as empty.
+  ///
+  /// The mark begins with text, because a damaged log may begin with zeros. In place of a header's salts the mark has zeros, because SQLite
+  /// compares these bytes with the salts in its index if it must not write the index. The mark is followed by the salts of the frames that
+  /// are left in the log.
   static let emptyMark = Array("LRDR: log empty.".utf8) + [UInt8](repeating: 0, count: 8)
 
-  /// Whether a write-ahead log has no bytes, or the mark of an empty log over frames of the salts in that mark.
+  /// Whether a write-ahead log has no bytes, or has the mark of an empty log followed by frames with the salts that the mark names.
   static func isEmpty(_ file: any OpenFile) throws(RepositoryError) -> Bool {
     if try file.size() == 0 { return true }
     let start = try read(file, at: 0, count: headerSize + frameHeaderSize)
     guard start.count >= headerSize, start.starts(with: emptyMark) else { return false }
-    // Frames of other salts were written after the mark: the header that was written over it is lost.
+    // Frames with other salts were written after the mark. The header of those newer frames is lost, so such a log is damaged and not
+    // empty.
     return start.count < headerSize + frameHeaderSize || start[24..<32] == start[40..<48]
   }
 
   static let frameHeaderSize = 24
 
-  /// Reads bytes of a file, fewer only where it ends.
+  /// Reads bytes of a file, and returns fewer than `count` only if the file ends there.
   ///
-  /// A disk that returns fewer bytes than there are would make a whole log look torn, and its commits would be cut from it. A second read
-  /// returns more bytes if another process has made the log longer meanwhile.
-  /// - Throws: `.inputOutput` if a second read returns no more bytes.
+  /// A disk that returns fewer bytes than the file has would make a whole log look torn, and opening would cut commits from it. A second
+  /// read returns more bytes if another process has made the log longer meanwhile.
+  /// - Throws: `.inputOutput` if a second read returns no more bytes than the first.
   static func read(_ file: any OpenFile, at offset: Int, count: Int) throws(RepositoryError) -> [UInt8] {
     var countBefore = -1
     while true {
@@ -71,7 +77,7 @@ struct SQLiteLogInspection {
 
   /// Reads through all frames of a write-ahead log.
   ///
-  /// - Parameter pageSize: The page size of the database, in case the log's header is damaged.
+  /// - Parameter pageSize: The page size of the database, because the page size in the log's header may be damaged.
   init(_ file: any OpenFile, pageSize: Int) throws(RepositoryError) {
     let size = try file.size()
     guard size > 0 else { return }
@@ -89,12 +95,12 @@ struct SQLiteLogInspection {
 
     var offset = Self.headerSize
     var sawCommit = false
-    var chainIsOurs = isHeaderWhole  // whether the checksum of the frame before belongs to this generation
+    var chainIsOurs = isHeaderWhole  // whether the previous frame belongs to this generation of the log
     var end = lostOffset == nil ? 0 : offset
     while offset + frameSize <= size {
       let frame = try Self.read(file, at: offset, count: frameSize)
       guard frame.count == frameSize else { break }
-      // Without a header, the first frame shows the salts of the log.
+      // If the log's header is damaged, the salts of the first frame are used in place of the header's salts.
       if !isHeaderWhole && offset == Self.headerSize { salts = Array(frame[8..<16]) }
       let stored = Sum(frame, at: 16)
       let hasSalts = frame[8..<16].elementsEqual(salts)
@@ -106,10 +112,11 @@ struct SQLiteLogInspection {
         if isCommit { transactions += 1 }
         unfinishedOffset = isCommit ? nil : unfinishedOffset ?? offset
       } else {
-        // Frames of an earlier generation, from before the log's last restart, have neither these salts nor this chain. They chain to each
-        // other, though. So a chain proves something only behind a frame of this generation whose own checksum is right: a write that was
-        // cut short leaves an older one. A page without its header belongs to no earlier generation: the log was zeros there, or has become
-        // so.
+        // SQLite begins a log anew by writing from its start with new salts, so frames of an earlier generation may stand behind the new
+        // ones. Old frames have neither the new salts nor a checksum that continues from the new frames, but they continue each other's
+        // checksums. So a matching checksum shows that a frame belongs to this generation only if the frame before it belongs to this
+        // generation and its own checksum is right. A write that was cut short can leave an old frame behind the new ones. A page whose
+        // frame header is zeros belongs to no earlier generation: either the log was zeros there, or the frame header has become zeros.
         let isBlank = lostOffset == nil && frame[..<Self.frameHeaderSize].allSatisfy { $0 == 0 } && frame.contains { $0 != 0 }
         lose(at: offset)
         let isNewer = isHeaderWhole && Self.isNewer(Self.number(frame, 8), than: Self.number(header, 16))
@@ -125,8 +132,8 @@ struct SQLiteLogInspection {
       offset += frameSize
     }
     if offset < size {
-      // A log consists of whole frames. Part of a frame is torn if all frames before it belong to this generation, and the part does, too:
-      // a program may have shortened the log within an older frame.
+      // A log consists of whole frames. A partial frame at the end is torn if it and all frames before it belong to this generation. A
+      // partial frame of an earlier generation is not torn, because a program may have shortened the log within an old frame.
       let rest = try Self.read(file, at: offset, count: 16)
       let isOlder = rest.count == 16 && !rest[8...].elementsEqual(salts) && rest.contains { $0 != 0 }
       if lostOffset == nil && !isOlder || end == offset { end = size }
@@ -135,11 +142,11 @@ struct SQLiteLogInspection {
     if let lostOffset, end > lostOffset { lostCount = end - lostOffset } else { lostOffset = nil }
   }
 
-  /// Whether the first salt of a frame is 1 to 16 above a header's, as that of a later generation is.
+  /// Whether the first salt of a frame is 1 to 16 above the header's salt, as the salt of a later generation is.
   ///
-  /// Then an older header is in the place of the log's own, which was synced before its frames were written. Each generation adds one to
-  /// the salt. A log that another program began anew has random salts: frames that are left from before it look later in one of 270
-  /// million.
+  /// Each generation of a log adds one to the salt, and its header is synced before its frames are written. So a newer frame under an older
+  /// header shows that the log's own header was lost. If another program began the log anew, the salts are random, and old frames look like
+  /// later ones in one of 270 million cases.
   private static func isNewer(_ salt: UInt32, than other: UInt32) -> Bool { (1...16).contains(salt &- other) }
 
   private mutating func lose(at offset: Int) {
@@ -174,9 +181,11 @@ struct SQLiteLogInspection {
 }
 
 extension SQLitePath {
-  /// Whether there is a write-ahead log that has something to recover.
-  /// - Parameter isJudged: True to treat a log with a damaged header as none, as SQLite does.
-  /// - Throws: `.corrupted` where such a log proves that acknowledged commits were lost, by a commit that is not its last.
+  /// Whether the store has a write-ahead log with anything to recover.
+  ///
+  /// - Parameter isJudged: True to treat a log with a damaged header as absent, as SQLite does.
+  /// - Throws: `.corrupted` if a log with a damaged header holds a whole commit that is not its last, so that acknowledged commits are
+  ///   lost.
   func hasLog(on fileSystem: any FileSystem, isJudged: Bool = false) throws(RepositoryError) -> Bool {
     guard let file = try fileSystem.open(log, writable: false) else { return false }
     if try SQLiteLogInspection.isEmpty(file) { return false }
@@ -191,14 +200,15 @@ extension SQLitePath {
 extension SQLiteLogInspection {
   /// Whether the database holds every page of a write-ahead log, so that a log with a damaged header has nothing to recover.
   ///
-  /// A checkpoint marks the log as empty, and the next commit writes a header over the mark. A kill may cut either write short.
+  /// A checkpoint writes the mark of an empty log over the log's header, and the next commit writes a header over the mark. A kill may cut
+  /// either write short, which leaves a damaged header without any loss.
   /// - Parameters:
-  ///   - file: The log.
+  ///   - file: The write-ahead log.
   ///   - pageSize: The page size of the database.
-  ///   - database: A connection that reads the database alone.
+  ///   - database: A connection that reads the database file without its log.
   static func isFolded(_ file: any OpenFile, pageSize: Int, into database: SQLiteConnection) throws(RepositoryError) -> Bool {
     guard let newest = try newestPages(file, pageSize: pageSize) else { return false }
-    // In the order of the file, which reads the database once from front to back.
+    // The pages are compared in the order of the database file, so that the file is read once from front to back.
     for (page, offset) in newest.sorted(by: { $0.key < $1.key }) {
       let logged = try read(file, at: offset, count: pageSize)
       guard try database.read(at: Int64(page - 1) * Int64(pageSize), count: pageSize).bytes == logged else { return false }
@@ -206,9 +216,9 @@ extension SQLiteLogInspection {
     return true
   }
 
-  /// Returns the offset of each page's newest content in the frames that have the salts of the first one.
+  /// Returns the offset of each page's newest content among the frames that have the salts of the first frame.
   ///
-  /// Returns `nil` unless those frames end with a commit.
+  /// Returns `nil` unless the last of those frames ends a commit.
   private static func newestPages(_ file: any OpenFile, pageSize: Int) throws(RepositoryError) -> [UInt32: Int]? {
     let (size, frameSize) = (try file.size(), frameHeaderSize + pageSize)
     var newest: [UInt32: Int] = [:]
@@ -219,7 +229,7 @@ extension SQLiteLogInspection {
       guard frame.count == frameHeaderSize else { break }
       if offset == headerSize { salts = Array(frame[8..<16]) }
       let page = number(frame, 0)
-      // Frames of other salts are of an earlier generation, whose pages the database has.
+      // Frames with other salts belong to an earlier generation of the log, whose pages a checkpoint has already copied into the database.
       guard page != 0, frame[8..<16].elementsEqual(salts) else { break }
       newest[page] = offset + frameHeaderSize
       endsWithCommit = number(frame, 4) != 0

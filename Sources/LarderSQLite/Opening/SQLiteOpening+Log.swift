@@ -1,11 +1,12 @@
 internal import Foundation
 internal import Larder
 
-/// The judgement of a write-ahead log that a crash has left.
+/// The decision whether a write-ahead log that a crash has left is whole, torn or damaged.
 extension SQLiteOpening {
-  /// Syncs and inspects the write-ahead log that a crash has left, or returns `nil` when there is none.
+  /// Syncs and inspects the write-ahead log that a crash has left, or returns `nil` when there is no log.
   ///
-  /// The log is synced first, also when it is empty: decisions must not rest on bytes that a killed process left in the page cache alone.
+  /// The log is synced before it is inspected, even if it is empty. A killed process may have left bytes only in the page cache, which a
+  /// power cut would take away after the opening has relied on them.
   static func inspectLog(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> SQLiteLogInspection? {
     guard let file = try fileSystem.open(path.log, writable: true) else { return nil }
     try file.sync()
@@ -14,11 +15,11 @@ extension SQLiteOpening {
     return try inspect(file, path)
   }
 
-  /// Reads through an open write-ahead log, or returns `nil` for one that has nothing to recover.
+  /// Reads through an open write-ahead log, or returns `nil` for a log that has nothing to recover.
   static func inspect(_ file: any OpenFile, _ path: SQLitePath) throws(RepositoryError) -> SQLiteLogInspection? {
     if try SQLiteLogInspection.isEmpty(file) { return nil }
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
-    // From the database: the header of the log has a page size too, and may be damaged.
+    // The page size is read from the database, because the page size in the log's header may be damaged.
     let bytes = try connection.header().bytes
     let pageSize = Int(bytes[16]) << 8 | Int(bytes[17])
     guard pageSize == 1 || (pageSize >= 512 && pageSize.nonzeroBitCount == 1) else {
@@ -27,14 +28,15 @@ extension SQLiteOpening {
     }
     let size = pageSize == 1 ? 65_536 : pageSize
     let log = try SQLiteLogInspection(file, pageSize: size)
-    // A kill within a checkpoint's last write leaves half a header over a log that has nothing to recover.
+    // A kill within a checkpoint's last write leaves half a header over a log whose pages are all in the database. A log with half a header
+    // of this kind has lost no commit.
     let isFolded = log.isHeaderWhole ? false : try SQLiteLogInspection.isFolded(file, pageSize: size, into: connection)
     try connection.close()
     try file.close()
     return isFolded ? nil : log
   }
 
-  /// Returns the cuts of earlier openings that failed or were killed before they could report them.
+  /// Returns the cuts of torn logs that earlier openings made and could not report, because they failed or were killed.
   static func unreportedCuts(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> [OpenReport.CutTail] {
     var cuts: [OpenReport.CutTail] = []
     for name in try (fileSystem.entries(of: path.directory) ?? []).sorted() {
@@ -50,7 +52,8 @@ extension SQLiteOpening {
   static func judge(
     _ log: SQLiteLogInspection, _ path: SQLitePath, isBuffered: Bool, _ recovery: StoreOptions.Recovery
   ) throws(RepositoryError) {
-    // Unsynced transactions may reach the disk in any order, so only synced ones prove damage.
+    // Unsynced transactions may reach the disk in any order. So a missing commit before a later one proves damage only if all commits were
+    // synced.
     if let offset = log.lostOffset, log.holdsLaterCommit && !isBuffered {
       throw RepositoryError(
         .corrupted, "the write-ahead log is damaged before a later commit: restore a backup", file: path.log, offset: UInt64(offset))
@@ -63,13 +66,14 @@ extension SQLiteOpening {
     }
   }
 
-  /// Returns the row of `larder_store` in the database without its write-ahead log, or `nil` where it cannot be read.
+  /// Returns the row of `larder_store` in the database without its write-ahead log, or `nil` where the row cannot be read.
   ///
-  /// An unreadable row means that a checkpoint was cut short, or is under way. The log then holds the whole of it.
+  /// If the row cannot be read, a checkpoint was cut short or is under way. The write-ahead log still holds all pages of a checkpoint that
+  /// has not ended.
   static func foldedRow(_ path: SQLitePath) throws(RepositoryError) -> SQLiteStoreRow? {
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
     do throws(RepositoryError) {
-      // First the statements of the tables: a prepared file could make reading a row arbitrarily slow.
+      // The statements of the tables are compared before a row is read, because a prepared file could make reading a row arbitrarily slow.
       let (bytes, size) = try connection.header()
       try SQLiteLayout.check(header: bytes, size: size, file: path.main)
       _ = try SQLiteLayout.collections(on: connection)
@@ -81,11 +85,13 @@ extension SQLiteOpening {
 
   /// Throws `.corrupted` for a write-ahead log that does not continue from the database's commit.
   ///
-  /// Such a log is of another store, or of another copy of this one. A checkpoint copies a commit of the log or an earlier one, so the
-  /// database alone is never ahead of its log. That also holds beside a writer, for a row that was read before the log.
+  /// A log that does not continue from the database belongs to another store, or to another copy of this store. A checkpoint copies the
+  /// newest commit of the log or an earlier one, so the database without its log is never newer than the log. The database is not newer
+  /// than its log even while another process writes, if the database's row was read before the log.
   static func checkContinuity(of row: SQLiteStoreRow, from folded: SQLiteStoreRow?, _ path: SQLitePath) throws(RepositoryError) {
     guard let folded else { return }
-    // A checkpoint that was cut short may have cleared the mark of buffered commits in the log alone, and deleted tombstones.
+    // A checkpoint that was cut short may have copied other pages than the page with the row of `larder_store`. The row in the log may then
+    // differ from the row in the database for the same commit: the mark of buffered commits is cleared, or there are fewer tombstones.
     var marked = row
     marked.isBuffered = true
     guard folded.id == row.id, folded.commit < row.commit || folded == row || folded == marked || row.hasForgotten(since: folded) else {

@@ -1,19 +1,22 @@
 internal import Foundation
 internal import Larder
 
-/// A reader of the commits of other processes after a revision, within a transaction that the caller has begun.
+/// A reader of the commits that other processes made after a revision, within a transaction that the caller has begun.
 ///
-/// Keeps its statements, because a shared store reads before every commit. In a store that was ever opened `.shared`, an index by revision
-/// makes the cost that of the changes. In other stores each table is scanned.
+/// The reader keeps its prepared statements, because a shared store reads such commits before every commit of its own. In a store that was
+/// ever opened `.shared`, an index by revision limits the cost to the changed records. In other stores each call scans every table.
 ///
 /// A damaged index could hide a change without any other sign, so the index is compared with the records. When a store is opened `.shared`,
-/// the whole index is compared. At each use, every entry must lead to its record, and the newest commit must be among the results.
+/// the whole index is compared. At each use of an index, every entry must lead to its record, and the newest commit must be among the
+/// results.
 final class SQLiteForeignCommitReader {
   private let connection: SQLiteConnection
-  /// Whether the tables have indexes by revision, whose results need checking.
+  /// Whether the tables have indexes by revision.
+  ///
+  /// Results that come from such an index must be checked.
   private let usesIndexes: Bool
   private var collections: [String] = []
-  /// SQLite's `schema_version` for which ``collections`` was read.
+  /// SQLite's `schema_version` at the time when ``collections`` was read.
   private var schemaNumber: Int64?
   private var statements: [String: SQLiteStatement] = [:]
 
@@ -22,12 +25,12 @@ final class SQLiteForeignCommitReader {
     self.usesIndexes = usesIndexes
   }
 
-  /// Reads the names of the collections, or returns `nil` when they have not changed since the last call.
+  /// Reads the names of the collections, or returns `nil` when the schema has not changed since the last call.
   func newCollections() throws(RepositoryError) -> [String]? {
     let number = try statement("PRAGMA schema_version").number()
     guard number != schemaNumber else { return nil }
     let found = try SQLiteLayout.collections(on: connection)
-    // No store drops the table of a collection. Without this check, all its records would look deleted.
+    // No store drops the table of a collection. Without this check, all records of a dropped table would look deleted.
     if let missing = collections.first(where: { !found.contains($0) }) {
       throw connection.damaged(
         "expected the table \"\(missing)\", found none of the format: another program has changed it; restore a backup")
@@ -37,12 +40,13 @@ final class SQLiteForeignCommitReader {
     return collections
   }
 
-  /// Reads the records and tombstones after a revision, up to the commit of the store's row, or returns `nil` when there is none.
+  /// Reads the records and tombstones after a revision, up to the commit of the row of `larder_store`, or returns `nil` when there is none.
   ///
-  /// ``newCollections()`` must have been called in the same transaction.
+  /// Call ``newCollections()`` earlier in the same transaction.
   func read(after revision: Revision, row: SQLiteStoreRow) throws(RepositoryError) -> ForeignCommits? {
     guard row.commit != revision.number else { return nil }
-    // A file that an older copy has replaced must not look like one without news.
+    // If an older copy has replaced the file, its newest commit is older than the revision. A replaced file must not look like a file
+    // without new commits.
     guard row.commit > revision.number else { throw connection.wentBack(to: row.commit, from: revision) }
     return try finalizingAfterFailure { () throws(RepositoryError) in
       let records = try records(after: revision)
@@ -53,11 +57,11 @@ final class SQLiteForeignCommitReader {
 
   /// Reads the records and tombstones after a revision, up to the newest commit, or returns `nil` when there is none.
   ///
-  /// The store's row may be behind the newest commit. ``newCollections()`` must have been called in the same transaction.
+  /// Use it where the row of `larder_store` may be behind the newest commit. Call ``newCollections()`` earlier in the same transaction.
   func readNewest(after revision: Revision, row: SQLiteStoreRow) throws(RepositoryError) -> ForeignCommits? {
     try finalizingAfterFailure { () throws(RepositoryError) in
-      // The commit itself has left a record or tombstone, unless the store's row is of it. Without both, the file is older than the last
-      // one read.
+      // If the row of `larder_store` is older than the revision, the commit of that revision must still have left a record or tombstone. If
+      // that commit has left neither, an older copy has replaced the file.
       let isBehind = row.commit < revision.number
       let found = try records(after: isBehind ? Revision(revision.number - 1) : revision)
       let newest = max(row.commit, found.lazy.map(\.revision.number).max() ?? 0)
@@ -76,7 +80,8 @@ final class SQLiteForeignCommitReader {
   private func commits(
     _ records: [StoredRecord], upTo commit: UInt64, after revision: Revision, _ row: SQLiteStoreRow
   ) throws(RepositoryError) -> ForeignCommits {
-    // Deletions whose tombstones are gone are found by comparing all keys.
+    // Some tombstones of the requested commits may be deleted. If tombstones may be missing, the caller finds deleted
+    // records by comparing all keys.
     let addresses = row.tombstonesSince > revision.number ? try addresses() : nil
     return ForeignCommits(commit: Revision(commit), records: records, addresses: addresses)
   }
@@ -85,7 +90,7 @@ final class SQLiteForeignCommitReader {
     do throws(RepositoryError) {
       return try body()
     } catch {
-      statements = [:]  // a statement on a row would keep the transaction from ending
+      statements = [:]  // a statement that stands on a row keeps the transaction from ending
       throw error
     }
   }
@@ -120,14 +125,16 @@ final class SQLiteForeignCommitReader {
     let record = StoredRecord(
       collection: name, key: key, revision: Revision(UInt64(bitPattern: try statement.integer(1))),
       schemaVersion: Int(clamping: try statement.integer(2)), value: value)
-    // The length differs where bytes that are not UTF-8 were repaired.
+    // The decoding replaces bytes that are not UTF-8, which changes the length of the key.
     guard try record.checksum == SQLiteChecksum(column: statement.integer(3)).crc, key.byteCount == keyBytes.count else {
       throw connection.damagedRow(record)
     }
     return record
   }
 
-  /// Reads the addresses of all records, which are collection and key.
+  /// Reads the addresses of all records in the store.
+  ///
+  /// An address is a collection and a key.
   private func addresses() throws(RepositoryError) -> Set<RecordAddress> {
     var addresses: Set<RecordAddress> = []
     for name in collections {
@@ -139,32 +146,33 @@ final class SQLiteForeignCommitReader {
 
   // MARK: The indexes by revision
 
-  /// Throws `.corrupted` for index entries that lead to no record, which SQLite passes over.
+  /// Throws `.corrupted` if the index has entries that lead to no record, which SQLite skips without an error.
   private func checkCount(_ table: String, after revision: Revision, found: Int) throws(RepositoryError) {
     guard usesIndexes else { return }
-    // Counting reads the index alone, so that it counts the entries without a record too.
+    // SQLite counts rows from the index alone, so the count contains the entries without a record, too.
     let statement = try statement("SELECT count(*) FROM \(SQLiteLayout.quoted(table)) WHERE revision > ?1")
     try statement.bind(Int64(bitPattern: revision.number), at: 1)
     guard try statement.number() == Int64(found) else { throw connection.damagedIndex(table) }
   }
 
-  /// Throws `.corrupted` for results without the newest commit.
+  /// Throws `.corrupted` if an index returned no record or tombstone of the newest commit.
   ///
-  /// Every commit writes a record or tombstone, and only deleted tombstones leave none.
+  /// Every commit writes a record or tombstone. A commit has no row any more only if it wrote nothing but tombstones, and these were
+  /// deleted since.
   private func checkNewest(in records: [StoredRecord], _ row: SQLiteStoreRow) throws(RepositoryError) {
     guard row.tombstonesSince < row.commit, !records.contains(where: { $0.revision.number == row.commit }) else { return }
     throw connection.damagedIndex("one of the collections")
   }
 
-  /// Compares the whole index by revision of a table with the table.
+  /// Compares a table's whole index by revision with the table.
   ///
-  /// Cost: a scan of both.
+  /// Cost: a scan of the index and of the table.
   static func checkIndex(of table: String, on connection: SQLiteConnection) throws(RepositoryError) {
     func sum(_ term: String) -> String {
       "SELECT count(*) || ' ' || coalesce(sum(revision % 2147483647 * (1 + length(id))\(term)), 0) FROM \(SQLiteLayout.quoted(table))"
     }
     let index = SQLiteLayout.quoted(SQLiteLayout.revisionIndex(table))
-    // The index has no column `crc`, so SQLite must read the table for a sum with that column.
+    // The index has no column `crc`, so SQLite must read the table for the sum that contains this column.
     let statement = try connection.prepare("SELECT (\(sum("")) INDEXED BY \(index)) = (\(sum(" + 0 * crc")) NOT INDEXED)")
     let isSame = try statement.number() == 1
     try statement.finalize()
@@ -173,7 +181,7 @@ final class SQLiteForeignCommitReader {
 }
 
 extension SQLiteConnection {
-  /// Returns the error for a store whose newest commit is older than one that was read before.
+  /// Returns the error for a store whose newest commit is older than a commit that was read before.
   func wentBack(to commit: UInt64, from revision: Revision) -> RepositoryError {
     damaged("expected commit \(revision) or a newer one, found commit \(commit): an older copy has replaced the file; open the store again")
   }

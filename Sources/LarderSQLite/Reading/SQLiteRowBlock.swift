@@ -3,13 +3,15 @@ internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// A block of rows of one collection as they were read, before their checksums are compared.
+/// A block of rows of one collection, as SQLite returned them and before their checksums are compared.
 struct SQLiteRowBlock: Sendable {
   private struct Row: Sendable {
     let revision: Int64
     let schemaVersion: Int
     let crc: UInt32
-    /// Offset of the row's key in the block's bytes, directly before its value.
+    /// Offset of the row's key in the block's bytes.
+    ///
+    /// The row's value follows the key directly.
     let start: Int
     let keyCount: Int
     let valueCount: Int
@@ -30,14 +32,15 @@ struct SQLiteRowBlock: Sendable {
   func checked(_ limits: StoreOptions.Limits?) -> Checked {
     var packer = RecordPacker(collection, limits: limits, capacity: bytes.count, recordCapacity: rows.count)
     var damaged: [StoredRecord] = []
-    // Made once: the checksum of every row begins with the collection's name.
+    // The bytes of the name are made once for all rows, because the checksum of every row begins with the collection's name.
     let name = Array(collection.utf8)
     bytes.withUnsafeBytes { bytes in
       for row in rows {
         let keyBytes = UnsafeRawBufferPointer(rebasing: bytes[row.start..<row.start + row.keyCount])
         let end = row.start + row.keyCount + row.valueCount
         let value = UnsafeRawBufferPointer(rebasing: bytes[row.start + row.keyCount..<end])
-        // Bytes that are not UTF-8 are repaired to other bytes here, which the length or the checksum below reveals.
+        // Decoding a key replaces bytes that are not UTF-8. If a key has such bytes, the comparison of its length or of the row's checksum
+        // below fails.
         let key = RecordKey(utf8: keyBytes)
         var crc = name.withUnsafeBytes { name in
           key.withChecksummedBytes(keyBytes) { key in
@@ -58,12 +61,12 @@ struct SQLiteRowBlock: Sendable {
     return Checked(pack: packer.finish(), damaged: damaged)
   }
 
-  /// A check of one block on another core, while the next blocks are read.
+  /// A check of one block that runs on another core while the calling thread reads the next blocks.
   final class Checking: Sendable {
     private let outcome = Mutex<Checked?>(nil)
     private let isDone = DispatchSemaphore(value: 0)
 
-    /// Begins the check on a queue, or checks at once without one.
+    /// Starts the check on a queue, or runs it at once if there is no queue.
     init(_ block: SQLiteRowBlock, _ limits: StoreOptions.Limits?, on queue: DispatchQueue?) {
       let check = { @Sendable [self] in
         let checked = block.checked(limits)
@@ -75,7 +78,7 @@ struct SQLiteRowBlock: Sendable {
 
     /// Waits for the check and returns its result.
     ///
-    /// Call it once.
+    /// Call `result()` only once, because a check signals its end only once, and a second call would wait forever.
     func result() -> Checked {
       while true {
         isDone.wait()
@@ -84,31 +87,33 @@ struct SQLiteRowBlock: Sendable {
     }
   }
 
-  /// A block into which rows are being read.
+  /// A block that is being filled with rows.
   struct Draft {
     private let collection: String
     private let start: UnsafeMutableRawPointer
     private let bytes: Data
     private var used = 0
     private var rows: [Row] = []
-    /// Bytes of a row that is longer than a block, and alone in it.
+    /// Bytes of a row that is longer than a whole block.
+    ///
+    /// A row that is longer than a block is the only row in its block.
     private var large: Data?
 
     init(_ collection: String, capacity: Int, file: String) throws(RepositoryError) {
-      // Uninitialized memory: zeros would be written first, only for the rows to replace them.
+      // The memory is not initialized, because filling it with zeros before the rows replace them would cost time for nothing.
       guard let start = malloc(capacity) else {
         throw RepositoryError(.inputOutput, "there is no memory for reading records: free some memory, and try again", file: file)
       }
       self.collection = collection
       self.start = start
-      // The data is passed on only after its bytes were written.
+      // No code reads the uninitialized part of the memory, because `finish()` returns only the bytes that were written.
       bytes = Data(bytesNoCopy: start, count: capacity, deallocator: .free)
       rows.reserveCapacity(1_024)
     }
 
-    /// Whether a row of `count` bytes fits.
+    /// Whether the block has space for a row of `count` bytes.
     ///
-    /// The first row always does.
+    /// True for the first row of a block, even if the row is longer than the block.
     func hasSpace(for count: Int) -> Bool { rows.isEmpty || (large == nil && used + count <= bytes.count) }
 
     mutating func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, revision: Int64, schemaVersion: Int64, crc: UInt32)
@@ -117,12 +122,12 @@ struct SQLiteRowBlock: Sendable {
         Row(
           revision: revision, schemaVersion: Int(clamping: schemaVersion), crc: crc, start: used, keyCount: key.count,
           valueCount: value.count))
-      // Only the first row of a block comes here: `hasSpace(for:)` refuses any other of that size.
+      // Only the first row of a block can be longer than the block, because `hasSpace(for:)` refuses any later row of that length.
       if used + key.count + value.count > bytes.count {
         large = Data(key) + Data(value)
         return
       }
-      // An empty key or value may have no address.
+      // The buffer of an empty key or value may have no address, and an empty buffer has nothing to copy.
       if let source = key.baseAddress { (start + used).copyMemory(from: source, byteCount: key.count) }
       if let source = value.baseAddress { (start + used + key.count).copyMemory(from: source, byteCount: value.count) }
       used += key.count + value.count

@@ -4,40 +4,48 @@ internal import Larder
 
 /// A scan of every record and tombstone in one read transaction, which compares every checksum, the order of the keys, and the digest.
 ///
-/// Rows are read on the calling thread, in blocks of 256 KiB, and compared and packed on another core while the next ones are read.
+/// The calling thread reads rows in blocks of 256 KiB. Another core compares and packs the rows of a block while the next blocks are read.
 final class SQLiteScan {
-  /// State of the store as found by the scan, and before its end the row of `larder_store`.
+  /// State of the store as found by the scan.
+  ///
+  /// Before the end of the scan, this is the stored row of `larder_store`.
   private(set) var row: SQLiteStoreRow
-  /// The row of `larder_store` as stored, which may be of an earlier commit.
+  /// The row of `larder_store` as stored, which may belong to an earlier commit than the newest one.
   let storedRow: SQLiteStoreRow
   let collections: [String]
   var recordCount: Int { counts.records }
   var tombstoneCount: Int { counts.tombstones }
-  /// Damage found by a scan that does not stop at the first, at most a thousand entries.
+  /// Damage found by a scan that does not stop at the first problem, at most a thousand entries.
   private(set) var problems: [RepositoryError] = []
 
   private let connection: SQLiteConnection
   private let stopsAtDamage: Bool
   /// Limits of records.
   ///
-  /// Without them no record is refused.
+  /// With `nil`, no record is refused for exceeding a limit.
   private let limits: StoreOptions.Limits?
-  /// Tables that are still to be read, the next one last.
+  /// Tables that are still to be read.
+  ///
+  /// The next table is the last element.
   private var tables: [String]
   private var statement: SQLiteStatement?
-  /// Collection of the table that is being read, or `nil` for the tombstones.
+  /// Name of the collection whose table is being read, or `nil` for the tombstones.
   private var collection: String?
   /// Whether the statement stands on a row that did not fit into the last block.
   private var holdsRow = false
-  /// True until the statement reaches the end of its table, where a further step would begin anew.
+  /// True until the statement reaches the end of its table.
+  ///
+  /// After the end a further step of the statement would begin the table anew.
   private var isWithinTable = false
-  /// Error that ended the reading of a table, to be reported after the rows before it.
+  /// Error that ended the reading of a table.
+  ///
+  /// The error is reported after the rows that were read before it.
   private var failure: RepositoryError?
   private var counts = (records: 0, tombstones: 0)
   private var order = AscendingKeys()
   private var sum: SQLiteStoreRow
   private var newest: NewestCommit
-  /// Blocks, tombstones and errors that were read and not returned yet, in order.
+  /// Blocks, tombstones and errors that were read and not yet returned, in the order of reading.
   private var ahead: [Step] = []
   private let queue = DispatchQueue(label: "larder.sqlite-scan")
 
@@ -47,7 +55,7 @@ final class SQLiteScan {
     case problem(RepositoryError)
   }
 
-  /// Number of blocks that are read ahead of the one that is returned.
+  /// Number of blocks that are read ahead, counting the one that is returned next.
   private static let breadth = 3
   private static let blockSize = 256 << 10
   private static let problemLimit = 1_000
@@ -62,25 +70,27 @@ final class SQLiteScan {
       collections = try SQLiteLayout.collections(on: connection)
       storedRow = try SQLiteStoreRow(on: connection)
     } catch {
-      // An open read transaction would keep a writer from emptying its log.
+      // A read transaction that stays open would keep another process from emptying its write-ahead log, so it ends before the error is
+      // thrown.
       try Self.end(connection)
       throw error
     }
     (row, newest) = (storedRow, NewestCommit(after: storedRow.commit))
     sum = SQLiteStoreRow(id: row.id)
-    // Popped from the end: the collections in order, and then the tombstones.
+    // Tables are taken from the end: first the collections in order, and then the tombstones.
     tables = [SQLiteLayout.tombstones] + collections.reversed()
   }
 
   private static func end(_ connection: SQLiteConnection) throws(RepositoryError) {
-    // SQLite has ended the transaction itself after some failures, and a COMMIT would throw another error.
+    // After some failures SQLite has ended the transaction itself. A COMMIT without a transaction would throw another error and hide the
+    // first one.
     if connection.isInTransaction { try connection.execute("COMMIT", while: .reading) }
   }
 
-  /// Returns the next records, or compares the digest and returns `nil` after the last.
+  /// Returns the next records, or compares the digest and returns `nil` after the last record.
   func next() throws(RepositoryError) -> [LoadedRecords]? {
     while true {
-      // Filled before the oldest block is awaited, so that reading and checking overlap.
+      // New blocks are read before this thread waits for the oldest one, so that reading and checking run at the same time.
       while ahead.count < Self.breadth, let step = read() { ahead.append(step) }
       if ahead.isEmpty {
         try finish()
@@ -97,7 +107,7 @@ final class SQLiteScan {
     }
   }
 
-  /// Reads the next block or tombstones, or returns `nil` behind the last table.
+  /// Reads the next block of records or tombstones, or returns `nil` after the last table.
   private func read() -> Step? {
     if let error = failure.take() {
       statement = nil
@@ -115,7 +125,7 @@ final class SQLiteScan {
       let step: Step
       if let collection {
         let block = try block(statement, collection)
-        // A single block of a small store needs no other core: nothing is read beside its check.
+        // The only block of a small store is checked on this thread, because there is no other block to read while another core checks it.
         step = .rows(SQLiteRowBlock.Checking(block, limits, on: isWithinTable || !ahead.isEmpty ? queue : nil))
       } else {
         step = .tombstones(try tombstones(statement))
@@ -130,8 +140,8 @@ final class SQLiteScan {
 
   /// Reads rows until the block is full, the table ends, or a row is damaged.
   ///
-  /// The rows before a damaged one have checksums to compare, too. The loop works on local variables, because it decides how long opening
-  /// takes.
+  /// The rows before a damaged one stay in the block, because their checksums must be compared, too. The loop works on local variables,
+  /// because its speed decides how long the opening of a store takes.
   private func block(_ statement: SQLiteStatement, _ collection: String) throws(RepositoryError) -> SQLiteRowBlock {
     var block = try SQLiteRowBlock.Draft(collection, capacity: Self.blockSize, file: connection.path)
     var (sum, order, count, newest) = (sum, order, counts.records, newest)
@@ -148,11 +158,12 @@ final class SQLiteScan {
         }
         holdsRow = true
         let key = try statement.bytes(0)
-        // Not checked to be text: bytes of another type would have another checksum, or be the same bytes.
+        // The type of the column `value` is not checked here. A value of another type either has the same bytes or does not match the
+        // checksum.
         let value = row.bytes(4)
-        // The row stays with the statement for the next block: `holdsRow` is still true.
+        // If the block is full, `holdsRow` stays true, and the next block begins with this row.
         guard block.hasSpace(for: key.count + value.count) else { break }
-        // A key out of order cannot be found by a lookup, though its row's checksum matches.
+        // A look-up does not find a key that is out of order, even though the checksum of its row matches.
         guard order.follows(key) else { throw connection.damaged("expected ascending keys in \"\(collection)\", found one out of order") }
         let (revision, checksum) = (row.integer(1), SQLiteChecksum(column: row.integer(3)))
         newest.note(revision, checksum)
@@ -180,7 +191,8 @@ final class SQLiteScan {
       guard order.follows(keyBytes, in: name) else {
         throw connection.damaged("expected ascending keys in \"\(name)\", found one out of order")
       }
-      // Bytes that are not UTF-8 are repaired to other bytes here, which the length or the checksum below reveals.
+      // Decoding a key replaces bytes that are not UTF-8. The comparison of the key's length or of the row's checksum below reveals such
+      // bytes.
       let key = RecordKey(utf8: keyBytes)
       let checksum = SQLiteChecksum(column: statement.row.integer(3))
       let record = StoredRecord(
@@ -198,20 +210,22 @@ final class SQLiteScan {
     return records
   }
 
-  /// A check that keys ascend, among tombstones within each collection.
+  /// A check that the keys of a table ascend.
+  ///
+  /// Among the tombstones, the keys of each collection must ascend.
   private struct AscendingKeys {
     private var group: String?
     private var bytes: [UInt8] = []
     private var isEmpty = true
 
-    /// Whether a key comes after the last one of its group, and stores it for the next call.
+    /// Returns whether a key comes after the last key of its group, and stores it for the next call.
     mutating func follows(_ next: UnsafeRawBufferPointer, in group: String? = nil) -> Bool {
       defer {
         isEmpty = false
         if bytes.count == next.count {
           bytes.withUnsafeMutableBytes { $0.copyMemory(from: next) }
         } else {
-          bytes.replaceSubrange(0..., with: next)  // reuses its storage
+          bytes.replaceSubrange(0..., with: next)  // reuses the array's storage
         }
       }
       if isEmpty || group != self.group {
@@ -219,22 +233,23 @@ final class SQLiteScan {
         return true
       }
       let count = min(bytes.count, next.count)
-      // An empty key has no address to compare.
+      // The buffer of an empty key has no address that could be compared.
       guard count > 0, let start = next.baseAddress else { return bytes.count < next.count }
       let order = memcmp(bytes, start, count)
       return order == 0 ? bytes.count < next.count : order < 0
     }
   }
 
-  /// Ends the transaction, and compares the digest of all rows with the one that the store recorded.
+  /// Ends the transaction, and compares the digest of all rows with the recorded digest of the store.
   private func finish() throws(RepositoryError) {
     try Self.end(connection)
-    // The row of `larder_store` is behind: the digest to compare is the half that a row of the newest commit carries.
+    // If the row of `larder_store` is behind the newest commit, a row of that commit carries the upper half of the digest to compare.
     if let commit = newest.commit {
       guard newest.digest != 0, newest.digest == sum.carriedDigest else {
         return try note(
           connection.damaged("records are missing or out of date: expected those of commit \(commit), found others"))
       }
+      // The state found by the scan replaces the outdated row, so that a writer continues from the newest commit.
       row = sum
       (row.commit, row.records, row.tombstones) = (commit, recordCount, tombstoneCount)
       (row.tombstonesSince, row.isBuffered) = (storedRow.tombstonesSince, storedRow.isBuffered)
@@ -249,31 +264,31 @@ final class SQLiteScan {
   }
 
   private func note(_ error: RepositoryError) throws(RepositoryError) {
-    // The statement goes first: one that stands on a row keeps the transaction from ending.
+    // The statement is finalized first, because a statement that stands on a row keeps the transaction from ending.
     if stopsAtDamage {
       statement = nil
       try Self.end(connection)
       throw error
     }
-    // A limit, because every row of a large store may be damaged.
+    // The number of problems has a limit, because every row of a large store may be damaged.
     if problems.count < Self.problemLimit { problems.append(error) }
   }
 }
 
-/// The newest commit of a store whose row in `larder_store` is behind it, and the half of the digest that one of its rows carries.
+/// The newest commit found in the rows of a store, and the half of the digest that one of that commit's rows carries.
 struct NewestCommit {
-  /// The newest commit, or `nil` where no row is newer than that of `larder_store`.
+  /// The newest commit, or `nil` where no row is newer than the row of `larder_store`.
   private(set) var commit: UInt64?
-  /// Upper half of the store's digest after the newest commit, or 0 where none of its rows carries it.
+  /// Upper half of the store's digest after the newest commit, or 0 where no row of that commit carries it.
   private(set) var digest: UInt32 = 0
-  /// Highest revision that cannot be the newest commit.
+  /// Highest revision that ``note(_:_:)`` skips, because rows up to it are older than the newest commit or no newer than `larder_store`.
   private var ceiling: Int64
 
   init(after commit: UInt64) { ceiling = Int64(clamping: commit) }
 
-  /// Compares a row's revision with the newest commit so far, and stores a newer one with its half of the digest.
+  /// Compares a row's revision with the newest commit so far, and stores a newer commit with its half of the digest.
   ///
-  /// In a store that was closed, no row gets further than the comparison.
+  /// After a clean close the row of `larder_store` is up to date, so no record passes this first comparison.
   @inline(__always)
   mutating func note(_ revision: Int64, _ checksum: SQLiteChecksum) {
     if revision > ceiling { noteNewer(revision, checksum.digest) }
@@ -281,7 +296,8 @@ struct NewestCommit {
 
   @inline(never)
   private mutating func noteNewer(_ revision: Int64, _ found: UInt32) {
-    // One below the commit, so that further rows of the same commit are looked at: any of them may carry the digest.
+    // The ceiling is one below the commit, so that further rows of the same commit are examined. Any row of the newest commit may carry the
+    // digest.
     if commit != UInt64(bitPattern: revision) { (commit, digest, ceiling) = (UInt64(bitPattern: revision), 0, revision - 1) }
     if found != 0 { digest = found }
   }

@@ -2,8 +2,8 @@ internal import Larder
 
 /// The additional state of a writer of a shared store, in which several processes commit in turns.
 ///
-/// A process takes SQLite's write lock before the writes of a batch are staged, and holds it until they are committed. Between the two the
-/// writer has read all commits of other processes.
+/// A process takes SQLite's write lock before it stages the writes of a batch, and holds the lock until the batch is committed. After it
+/// has taken the lock, the process reads all commits of other processes, so that its batch builds on them.
 struct SQLiteSharing {
   let reader: SQLiteForeignCommitReader
   let lockTimeout: Duration
@@ -13,11 +13,13 @@ struct SQLiteSharing {
     self.lockTimeout = lockTimeout
   }
 
-  /// Compares the indexes by revision with their tables, and creates missing ones.
+  /// Compares the indexes by revision with their tables, and creates missing indexes.
   ///
-  /// Without `comparesOthers` existing indexes are not compared: each of their uses checks the entries that it reads.
+  /// With `comparesOthers: false` existing indexes are not compared here. Each later use of an index still checks the entries that it
+  /// reads.
   ///
-  /// An object of another program may have the name of an index. Its table then has no index, and finding foreign commits scans that table.
+  /// If an object of another program has the name of an index, the table gets no index by revision. Without an index
+  /// by revision, finding the commits of other processes scans the whole table.
   static func createIndexes(
     for collections: [String], on connection: SQLiteConnection, waiting timeout: Duration, comparesOthers: Bool = true
   ) throws(RepositoryError) {
@@ -30,10 +32,10 @@ struct SQLiteSharing {
         missing.append(table)
       }
     }
-    // Without a missing index, opening takes no write lock for which other processes would wait.
+    // If no index is missing, opening a store takes no write lock for which other processes would wait.
     guard !missing.isEmpty else { return }
     try connection.waiting(timeout) { () throws(RepositoryError) in try connection.execute("BEGIN IMMEDIATE") }
-    // A failure ends the connection, and with it the transaction.
+    // If a statement fails, the caller closes the connection, and SQLite rolls the transaction back.
     for table in missing { try connection.execute(SQLiteLayout.createRevisionIndex(table)) }
     try connection.execute("COMMIT", while: .committing)
   }
@@ -48,41 +50,42 @@ struct SQLiteSharing {
 }
 
 extension SQLiteWriter {
-  /// Takes the write lock and reads the commits of other processes after a revision, or returns `nil` when there is none.
+  /// Takes the write lock and reads the commits that other processes made after a revision, or returns `nil` when there is none.
   ///
-  /// Does nothing in an exclusive store.
+  /// Takes no lock and returns `nil` in an exclusive store.
   func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
     try checkUse()
     guard let sharing else { return nil }
-    // Before the read: no other process may commit between it and this process's batch.
+    // The write lock is taken before the reading, so that no other process can commit between the reading and this process's batch.
     try beginTransaction(self.durability(of: durability))
     do {
       return try sharing.reader.read(after: revision, row: row)
     } catch {
-      // The write lock must not outlive a call that throws.
+      // The write lock must be released if the reading fails, because other processes would wait for it.
       rollBack()
       throw error
     }
   }
 
-  /// Rolls back a begun transaction of a shared store, which releases the write lock.
+  /// Rolls back the transaction that ``beginCommit(after:_:)`` began in a shared store, which releases the write lock.
   func cancelCommit() {
     if sharing != nil, connection.isInTransaction { rollBack() }
   }
 
-  /// Reads the store's row and the names of the collections again, within a transaction.
+  /// Reads the row of `larder_store` and the names of the collections again, within a transaction.
   func readForeignState(_ sharing: SQLiteSharing) throws(RepositoryError) {
     row = try SQLiteStoreRow(on: connection)
     storedRow = row
-    // Other processes may have created collections, whose tables this one must not create again.
+    // Other processes may have created tables for new collections, which this process must not create again.
     if let names = try sharing.reader.newCollections() { collections = Set(names) }
   }
 
-  /// Reads the commits of other processes after a revision without the write lock, or returns `nil` when there is none.
+  /// Reads the commits that other processes made after a revision, without the write lock, or returns `nil` when there is none.
   func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try checkUse()
     guard let sharing else { return nil }
-    // Read before the rows: a commit that comes between is then read twice, and never missed.
+    // `data_version` is read before the rows. A commit between the read of `data_version` and the read of the rows only makes the next call
+    // look for commits again. If the rows were read before `data_version`, such a commit could be missed.
     let version = try dataVersion.number()
     guard version != knownVersion else { return nil }
     try connection.execute("BEGIN", while: .reading)
@@ -90,7 +93,7 @@ extension SQLiteWriter {
       try readForeignState(sharing)
       let commits = try sharing.reader.read(after: revision, row: row)
       try connection.execute("COMMIT", while: .reading)
-      // Only after success: a failed look must be repeated.
+      // The new version is stored only after the reading succeeded, because a failed reading must be repeated at the next call.
       knownVersion = version
       return commits
     } catch {

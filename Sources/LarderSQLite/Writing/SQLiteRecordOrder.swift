@@ -1,9 +1,9 @@
 internal import Larder
 
-/// The order of a batch's records by table and key, with each address once, by its last record.
+/// The order in which the records of a batch are written: by table and key, with only the last record of each address.
 ///
-/// Records are compared by numbers made once from the first bytes of their keys: a sort compares each record some twenty times, and
-/// fetching a record or the bytes of its key costs more than comparing them.
+/// Records are compared by numbers that are made once from the first bytes of their keys. A sort compares each record some twenty times,
+/// and fetching a record or the bytes of its key costs more than comparing two numbers.
 struct SQLiteRecordOrder {
   /// Positions of the records in the batch, in the order in which they are written.
   private(set) var positions: [Int] = []
@@ -17,13 +17,15 @@ struct SQLiteRecordOrder {
       if left.collection != right.collection { return left.collection < right.collection }
       if left.high != right.high { return left.high < right.high }
       if left.low != right.low { return left.low < right.low }
-      // The same first bytes usually mean one key twice, and the record that came first stays first.
+      // Two records whose keys have the same first bytes usually have the same key, which was saved twice. The records of one key keep the
+      // order of the batch, so that the last record of the key is the one that is written.
       let (first, second) = (records[left.position].key, records[right.position].key)
       return first == second ? left.position < right.position : first < second
     }
     positions.reserveCapacity(places.count)
     for (index, place) in places.enumerated() {
-      // A later record of the same address replaces this one: `UPSERT` would write both.
+      // A record that is followed by a later record of the same address is left out. Without this check, the upserts would write the two
+      // records one after the other.
       if index + 1 < places.count, places[index + 1].hasFirstBytes(of: place),
         records[places[index + 1].position].key == records[place.position].key
       {
@@ -33,11 +35,13 @@ struct SQLiteRecordOrder {
     }
   }
 
-  /// The numbers by which a record is compared, before its whole key.
+  /// The numbers by which a record is compared.
+  ///
+  /// The whole keys of two records are compared only if these numbers are equal.
   private struct Place {
-    /// Rank of its collection in the order of their names.
+    /// Rank of the record's collection in the order of the collections' names.
     let collection: Int
-    /// First 16 bytes of its key as numbers, with zeros behind a shorter key.
+    /// First 16 bytes of the record's key as two numbers, with zeros after the end of a shorter key.
     let (high, low): (UInt64, UInt64)
     let position: Int
 
@@ -47,7 +51,8 @@ struct SQLiteRecordOrder {
   private static func places(of records: [StoredRecord]) -> [Place] {
     var names: Set<String> = []
     var last: String?
-    // Runs of one collection are common, and hashing a name for each record is not free.
+    // Consecutive records often have the same collection. The name of the collection is hashed once for consecutive records, because
+    // hashing costs time.
     for record in records where record.collection != last {
       names.insert(record.collection)
       last = record.collection
@@ -65,7 +70,7 @@ struct SQLiteRecordOrder {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Returns eight bytes as a number that compares as the bytes do, with zeros past the end.
+  /// Returns eight bytes as a big-endian number, which compares as the bytes do, with zeros past the end.
   fileprivate func number(from offset: Int) -> UInt64 {
     if count >= offset + 8 { return UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
     return (offset..<offset + 8).reduce(0) { $0 << 8 | ($1 < count ? UInt64(self[$1]) : 0) }

@@ -1,16 +1,17 @@
 internal import Larder
 
 extension SQLiteWriter {
-  /// Throws `.full` for values that would take the reserve, after it has given space back to the disk.
+  /// Throws `.full` for values that would take the reserve of disk space, even after space was given back to the disk.
   ///
-  /// The reserve is the space that deleting all records takes. Checks nothing in a shared store, whose other processes do not keep a
-  /// reserve. Call it before the transaction, in which no space can be given back.
+  /// The reserve is the space that deleting all records takes. In a shared store the function checks nothing, because the other processes
+  /// of a shared store keep no reserve. Call `checkSpace` before the transaction begins, because inside a transaction no space can be given
+  /// back.
   func checkSpace(for batch: WriteBatch) throws(RepositoryError) {
     guard sharing == nil, batch.records.contains(where: { $0.value != nil }) else { return }
-    // Each record may change some pages beside those that its value takes.
+    // Besides the pages of its value, each record may change other pages. The estimate adds two pages for each of the first 64 records.
     let bytes = batch.records.reduce(0) { $0 + $1.key.byteCount + ($1.value?.count ?? 0) }
     let needed = bytes + bytes / 8 + min(batch.records.count, 64) * 8192
-    // One system call, where the exact check takes three pragmas and a read of the header.
+    // `isPlentiful` takes one system call, where the exact check takes three pragmas and a read of the file's header.
     if SQLiteDiskSpace.isPlentiful(for: needed, beside: connection.path, on: disk) { return }
     do throws(RepositoryError) {
       return try SQLiteDiskSpace(of: connection, on: disk).check(needed)
@@ -18,12 +19,12 @@ extension SQLiteWriter {
       guard error.code == .full else { throw error }
     }
     giveBack()
-    // Giving space back may have ended in a failed sync.
+    // If a sync has failed while space was given back, no further commit may be acknowledged.
     try checkUse()
     try SQLiteDiskSpace(of: connection, on: disk).check(needed)
   }
 
-  /// Throws `.full` when a checkpoint has no room for the pages that it adds to the file.
+  /// Throws `.full` when the disk has no room for the pages that a checkpoint adds to the file.
   func checkSpaceToFold() throws(RepositoryError) {
     guard sharing == nil else { return }
     try SQLiteDiskSpace(of: connection, on: disk).checkFold()
@@ -31,13 +32,15 @@ extension SQLiteWriter {
 
   /// Commits deletions on a full disk, and returns the freed space to the disk.
   ///
-  /// Tombstones without room are not kept. A reader that needs the deletions since then must load everything again.
-  /// - Parameter tombstoneLimit: The most tombstones. Where a batch makes more, none are written, and the older ones are deleted.
+  /// Tombstones for which there is no room are not kept. A reader that needs a deletion whose tombstone is gone must read all records
+  /// again.
+  /// - Parameter tombstoneLimit: The largest number of tombstones. If the batch by itself has more deletions than this number, its
+  ///   tombstones are not written, and all older tombstones are deleted.
   func writeOnFullDisk(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
-    // A batch with values is no clearing, and is committed as any other.
+    // A batch that contains values does not free space, so it is committed like any other batch.
     guard sharing == nil, batch.records.allSatisfy({ $0.value == nil }) else { return try write(batch) }
     try checkUse()
-    // The space of the log is room for the deletions.
+    // The checkpoint returns the space of the write-ahead log, which the deletions need.
     giveBack()
     do throws(RepositoryError) {
       try clear(batch, keeping: tombstoneLimit)
@@ -49,7 +52,7 @@ extension SQLiteWriter {
   }
 
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
-    // A sync may have failed while space was given back: nothing may be acknowledged behind it.
+    // If a sync has failed while space was given back, no later commit may be acknowledged.
     try checkUse()
     try transaction(.durable) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
@@ -59,7 +62,9 @@ extension SQLiteWriter {
     }
   }
 
-  /// Deletes records, and a whole collection in one statement, which changes no page of its records.
+  /// Deletes the records of a batch, and then either writes their tombstones or deletes all tombstones.
+  ///
+  /// If a whole collection is deleted, one DELETE without a condition changes no page of the deleted records.
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
     let forgets = batch.records.count > tombstoneLimit
     var deleted: [String: [RecordAddress: UInt32]] = [:]
@@ -79,7 +84,8 @@ extension SQLiteWriter {
         for address in records.keys { try table.delete(address) }
       }
     }
-    // After the deletions, whose pages the tombstones take: a file that grew could not be checkpointed on this disk.
+    // Tombstones are written after the deletions, so that they take the freed pages. If the tombstones made the file longer, the full disk
+    // would have no room for a checkpoint.
     guard forgets else {
       for record in batch.records { try bury(record, &next, carries: false) }
       return
@@ -91,13 +97,14 @@ extension SQLiteWriter {
     next.tombstonesSince = batch.commits.upperBound
   }
 
-  /// Returns the space of the write-ahead log and of free pages to the disk, as far as that has room.
+  /// Returns the space of the write-ahead log and of free pages to the disk, as far as the disk has room for that work.
   ///
-  /// The log is emptied by a checkpoint first: while it is read it cannot shrink, and `VACUUM` would make it longer. If all of the store is
-  /// in the log, the checkpoint has room only once `VACUUM` has made the store small.
+  /// A checkpoint empties the log first, because `VACUUM` would make the log longer. If the log holds the whole store, the checkpoint has
+  /// room only after `VACUUM` has made the store small.
   ///
-  /// No committed data depends on it, so its failures are ignored: it is tried again before a value is refused. A reader that keeps the log
-  /// in use costs its space until then. Only a failed sync matters, and the next call throws it.
+  /// No committed data depends on this function, so its failures are ignored, and `giveBack` runs again before a value is refused. If a
+  /// reader uses the log, the log keeps its space until a later call of `giveBack`. Only a failed sync matters: the writer records it, and
+  /// the next call throws it.
   private func giveBack() {
     do throws(RepositoryError) {
       try connection.checkPresence()
@@ -112,7 +119,7 @@ extension SQLiteWriter {
     } catch { _ = poisoned(by: error) }
   }
 
-  /// Runs a truncating checkpoint, which returns the write-ahead log's space to the disk, without waiting for readers.
+  /// Runs a truncating checkpoint, which returns the write-ahead log's space to the disk, and does not wait for readers.
   private func fold() throws(RepositoryError) {
     try checkSpaceToFold()
     do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }

@@ -2,19 +2,20 @@ internal import Foundation
 internal import Larder
 
 extension SQLiteWriter {
-  /// Writes a record or tombstone, and updates the counts and the digest of the store's row.
+  /// Writes a record or tombstone, and updates the counts and the digest in the row of `larder_store`.
   ///
   /// - Parameters:
-  ///   - isNew: True if the store is known to hold neither a record nor a tombstone of its address.
-  ///   - carries: True if its row carries the digest of the store, which then has no further change in the transaction.
+  ///   - isNew: True if the store holds neither a record nor a tombstone with this address.
+  ///   - carries: True if the written row carries half of the store's digest. After a row that carries the digest, the transaction must not
+  ///     change the digest any more.
   func apply(_ record: StoredRecord, to next: inout SQLiteStoreRow, isNew: Bool, carries: Bool) throws(RepositoryError) {
     guard record.value != nil else { return try applyDeletion(record, to: &next, carries: carries) }
     let table = try table(record.collection)
     let crc = record.checksum
-    // The digest is a sum, so the replaced row's checksum must be subtracted.
+    // The digest is a sum over all rows, so the checksum of the replaced row must be subtracted.
     if !isNew, let old = try table.checksum(of: record.address) { next.subtract(old) } else { next.records += 1 }
     next.add(crc)
-    // A record that is saved again has no tombstone any more.
+    // A record that is saved after its deletion has no tombstone any more.
     if !isNew, next.tombstones > 0, let old = try tombstones.checksum(of: record.address) {
       try tombstones.delete(record.address)
       next.subtract(old)
@@ -24,7 +25,8 @@ extension SQLiteWriter {
   }
 
   private func applyDeletion(_ record: StoredRecord, to next: inout SQLiteStoreRow, carries: Bool) throws(RepositoryError) {
-    // A tombstone needs no table of its collection, so nothing later would refuse the name.
+    // A tombstone needs no table of its collection. Without this check, a deletion in a collection whose name no table can have would not
+    // be refused.
     guard SQLiteLayout.isCollectionName(record.collection) else { throw unusable(record.collection) }
     if collections.contains(record.collection) {
       let table = try table(record.collection)
@@ -37,42 +39,48 @@ extension SQLiteWriter {
     try bury(record, &next, carries: carries)
   }
 
-  /// Writes the tombstone of a deleted record, and updates the counts and the digest.
+  /// Writes the tombstone of a deleted record, and updates the counts and the digest in the row of `larder_store`.
   func bury(_ record: StoredRecord, _ next: inout SQLiteStoreRow, carries: Bool) throws(RepositoryError) {
     let crc = record.checksum
+    // If the key already has a tombstone, the new one replaces it, so the old checksum must be subtracted from the digest.
     if let old = try tombstones.checksum(of: record.address) { next.subtract(old) } else { next.tombstones += 1 }
     next.add(crc)
     try tombstones.upsert(record, SQLiteChecksum(crc, digest: carries ? next.carriedDigest : 0))
   }
 
-  /// Deletes the oldest tombstones, so that at most `limit` stay.
+  /// Deletes the oldest tombstones, so that at most `limit` tombstones stay.
   func prune(keeping limit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
     let newest = try connection.prepare("SELECT revision FROM larder_tombstones ORDER BY revision DESC LIMIT 1 OFFSET ?1")
     try newest.bind(Int64(limit), at: 1)
     guard let horizon = try newest.number() else { return }
+    // All tombstones with the revision of the horizon (the newest revision of a deleted tombstone) are deleted, because `tombstones_since`
+    // can only name whole commits.
     let statement = try connection.prepare("DELETE FROM larder_tombstones WHERE revision <= ?1 RETURNING crc")
     try statement.bind(horizon, at: 1)
     while try statement.step(while: .writing) {
       next.subtract(SQLiteChecksum(column: try statement.integer(0)).crc)
       next.tombstones -= 1
     }
-    // Readers at an earlier commit must load everything again, since deletions may be missing.
+    // A reader whose newest commit is older than the horizon must read all records again, because it may miss some of the deletions.
     next.tombstonesSince = UInt64(bitPattern: horizon)
   }
 
   // MARK: Tables
 
-  /// Returns the table of a collection, which it creates for the collection's first record.
+  /// Returns the table of a collection, and creates the table for the collection's first record.
   func table(_ name: String) throws(RepositoryError) -> SQLiteTable {
     if let table = tables[name] { return table }
     if !collections.contains(name) {
       guard SQLiteLayout.isCollectionName(name) else { throw unusable(name) }
       let names = try Self.objectNames(on: connection)
+      // SQLite would refuse a taken name with SQLITE_ERROR, which this module reports as a damaged file.
       guard !names.contains(SQLiteLayout.folded(name)) else { throw taken(name) }
       try connection.execute(SQLiteLayout.createCollection(name))
+      // Before each commit of a shared store, every process reads the rows above a revision, for which each table has an index.
       if sharing != nil, !names.contains(SQLiteLayout.folded(SQLiteLayout.revisionIndex(name))) {
         try connection.execute(SQLiteLayout.createRevisionIndex(name))
       }
+      // A rollback removes the new table, and `rollBack()` then removes the names in `created` from the state in memory.
       created.append(name)
       collections.insert(name)
     }
@@ -81,9 +89,9 @@ extension SQLiteWriter {
     return table
   }
 
-  /// Reads every name in the schema that a new table could collide with, in lower case.
+  /// Reads every name in the schema that the name of a new table could equal, in lower case.
   ///
-  /// SQLite ignores case, and its indexes and tables share one set of names.
+  /// SQLite ignores the case of names, and its tables and indexes share one set of names.
   static func objectNames(on connection: SQLiteConnection) throws(RepositoryError) -> Set<String> {
     let statement = try connection.prepare("SELECT name FROM sqlite_schema")
     var names: Set<String> = []
@@ -106,10 +114,10 @@ extension SQLiteWriter {
   }
 }
 
-/// The prepared statements of one table: a collection, or the tombstones of all collections.
+/// The prepared statements of one table: the table of a collection, or the tombstones of all collections.
 ///
-/// Both kinds have the same first four columns. The fifth is the value in a collection. Among the tombstones it is the collection's name,
-/// and part of the key.
+/// Both kinds of table have the same first four columns. The fifth column is the value in a collection's table. In the table of tombstones
+/// the fifth column is the collection's name, which is part of the key.
 final class SQLiteTable {
   private let selectOne: SQLiteStatement
   private let upsertOne: SQLiteStatement
@@ -131,13 +139,13 @@ final class SQLiteTable {
     deleteOne = try connection.prepare("DELETE FROM \(table) WHERE \(key)")
   }
 
-  /// Returns the stored checksum of a record, or `nil` when the table does not hold it.
+  /// Returns the stored checksum of a record, or `nil` when the table does not hold the record.
   func checksum(of address: RecordAddress) throws(RepositoryError) -> UInt32? {
     try bind(address, to: selectOne)
     return try selectOne.number().map { SQLiteChecksum(column: $0).crc }
   }
 
-  /// Upserts a record: inserts it, or replaces the one with its key.
+  /// Inserts a record, or replaces the stored record with its key.
   func upsert(_ record: StoredRecord, _ checksum: SQLiteChecksum) throws(RepositoryError) {
     try upsertOne.bind(record.key, at: 1)
     try upsertOne.bind(Int64(bitPattern: record.revision.number), at: 2)

@@ -5,14 +5,14 @@ extension SQLiteWriter {
   enum StateNote {
     /// The row of `larder_store`.
     case inStore
-    /// The record or tombstone that the body wrote last, which carries half of the digest.
+    /// The record or tombstone that the transaction's body wrote last, whose row carries half of the digest.
     case inRecord
   }
 
   /// Runs `body` in a transaction and commits it.
   ///
-  /// Begins the transaction unless ``beginCommit(after:_:)`` has.
-  /// - Parameter body: Writes rows, and returns the place of the state after them.
+  /// Begins a transaction unless ``beginCommit(after:_:)`` has already begun one.
+  /// - Parameter body: Writes rows, and returns the place for the commit number and digest after them.
   func transaction(
     _ durability: Durability, _ body: (inout SQLiteStoreRow) throws(RepositoryError) -> StateNote
   ) throws(RepositoryError) {
@@ -30,31 +30,33 @@ extension SQLiteWriter {
       rollBack()
       throw poisoned(by: error)
     }
-    // Only after COMMIT: a batch that failed must leave the state in memory as it was.
+    // The state in memory changes only after COMMIT, because a failed batch must leave it as it was.
     row = next
     if note == .inStore { storedRow = next }
     hasUnsynced = synchronous != .durable
-    // SQLite has synced the log within COMMIT, on Apple platforms perhaps into the drive's cache only.
+    // COMMIT has synced the write-ahead log, but on Apple platforms perhaps only into the drive's cache, so the log is synced once more.
     guard synchronous == .durable else { return }
     do { try connection.syncOwnLog() } catch { throw poisoned(by: error) }
   }
 
-  /// Begins a transaction under SQLite's write lock, and checks or reads the commits of other programs.
+  /// Begins a transaction under SQLite's write lock.
+  ///
+  /// An exclusive store then throws `.locked` if another program has committed. A shared store reads the commits of other programs.
   func beginTransaction(_ durability: Durability) throws(RepositoryError) {
-    // SQLite takes this pragma outside of a transaction only.
+    // SQLite refuses a change of `PRAGMA synchronous` inside a transaction, so it is set before the transaction begins.
     if synchronous != durability {
       try connection.execute("PRAGMA synchronous = \(durability == .buffered ? "NORMAL" : "FULL")")
       synchronous = durability
     }
     created = []
     do {
-      // A commit to a file that was removed would be acknowledged and lost.
+      // If the database or its log was removed, a commit to it would be acknowledged and then lost.
       try connection.checkPresence()
       guard let sharing else {
         try begin.run()
         return try checkNoForeignCommit()
       }
-      // An exclusive store waits for `busyTimeout` at most, since only a foreign program can hold its lock.
+      // An exclusive store waits at most `busyTimeout` above, because only a program without Larder can hold its write lock.
       try connection.waiting(sharing.lockTimeout) { () throws(RepositoryError) in try begin.run() }
       try readForeignState(sharing)
     } catch {
@@ -63,9 +65,10 @@ extension SQLiteWriter {
     }
   }
 
-  /// Throws `.locked` when another program has committed to an exclusive store, before anything is written over it.
+  /// Throws `.locked` when another program has committed to an exclusive store, before anything is written over that commit.
   ///
-  /// Only the store's own row and newer records prove a commit: `data_version` also changes when an index was added by hand.
+  /// A changed `data_version` does not prove that records were written, because it also changes when an index is added by hand. A changed
+  /// row of `larder_store` or a record newer than the last commit proves a commit.
   private func checkNoForeignCommit() throws(RepositoryError) {
     let version = try dataVersion.number()
     guard version != knownVersion else { return }
@@ -80,15 +83,15 @@ extension SQLiteWriter {
 
   /// Rolls the transaction back, unless SQLite has done so already.
   func rollBack() {
-    // Their tables are gone with the transaction, and the next batch must create them again.
+    // The rollback removes the tables that this transaction created, so the next batch must create them again.
     for name in created {
       tables[name] = nil
       collections.remove(name)
     }
     guard connection.isInTransaction else { return }
-    // A rollback that reads a file of a locked device fails, and ends the transaction all the same.
+    // While a device is locked, a rollback that must read its file fails, but it ends the transaction all the same.
     do { try connection.execute("ROLLBACK") } catch { if error.code != .protectedDataUnavailable { poison = error } }
-    // The next batch would be committed together with the rows of this one.
+    // If the transaction stayed open, the next batch would be committed together with the rows of this one.
     if connection.isInTransaction && poison == nil {
       poison = RepositoryError(.inputOutput, "a transaction could not be rolled back", file: connection.path)
     }

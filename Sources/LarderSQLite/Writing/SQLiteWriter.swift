@@ -5,24 +5,24 @@
 internal import Foundation
 internal import Larder
 
-/// The one connection through which a store writes batches, with the statements that it keeps prepared.
+/// The one connection through which a store writes batches, with its prepared statements.
 ///
-/// Invariant: `row`, `collections` and `tables` are the file's state as of the last commit, or within the current transaction. Only the row
-/// of `larder_store` may be an earlier one, which is then `storedRow`.
+/// Invariant: `row`, `collections` and `tables` are the file's state as of the last commit, or within the current transaction. `storedRow`
+/// is the row of `larder_store` in the file, and only this row may belong to an earlier commit.
 final class SQLiteWriter {
   let connection: SQLiteConnection
   let disk: SQLiteDisk
   var row: SQLiteStoreRow
-  /// The row of `larder_store` as stored, which in an exclusive store may be of an earlier commit.
+  /// The row of `larder_store` as stored, which in an exclusive store may belong to an earlier commit.
   var storedRow: SQLiteStoreRow
-  /// Error of a failed sync, after which the writer writes nothing more.
+  /// Error of a failed sync or rollback, after which the writer writes nothing more.
   var poison: RepositoryError?
   /// Additional state of a writer of a shared store, or `nil` for an exclusive store.
   let sharing: SQLiteSharing?
 
   /// Names of the collections that have a table.
   var collections: Set<String>
-  /// Tables that were used so far, with their prepared statements.
+  /// Tables that this writer has used so far, with their prepared statements.
   var tables: [String: SQLiteTable] = [:]
   /// Names of the collections whose tables the current transaction has created.
   var created: [String] = []
@@ -33,7 +33,10 @@ final class SQLiteWriter {
   let begin: SQLiteStatement
   let commit: SQLiteStatement
   let updateRow: SQLiteStatement
-  /// `PRAGMA data_version`, SQLite's count of foreign commits, and its value when the last of them was read or ruled out.
+  /// Statement for `PRAGMA data_version`, which changes with each commit of another connection.
+  ///
+  /// `knownVersion` is the value of `data_version` at the last time when the writer had read all commits of other connections, or had found
+  /// none.
   let dataVersion: SQLiteStatement
   var knownVersion: Int64?
 
@@ -49,7 +52,8 @@ final class SQLiteWriter {
     updateRow = try connection.prepare(SQLiteStoreRow.update)
     tombstones = try SQLiteTable(SQLiteLayout.tombstones, connection)
     dataVersion = try connection.prepare("PRAGMA data_version")
-    // Before the row: a foreign commit between the two then changes the number.
+    // `data_version` is read before the row of `larder_store`. If another program commits between the two reads, the next comparison of
+    // `data_version` finds a changed number.
     if sharing == nil { knownVersion = try dataVersion.number() }
     storedRow = try SQLiteStoreRow(on: connection)
     self.collections = Set(collections)
@@ -60,45 +64,52 @@ final class SQLiteWriter {
   /// Writes a batch in one transaction, all of it or none.
   func write(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse()
-    // Before anything is given back for the batch. A shared store's row is read in the transaction, and checked there.
+    // The commit numbers of the batch are checked before `checkSpace` may run a checkpoint or shrink the file to free disk space. In a
+    // shared store the newest commit is read inside the transaction, so the check runs only there.
     if sharing == nil { try checkOrder(batch, after: row) }
-    // Before the transaction, in which no space can be given back.
+    // The disk space is checked before the transaction, because inside a transaction this store cannot free space on the disk.
     try checkSpace(for: batch)
     let pages = connection.logPageCount
     try transaction(durability(of: batch.durability)) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
-      // A store without records and tombstones needs no look-ups of earlier rows.
+      // In a store without records and tombstones there is no earlier row to look up.
       let isFirst = next.records == 0 && next.tombstones == 0
-      // In the order of the keys, each page of a table's B-tree is met once.
+      // If records are written in the order of their keys, each page of a table's B-tree is visited once.
       let positions = SQLiteRecordOrder(batch.records).positions
       let carrier = self.carrier(of: batch, positions)
+      // The record that carries the digest is written last, because the digest must count all other rows of the batch.
       for position in positions where position != carrier {
         try self.apply(batch.records[position], to: &next, isNew: isFirst, carries: false)
       }
       next.commit = batch.commits.upperBound
-      // The mark comes with the first buffered commit, which is therefore synced: ``durability(of:)``.
+      // The first buffered commit sets the mark of buffered commits. The mark must be durable, so ``durability(of:)`` has returned
+      // `.durable` for that commit.
       if batch.durability == .buffered { next.isBuffered = true }
       guard let carrier else { return .inStore }
-      // The mark of buffered commits is only in `larder_store`, so a change of it writes that row.
+      // The mark of buffered commits is only in the row of `larder_store`, so a commit that changes the mark writes that row.
       let carries = next.isBuffered == self.row.isBuffered
       try self.apply(batch.records[carrier], to: &next, isNew: isFirst, carries: carries)
       return carries && next.carriedDigest != 0 ? .inRecord : .inStore
     }
-    // Another program has run a checkpoint, and this commit began the log anew. The next commit writes the row that shows whose log it is.
+    // If the log did not grow, another program has run a checkpoint, and this commit began the log anew. Forgetting the log's length sets
+    // the known length to 0, with which the next commit writes the row of `larder_store`, which shows to which store the log belongs.
     if connection.logPageCount <= pages { connection.forgetLogLength() }
     if connection.logPageCount >= SQLiteConnection.checkpointPages { foldInPassing() }
   }
 
-  /// Returns the position of the record whose row can carry the digest after a batch, or `nil` if `larder_store` must.
+  /// Returns the position of the record whose row can carry the digest of a batch, or `nil` if `larder_store` must hold it.
   ///
-  /// The row must be of the batch's newest commit, by which opening finds it. A log begins with a commit that writes `larder_store`, which
-  /// shows whose log it is, unless another program has let it begin. Processes that share a store read `larder_store` alone.
+  /// The carrying row must have the revision of the batch's newest commit, because opening looks for the digest in the record with the
+  /// newest revision. The first commit of a log must write the row of `larder_store`, which shows to which store the log belongs. If
+  /// another program has emptied the log, the writer notices that only after its next commit, so the second commit of the new log writes
+  /// the row of `larder_store`. In a shared store every commit writes the row of `larder_store`, because the other processes read no other
+  /// row to find the newest commit.
   private func carrier(of batch: WriteBatch, _ positions: [Int]) -> Int? {
     guard sharing == nil, connection.logPageCount > 0 else { return nil }
     return positions.last { batch.records[$0].revision.number == batch.commits.upperBound }
   }
 
-  /// Throws `.unsupported` unless a batch starts one above the newest commit, and none of its records is above its last one.
+  /// Throws `.unsupported` unless a batch starts one above the newest commit and no record's revision is above the batch's last commit.
   func checkOrder(_ batch: WriteBatch, after row: SQLiteStoreRow) throws(RepositoryError) {
     guard batch.commits.lowerBound == row.commit + 1, batch.commits.upperBound <= UInt64(Int64.max) else {
       throw RepositoryError(
@@ -111,17 +122,18 @@ final class SQLiteWriter {
     }
   }
 
-  /// Returns the durability with which a batch is committed, which may be more than it asks for.
+  /// Returns the durability with which a batch is committed, which may be stronger than the requested one.
   ///
-  /// The first buffered commit after a checkpoint is synced all the same: it records, durably, that later ones may be missing. The mark
-  /// stays for as long as any process has the store open, so a row that is behind foreign commits errs on the safe side.
+  /// The first buffered commit after a checkpoint is synced, because its mark must be durable: the mark shows recovery that later commits
+  /// may be missing. In a shared store `row` may be older than the commits of other processes. The mark stays as long as any process has
+  /// the store open, so an older row can only cause an unneeded sync.
   func durability(of wish: Durability) -> Durability { wish == .buffered && !row.isBuffered ? .durable : wish }
 
   /// Syncs the write-ahead log, which makes buffered commits durable.
   func flush() throws(RepositoryError) {
     try checkUse()
     guard hasUnsynced else { return }
-    // A sync of a log that was removed would succeed and save nothing.
+    // A sync of a log that was removed would succeed and make nothing durable.
     try connection.checkPresence()
     do {
       try connection.syncLog()
@@ -133,7 +145,7 @@ final class SQLiteWriter {
 
   // MARK: Checkpoints
 
-  /// Deletes the oldest tombstones over a limit in a transaction of its own.
+  /// Deletes the oldest tombstones over a limit, in a transaction of its own.
   func forgetTombstones(over limit: Int) throws(RepositoryError) {
     guard row.tombstones > limit else { return }
     try transaction(.durable) { next throws(RepositoryError) in
@@ -148,25 +160,27 @@ final class SQLiteWriter {
     try checkUse()
     try forgetTombstones(over: tombstoneLimit)
     do throws(RepositoryError) {
-      // Before the checkpoint, so that the row is copied once. A full disk may have room for it only afterwards.
+      // The row of `larder_store` is written before the checkpoint, so that the same checkpoint copies it into the database. A full disk
+      // may have room for the row only after the checkpoint.
       try settleRow()
     } catch {
-      // Another program has written, and this one writes nothing over it.
+      // Another program has committed to the store, and this writer must write nothing over that commit.
       if error.code == .locked { return try flush() }
       guard error.code == .full else { throw error }
     }
     do {
       try checkSpaceToFold()
       try foldEmptying()
-      // Buffered commits of this process and of others are in the database by a sync of SQLite alone.
+      // SQLite has synced the commits that the checkpoint copied, but perhaps only into the drive's cache, which this sync empties.
       try connection.syncOwnLog()
     } catch {
-      // A busy reader keeps part of the log in use. Nothing is lost, and the next checkpoint continues.
+      // A reader keeps part of the log in use, so the log stays. No commit is lost, and the next checkpoint continues.
       if error.code == .locked { return try flush() }
       throw poisoned(by: error)
     }
     hasUnsynced = false
     guard isRowDue else { return }
+    // A full disk had no room for the row before the checkpoint, and may have now. The second checkpoint copies the row into the database.
     do throws(RepositoryError) {
       try settleRow()
       try foldEmptying()
@@ -175,7 +189,7 @@ final class SQLiteWriter {
     }
   }
 
-  /// Whether the row of `larder_store` is behind the newest commit, or has the mark of buffered commits.
+  /// Whether the row of `larder_store` is behind the newest commit, or still has the mark of buffered commits.
   private var isRowDue: Bool { sharing == nil && (storedRow != row || row.isBuffered) }
 
   /// Writes the row of `larder_store` for the newest commit, and keeps the mark of buffered commits.
@@ -185,7 +199,8 @@ final class SQLiteWriter {
 
   /// Writes the row of `larder_store` for the newest commit without the mark of buffered commits, in a durable transaction.
   ///
-  /// The transaction's sync makes all earlier commits durable. If it is cut off, the rest of the log ends before it, with the mark.
+  /// The transaction's sync makes all earlier commits durable. If a crash cuts off the transaction that clears the mark, the log ends
+  /// before this transaction, and the row still has the mark.
   func settleRow() throws(RepositoryError) {
     guard isRowDue else { return }
     try transaction(.durable) { next in
@@ -194,27 +209,30 @@ final class SQLiteWriter {
     }
   }
 
-  /// Clears the mark of buffered commits, except in a shared store, where other processes may have written some.
+  /// Clears the mark of buffered commits, except in a shared store, where other processes may have made buffered commits.
   private func clearMark(_ next: inout SQLiteStoreRow) { if sharing == nil { next.isBuffered = false } }
 
-  /// Runs a checkpoint that waits for no reader.
+  /// Runs a checkpoint after a commit, without waiting for readers.
   ///
-  /// The commit before it is done, so a failure is not that commit's failure. Only a failed sync matters, and the next call throws it.
+  /// The commit before the checkpoint is complete, so a failed checkpoint is no failure of that commit. Only a failed sync matters: the
+  /// writer records it, and the next call throws it.
   private func foldInPassing() {
     do throws(RepositoryError) {
       try checkSpaceToFold()
-      // With the row up to date, the database alone has the digest of its rows. On a full disk the checkpoint matters more.
+      // With an up-to-date row, the database has the whole digest of its rows even without the log. On a full disk the row is left out,
+      // because the checkpoint matters more.
       do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
       try connection.checkpoint(.passing)
     } catch { _ = poisoned(by: error) }
   }
 
-  /// Copies the write-ahead log into the database and empties it.
+  /// Copies the write-ahead log into the database and empties the log.
   ///
-  /// In a shared store it waits at most half a second, so that other processes are not held up.
+  /// In a shared store the checkpoint waits at most half a second, so that it does not delay other processes for longer.
   private func foldEmptying() throws(RepositoryError) {
     guard sharing != nil else {
-      // On a nearly full disk the log's space is worth more than the faster commits of a log that keeps it.
+      // A log file that keeps its size after a checkpoint makes later commits faster. On a nearly full disk the log is truncated, because
+      // free space matters more.
       let isPlentiful = SQLiteDiskSpace.isPlentiful(for: 0, beside: connection.path, on: disk)
       return try connection.checkpoint(isPlentiful ? .marking : .truncating)
     }
@@ -223,7 +241,7 @@ final class SQLiteWriter {
 
   // MARK: The end
 
-  /// Throws `.poisoned` after a failed sync.
+  /// Throws `.poisoned` after a failed sync or rollback.
   func checkUse() throws(RepositoryError) {
     if let poison {
       throw RepositoryError(
@@ -231,7 +249,7 @@ final class SQLiteWriter {
     }
   }
 
-  /// Stores an error after which the state of the disk is unknown, and returns every error.
+  /// Stores an error of code `.outcomeUnknown`, after which the writer must not write, and returns every error unchanged.
   func poisoned(by error: RepositoryError) -> RepositoryError {
     if error.code == .outcomeUnknown { poison = error }
     return error
@@ -240,7 +258,7 @@ final class SQLiteWriter {
   /// Closes the connection and leaves the files as they are.
   func abandon() {
     connection.keepLogOnClose()
-    // Nothing is lost if closing fails: every acknowledged commit is in the log.
+    // If closing fails, no commit is lost, because every acknowledged commit is in the write-ahead log.
     do { try close() } catch {}
   }
 

@@ -7,35 +7,39 @@ extension ScopeCommits {
   static let recordLimit = 500
   /// Largest number of value bytes in one push: 1 MiB.
   ///
-  /// A single larger record is still sent.
+  /// A single record over this limit is still sent, in a push of its own.
   static let byteLimit = 1 << 20
 
-  /// Bounds of the next push, as earlier refusals have shown them.
+  /// Limits of the next push, derived from earlier pushes that the server has refused.
   struct Room {
-    /// Largest number of records of a push with several groups.
+    /// Largest number of records in a push that holds several transaction groups.
     ///
-    /// A group is the records of one transaction. A group with more records goes in a push of its own.
+    /// A group holds the records of one transaction, or of several transactions that share a record. A group with more records than this
+    /// limit is sent in a push of its own.
     var most = Int.max
-    /// Records whose groups have no room at the server, even alone.
+    /// Records of groups that the server has refused for lack of quota, although each group was sent alone.
     var oversized: Set<RecordAddress> = []
   }
 
-  /// Builds the next push and stores it as the push in flight, which is sent until its outcome is known.
+  /// Builds the next push and stores it as the push in flight, which is sent again until the server has returned its outcome.
   ///
-  /// Edits that lead back to the server's value are dropped.
+  /// An edit whose local value equals the server's value again is dropped and not sent.
   /// - Parameters:
-  ///   - candidates: Keys of entries that may have edits. These are whole groups, unless one is larger than the limit.
-  ///   - limit: The most records of the push. A larger group is divided.
-  ///   - room: The bounds of the push, as earlier refusals have shown them.
-  ///   - onlySmaller: Whether to send only groups that need no more room at the server: deletions, and values that are not longer.
-  /// - Returns: The state with the push, or without one if there is nothing to send. Also whether the push has only a part of a group.
+  ///   - candidates: Keys of outbox entries that may have unsent edits. The entries form whole groups, unless a group is larger than
+  ///     `limit`.
+  ///   - limit: The largest number of records in the push. A group with more records is divided over several pushes.
+  ///   - room: The limits that follow from earlier pushes that the server has refused.
+  ///   - onlySmaller: Whether to send only groups that need no more storage at the server: deletions, and values that are not longer than
+  ///     their base.
+  /// - Returns: The scope's state with the push in flight, or without one if no edit can be sent. `isDivided` is true if the push holds
+  ///   only a part of a group.
   func freeze(
     _ candidates: [RecordKey], limit: Int, room: Room = Room(), onlySmaller: Bool = false, _ state: ScopeState,
     in pending: inout PendingState
   ) throws(RepositoryError) -> (state: ScopeState, isDivided: Bool) {
     var found: [Edit] = []
     var (growth, inserted): ([RecordAddress: Int], Set<RecordAddress>) = ([:], [])
-    // Sorted, so that equal edits make equal pushes.
+    // The keys are sorted, so that the same edits always give the same groups in the same order.
     for key in candidates.sorted() {
       guard let entry = try entry(key, in: pending), entry.scope == scope, let edits = entry.edits, !edits.isParked,
         let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection)
@@ -45,17 +49,18 @@ extension ScopeCommits {
         continue
       }
       var local = pending.stored(address.key, in: collection)
-      // With revision 0 the server has no such record, and even an unchanged one is sent.
+      // With revision 0 the server lacks the record, so an existing record is sent even if it equals its base.
       guard local != edits.base || (local != nil && entry.revision == 0) else {
         try forget(entry, key, at: address.key, in: collection, of: &pending)
         continue
       }
       if let value = local, let coder = pending.tracking(of: collection)?.coder, value.schemaVersion < coder.schemaVersion {
-        // The background migration may not have reached the record, and the scope may refuse older versions.
-        do throws(RepositoryError) { local = try coder.broughtUp(value, key: address.key) } catch {}  // then sent as it is
+        // The background migration may not have migrated this record yet, and the scope may refuse records of an older schema version.
+        do throws(RepositoryError) { local = try coder.broughtUp(value, key: address.key) } catch {}  // on failure, sent as stored
         try put(local, for: address.key, in: collection, of: &pending)
       }
-      // A deletion carries the version of the app that deletes. Version 1 would be refused by a scope with a lowest version.
+      // A deletion is sent with the schema version of the app that deletes. Servers of an earlier release compare a deletion's schema
+      // version with the scope's minimum version, and could refuse a deletion of version 1.
       let version = local?.schemaVersion ?? pending.tracking(of: collection)?.coder.schemaVersion ?? edits.base?.schemaVersion ?? 1
       let record = PushedRecord(
         collection: address.collection, id: address.key.text, base: entry.revision, version: version, stamp: edits.stamp, value: local?.json
@@ -64,17 +69,17 @@ extension ScopeCommits {
         try record.check()
         try record.checkNames(in: scope)
       } catch {
-        // The server would refuse the whole push for this record.
+        // A server refuses the whole push for one record out of bounds, so that record is parked and left out.
         try parkUnsendable(entry, key, at: address, code: Self.malformed, detail: error.description, in: &pending)
         continue
       }
       found.append(Edit(record: record, groups: edits.groups))
-      // The server counts stored bytes, so an edit needs only the difference to the base.
+      // A server's quota counts stored bytes, so an edit needs only the difference between its value and the base.
       growth[record.address] = (local?.json.count ?? 0) - (edits.base?.json.count ?? 0)
       if local != nil, edits.base == nil { inserted.insert(record.address) }
     }
     var joined = Self.joined(found)
-    // Whole groups: a transaction with one growing record cannot be accepted in part.
+    // A growing record excludes its whole group, since the server accepts the records of a transaction all or none.
     if onlySmaller { joined.removeAll { $0.contains { inserted.contains($0.address) || growth[$0.address, default: 0] > 0 } } }
     if !room.oversized.isEmpty {
       let sized = joined.map { group in
@@ -84,8 +89,8 @@ extension ScopeCommits {
         )
       }
       let refused = sized.filter { $0.group.contains { room.oversized.contains($0.address) } }
-      // A group that needs at least as much as a refused one comes last, since the server will hardly have room for it. Edits come before
-      // insertions: a server may have room for bytes and not for records.
+      // A group that adds as many records and bytes as a refused group, or more, is sent last, since the server's quota hardly has room for
+      // it. Edits come before insertions, since a quota may have room for more bytes and not for more records.
       let ranked = sized.compactMap { (some) -> (rank: (Int, Int, Int), group: [PushedRecord])? in
         if some.group.contains(where: { room.oversized.contains($0.address) }) { return nil }
         let isLarger = refused.contains { $0.records <= some.records && $0.bytes <= some.bytes }
@@ -94,14 +99,16 @@ extension ScopeCommits {
       joined = ranked.sorted { $0.rank < $1.rank }.map(\.group)
     }
     var state = state
-    // A record of the group that is sent in parts may have no edit left, and then no push would ever remove it from the group.
+    // `settleCut(by:)` removes a record from the cut group when it was pushed. A record whose edit was dropped or parked is never pushed,
+    // so its key is removed here.
     if let cut = state.cut {
       for key in cut.keys where try entry(key, in: pending)?.edits?.isParked != false { state.cut?.keys.remove(key) }
       if state.cut?.keys.isEmpty == true { state.cut = nil }
     }
     let (groups, isDivided) = Self.fitting(joined, limit: limit, most: room.most, cut: state.cut)
     guard !groups.isEmpty else { return (state, false) }
-    // The number and the token stay with the push. The server recognises a repeated push by them and does not apply it twice.
+    // The number and the token are stored with the push. The server compares the number and the token of a push with those of the device's
+    // newest push, so that it does not apply a repeated push twice.
     state.flight = SyncPush(
       history: state.history, device: state.device, seq: state.seq + 1, token: UUID().uuidString, clock: clock.now.milliseconds,
       groups: groups)
@@ -109,9 +116,9 @@ extension ScopeCommits {
     return (state, isDivided)
   }
 
-  /// Drops edits that lead back to their base, the server's value.
+  /// Drops the edits of a record whose local value equals the base, which is the server's value, again.
   ///
-  /// A newer server value that was held beside them is then applied.
+  /// A newer server value that was held beside the edits is then stored as the record.
   private func forget(
     _ entry: SyncEntry, _ entryKey: RecordKey, at key: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
@@ -127,7 +134,9 @@ extension ScopeCommits {
     try store(clean, for: entryKey, hasRecord: value != nil, in: &pending)
   }
 
-  /// Sets edits aside that cannot be sent, because the record is over a limit of the store or out of the bounds of the wire.
+  /// Parks edits that cannot be sent, because the record is over a limit of the store or out of the bounds of the wire.
+  ///
+  /// Parked edits stay on the device and are left out of pushes. A rejection reports them to the user.
   private func parkUnsendable(
     _ entry: SyncEntry, _ entryKey: RecordKey, at address: RecordAddress, code: String, detail: String, in pending: inout PendingState
   ) throws(RepositoryError) {
@@ -137,15 +146,17 @@ extension ScopeCommits {
     try reject(entryKey, of: address.key, in: address.collection, code: code, detail: detail, in: &pending)
   }
 
-  /// A record to push, with the groups of its edits.
+  /// A record to push, with the transaction groups that its edits belong to.
   private struct Edit {
     let record: PushedRecord
     let groups: [UInt64]
   }
 
-  /// Returns the edits joined to groups that share no transaction with each other, older groups first.
+  /// Joins edits to groups so that no two groups share a transaction, and returns the groups with the oldest first.
+  ///
+  /// Edits without a transaction come last, which are those of records that existed before their collection was synced.
   private static func joined(_ edits: [Edit]) -> [[PushedRecord]] {
-    // Union-find: a record that was edited in two transactions joins both to one group.
+    // Union-find: a record that was edited in two transactions joins the two transactions into one group.
     var parents: [UInt64: UInt64] = [:]
     func root(_ group: UInt64) -> UInt64 {
       var group = group
@@ -156,7 +167,7 @@ extension ScopeCommits {
       guard let first = edit.groups.first else { continue }
       for group in edit.groups {
         let (left, right) = (root(first), root(group))
-        // The smaller number is the older transaction, by which the groups are ordered below.
+        // The smaller group number is of the older transaction. The groups are sorted by their smallest number below.
         if left != right { parents[max(left, right)] = min(left, right) }
       }
     }
@@ -168,11 +179,12 @@ extension ScopeCommits {
     return members.sorted { $0.key < $1.key }.map(\.value) + alone
   }
 
-  /// Returns the groups of one push, in the given order.
+  /// Returns the leading groups that fit in one push, in the given order.
   ///
-  /// A group that is larger than its limit is cut. The server may then accept the part without the rest.
+  /// Of a group that is larger than its limit, only the first records are returned. The server may then accept one part of a transaction
+  /// and refuse another.
   /// - Parameters:
-  ///   - most: The most records of a push with several groups.
+  ///   - most: The largest number of records in a push that holds several groups.
   ///   - cut: The group that the server has refused although it was sent alone.
   private static func fitting(
     _ groups: [[PushedRecord]], limit pushLimit: Int, most: Int, cut: ScopeState.Cut?
@@ -182,14 +194,14 @@ extension ScopeCommits {
     for group in groups {
       let size = group.reduce(0) { $0 + ($1.value?.count ?? 0) }
       let limit = min(pushLimit, cut?.limit(of: group) ?? pushLimit)
-      // A group that must be cut, or that does not fit beside the others, waits for a later push.
+      // A group that must be cut, or that does not fit beside the groups chosen so far, is left for a later push.
       if count > 0, count + group.count > min(pushLimit, most) || group.count > limit || bytes + size > byteLimit { break }
       if group.count <= limit, size <= byteLimit {
         fitting.append(group)
       } else {
         var part: [PushedRecord] = []
         for record in group where part.count < limit {
-          // At least one record, or a record over the limit of bytes could never be sent.
+          // A part of a group holds at least one record, since a record over `byteLimit` could never be sent otherwise.
           if !part.isEmpty, bytes + (record.value?.count ?? 0) > byteLimit { break }
           bytes += record.value?.count ?? 0
           part.append(record)

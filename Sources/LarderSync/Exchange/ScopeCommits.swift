@@ -1,5 +1,5 @@
-// Exchange/ changes the store for an exchange: it freezes a push, settles its outcome, stores a page, and ends a full pass.
-// Invariant: each step is one commit, together with the read position that it leads to.
+// Exchange/ holds the store writes of an exchange: building a push, applying its outcome, applying a page, and ending a full pass.
+// Invariant: a push, a push outcome or a page is stored in one commit, together with the read position that results from it.
 // Called by SyncEngine.
 
 internal import Foundation
@@ -19,7 +19,9 @@ struct ScopeCommits: Sendable {
   let clock: any WallClock
   /// Milliseconds by which the server's clock is ahead of this device's.
   private var skew: SyncMilliseconds = 0
-  /// Cache of the newest state of the scope, which is long while it holds a push in flight.
+  /// Cache of the scope's newest decoded state.
+  ///
+  /// The state's JSON is long while the state holds a push in flight.
   let newest = NewestState()
 
   init(
@@ -39,7 +41,7 @@ struct ScopeCommits: Sendable {
     return scopeCommits
   }
 
-  /// Returns the time of a local edit by the server's clock, and not in the future.
+  /// Converts the time of a local edit to the server's clock, and limits it to the present.
   ///
   /// The server corrects the times of pushed edits in the same way.
   func corrected(_ stamp: SyncMilliseconds) -> SyncMilliseconds { min(stamp, clock.now.milliseconds) &+ skew }
@@ -68,13 +70,13 @@ struct ScopeCommits: Sendable {
 
   // MARK: Entries
 
-  /// Returns an entry, or `nil` if there is none.
+  /// Returns the outbox entry with a key, or `nil` if there is none.
   func entry(_ key: RecordKey, in pending: PendingState) throws(RepositoryError) -> SyncEntry? {
     guard let stored = pending.stored(key, in: records) else { return nil }
     return try SyncEntry(stored)
   }
 
-  /// Writes an entry, or removes it if neither the device nor the server has the record.
+  /// Writes an outbox entry, or removes it if neither the device nor the server has the record.
   func store(_ entry: SyncEntry, for key: RecordKey, hasRecord: Bool, in pending: inout PendingState) throws(RepositoryError) {
     if !hasRecord, !entry.isDirty {
       pending.deleteStored(key, in: records)
@@ -85,31 +87,32 @@ struct ScopeCommits: Sendable {
 
   /// Returns true for a record that exists but was not loaded, because it is over a limit of the store.
   ///
-  /// Such a record must not count as deleted.
+  /// A record over a limit must not count as deleted, or its deletion would be sent to the server.
   func isBeyondLimits(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
     pending.hasRecord(key, in: collection) && pending.stored(key, in: collection) == nil
   }
 
-  /// Code of edits that wait until the store is opened with higher limits.
+  /// Rejection code of edits that wait until the store is opened with higher limits.
   static let beyondLimits = "tooLarge"
   static let beyondLimitsDetail =
     "expected a record within the limits of the store, found a larger one; open the store with higher limits, and retry"
 
-  /// Code of records that existed before their collection was synced, and for which no scope can be found.
+  /// Rejection code of records that existed before their collection was synced, and whose scope cannot be determined.
   static let hasNoScope = "noScope"
 
-  /// Writes the value of a record, or deletes it, unless the store has that state already.
+  /// Writes the value of a record, or deletes the record if the value is `nil`, unless the store has that state already.
   func put(
     _ value: StoredValue?, for key: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
-    // An equal value is not written again. A record over a limit reads as absent, and must still be deleted.
+    // A value that equals the stored one is not written again. A record over a limit of the store reads as `nil`, and must still be
+    // deleted.
     guard pending.stored(key, in: collection) != value || (value == nil && pending.hasRecord(key, in: collection)) else { return }
     if let value { try pending.store(value.onOneLine, for: key, in: collection) } else { pending.deleteStored(key, in: collection) }
   }
 
   // MARK: What the user is told
 
-  /// Stores a conflict for a merge with losing values or an undone deletion.
+  /// Stores a conflict for the user if a merge has lost values or has undone a deletion.
   func note(_ merged: Merged, of key: RecordKey, in collection: String, in pending: inout PendingState) throws(RepositoryError) {
     guard !merged.lost.isEmpty || merged.undidDeletion else { return }
     let conflict = SyncConflict(
@@ -121,9 +124,10 @@ struct ScopeCommits: Sendable {
 
   /// Stores a conflict for each record that this write has made a duplicate in a unique index.
   func noteDuplicates(in pending: inout PendingState) throws(RepositoryError) {
-    // The store keeps no more conflicts than this, so that more would be written and removed again.
+    // The engine keeps at most `conflictLimit` conflicts, so more of them would be written only to be removed again.
     for duplicate in pending.newDuplicates().prefix(SyncEngine.conflictLimit) {
-      // A write that reverts edits touches several scopes and runs on `common`, whose scope is empty.
+      // The scope comes from the record's entry, since `SyncEngine.resolve` writes records of all scopes through `common`, whose scope is
+      // empty.
       let scope = try entry(SyncEntry.key(duplicate.collection, duplicate.key), in: pending)?.scope ?? scope
       let conflict = SyncConflict(
         id: UUID(), scope: scope, collection: duplicate.collection, recordID: duplicate.key.text, lost: [:], isLocal: false,
@@ -132,21 +136,21 @@ struct ScopeCommits: Sendable {
     }
   }
 
-  /// Removes conflicts of duplicates that are equal no longer.
+  /// Removes each duplicate conflict whose two records no longer have equal values in the unique index.
   ///
-  /// If a third record has the same values, the conflict then names that one.
+  /// If a third record has the same values, the conflict is changed to name the third record.
   func judgeDuplicates(in pending: inout PendingState) throws(RepositoryError) {
     let noted = conflicts.snapshot.loadAll().filter { $0.scope == scope && $0.duplicateOf != nil }
     var pairs = Set(noted.map { [$0.collection, $0.recordID, $0.duplicateOf] })
     for conflict in noted.sorted(by: { ($0.date, $0.id.uuidString) < ($1.date, $1.id.uuidString) }) {
-      // The snapshot is older than this write, which may have removed the conflict.
+      // The list of conflicts is from a snapshot before this write, so this write may already have removed a listed conflict.
       guard let index = conflict.index, let other = conflict.duplicateOf.map({ RecordKey($0) }),
         try pending.find(by: conflict.id, in: conflicts) != nil
       else { continue }
       let key = RecordKey(conflict.recordID)
       switch pending.duplicate(of: key, preferring: other, in: conflict.collection, index: index) {
       case .unknown, .of(other): continue
-      // A pair that is listed already, in either order, is not listed twice.
+      // A pair of records that another conflict lists in reverse order is not listed twice.
       case .of(let third) where !pairs.contains([conflict.collection, third.text, key.text]):
         var conflict = conflict
         conflict.duplicateOf = third.text
@@ -170,13 +174,13 @@ struct ScopeCommits: Sendable {
 }
 
 extension ScopeCommits {
-  /// Releases edits that were set aside for an app of this version.
+  /// Unparks edits that waited for a newer app, if this app has the schema version that they need.
   ///
-  /// - Returns: Whether the app is newer than the one that last prepared the scope, or the first.
+  /// - Returns: Whether the app's schema versions differ from those of the app that last prepared the scope.
   func upgrade(_ names: [String], _ state: inout ScopeState, in pending: inout PendingState) throws(RepositoryError) -> Bool {
     var versions: [String: Int] = [:]
     for name in names { versions[name] = pending.collection(named: name).flatMap { pending.tracking(of: $0) }?.coder.schemaVersion }
-    // Fast path, since the scan below reads every entry.
+    // If the versions are equal, the function returns without the scan below, which decodes every outbox entry.
     guard versions != state.versions else { return false }
     state.versions = versions
     var waiting: [(RecordKey, SyncEntry)] = []
@@ -192,7 +196,8 @@ extension ScopeCommits {
     for (key, found) in waiting {
       guard var edits = found.edits else { continue }
       var entry = found
-      // The held server value stays until the edits are merged with it, or equal their base again and it is applied.
+      // A held server value stays in the entry, until a later conflict merges it with the edits, or until it is applied to edits that equal
+      // their base.
       edits.isParked = false
       try pending.delete(key.text, in: rejected)
       entry.edits = edits
@@ -201,12 +206,12 @@ extension ScopeCommits {
     return true
   }
 
-  /// Adds entries for the records that existed before their collection was synced, as if they were inserted now.
+  /// Adds outbox entries for the records that existed before their collection was synced, as if they were inserted now.
   func adopt(_ name: String, in pending: inout PendingState) throws(RepositoryError) {
     guard let collection = pending.collection(named: name), let tracking = pending.tracking(of: collection),
       let synced = tracking.trigger as? any SyncedCollection
     else { return }
-    // Collected first: `pending` cannot be changed while it is being visited.
+    // The records are collected first, since `pending` cannot be changed while it is being visited.
     var found: [(RecordKey, StoredValue)] = []
     try pending.visit(collection) { (key, stored) throws(RepositoryError) in found.append((key, stored)) }
     for (key, stored) in found {
@@ -214,11 +219,12 @@ extension ScopeCommits {
       guard !pending.hasRecord(entryKey, in: records), stored.schemaVersion <= tracking.coder.schemaVersion else { continue }
       let scope: String
       do throws(RepositoryError) { scope = try synced.scopeName(of: stored, key: key, coder: tracking.coder) } catch {
-        // One record without a scope must not stop the whole collection. An edit that gives it a scope releases it.
+        // One record without a valid scope must not keep the whole collection from being synced. A later edit that gives the record a scope
+        // removes the rejection.
         try reject(entryKey, of: key, in: name, code: Self.hasNoScope, detail: error.message, in: &pending)
         continue
       }
-      // Scopes without an engine get entries, too, so that `SyncStatus.otherScopes` lists them.
+      // Records of scopes without an engine get entries, too, so that `SyncStatus.otherScopes` counts them.
       let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
       try pending.storeUnread(entry.stored, for: entryKey, in: records)
     }

@@ -5,21 +5,21 @@ internal import LarderWire
 struct HTTPResponseParser {
   private enum Part {
     case head
-    /// A body with this number of bytes left.
+    /// A body with a length, of which this number of bytes is still to be received.
     case body(Int)
-    /// A body without a length, which ends with the connection.
+    /// A body without a length, which ends at the end of the connection.
     case bodyUntilEnd
     case chunkSize
     case chunk(Int)
-    /// The line end after a chunk.
+    /// The line end after the bytes of a chunk.
     case chunkEnd
     case trailer
     case complete
   }
 
-  /// Status code, or `nil` before the head is complete.
+  /// Status code of the final response, or `nil` before its status line.
   private(set) var status: Int?
-  /// Seconds in the header `Retry-After`.
+  /// Seconds in the header `Retry-After`, or `nil` without one.
   private(set) var retryAfter: Double?
   private var part = Part.head
   private var line: [UInt8] = []
@@ -29,7 +29,7 @@ struct HTTPResponseParser {
 
   /// True if a byte of the response was received.
   private(set) var hasBegun = false
-  /// True if the server keeps the connection open and has sent nothing after the response.
+  /// True until a header or a byte after the response shows that the connection cannot carry another request.
   private var staysOpen = true
 
   private static let headLimit = 64 << 10
@@ -40,19 +40,20 @@ struct HTTPResponseParser {
   /// True if the response is complete.
   var isComplete: Bool { if case .complete = part { true } else { false } }
 
-  /// Processes the end of the connection.
+  /// Processes the end of the connection over which the response comes.
   ///
-  /// - Returns: Whether the response may end there.
+  /// - Returns: Whether the response is complete at the end of the connection.
   mutating func end() -> Bool {
     staysOpen = false
-    // A body with a length or in chunks that ends early is cut off, and not complete.
+    // Only a body without a length and without chunks is complete when the connection ends. If the connection ends in a body with a length
+    // or in chunks, the body is incomplete.
     if case .bodyUntilEnd = part { part = .complete }
     return isComplete
   }
 
-  /// Processes received bytes.
+  /// Processes received bytes of the response.
   ///
-  /// - Returns: The bytes of the body among them.
+  /// - Returns: The bytes of the response's body among the received bytes.
   /// - Throws: `.unreachable` for bytes that are no HTTP response.
   mutating func consume(_ bytes: UnsafeRawBufferPointer) throws(SyncProblem) -> Data {
     var body = Data()
@@ -76,12 +77,13 @@ struct HTTPResponseParser {
         let byte = bytes[position]
         position += 1
         headBytes += 1
-        // Trailers and chunk lines count as well: a server could send headers without an end.
+        // The bytes of trailers and chunk sizes count against the limit like those of headers, since a server could send them without an
+        // end.
         guard headBytes <= Self.headLimit else { throw Self.malformed }
         if byte == UInt8(ascii: "\n") { try endLine() } else { line.append(byte) }
       }
     }
-    // Bytes after the response belong to no request, and would be read as the next response.
+    // Bytes after the response belong to no request. On a reused connection, they would be read as the next response.
     if position < bytes.count { staysOpen = false }
     return body
   }
@@ -98,7 +100,7 @@ struct HTTPResponseParser {
     case .head where text.isEmpty: try endHead()
     case .head: try takeField(text)
     case .chunkSize:
-      // A chunk extension may follow the size.
+      // Only the leading hexadecimal digits are read, since a chunk extension may follow the chunk's size.
       guard let size = Int(text.prefix { $0.isHexDigit }, radix: 16) else { throw Self.malformed }
       headBytes = 0
       part = size == 0 ? .trailer : .chunk(size)
@@ -116,7 +118,7 @@ struct HTTPResponseParser {
       throw Self.malformed
     }
     status = number
-    // HTTP/1.0 closes the connection by default.
+    // A server of HTTP/1.0 closes the connection after its response by default.
     if words[0] != "HTTP/1.1" { staysOpen = false }
   }
 
@@ -125,12 +127,12 @@ struct HTTPResponseParser {
     let value = text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces)
     switch text[..<colon].lowercased() {
     case "content-length":
-      // A proxy may have used the other of two different lengths, and end the response elsewhere.
+      // A response with two different lengths is refused, since a proxy may have used the other length and end the response elsewhere.
       guard let number = Int(value), number >= 0, length == nil || length == number else { throw Self.malformed }
       length = number
     case "transfer-encoding":
       isChunked = value.lowercased().hasSuffix("chunked")
-      // With another coding, the end of the body is not certain.
+      // With another transfer coding, the end of the body is not certain, so the connection is not used again.
       if value.lowercased() != "chunked" { staysOpen = false }
     case "connection": if value.lowercased().contains("close") { staysOpen = false }
     case "retry-after": retryAfter = Double(value)
@@ -141,10 +143,11 @@ struct HTTPResponseParser {
   private mutating func endHead() throws(SyncProblem) {
     guard let status else { throw Self.malformed }
     headBytes = 0
-    // A proxy may end a response elsewhere if it has a length and chunks (RFC 9112, 6.3), or a length and no body.
+    // A response with a length and chunks (RFC 9112, 6.3), or with a length and no body, may end elsewhere for a proxy. After such a
+    // response, the connection is not used again.
     if let length, isChunked || length != 0 && (status == 204 || status == 304) { staysOpen = false }
     if (100..<200).contains(status) {
-      // An interim response such as 100 comes before the final one.
+      // An interim response such as 100 comes before the final response, so the parser begins again with the next status line.
       (self.status, length, isChunked) = (nil, nil, false)
     } else if status == 204 || status == 304 || length == 0, !isChunked {
       part = .complete

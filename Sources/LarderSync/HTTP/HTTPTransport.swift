@@ -16,13 +16,13 @@ internal import Larder
 /// let transport = HTTPTransport(url) { try await token() }
 /// ```
 ///
-/// Pass one to ``SyncEngine/init(_:transport:scopes:clock:pageSize:)`` to set ``appVersion`` or a timeout. Otherwise use the initializer of
-/// `SyncEngine` that takes the server's address.
+/// Pass a transport to ``SyncEngine/init(_:transport:scopes:clock:pageSize:)`` to set ``appVersion`` or a timeout. If you need neither of
+/// these settings, use the initializer of `SyncEngine` that takes the server's address.
 ///
-/// The first request asks the closure for a token, and so does a request whose token the server refuses, once. An engine that runs by
-/// itself then asks for another token every 5 seconds, and less often while the server refuses those, too. Redirects are not followed, so
-/// that the token is sent to no other host. Answers may be compressed. Requests are not, since Foundation cannot compress on every
-/// platform.
+/// The transport calls the closure for a token before its first request, and once more for a request whose token the server refuses. An
+/// engine that runs by itself then calls the closure every 5 seconds, and less often while the server refuses each new token, too.
+/// Redirects are not followed, so that the token is sent to no other host. Answers may be compressed. Requests are not compressed, since
+/// Foundation cannot compress on every platform.
 public struct HTTPTransport: SyncTransport {
   /// Version of the app, such as `2.4.1 (57)`, or `nil` to send none.
   ///
@@ -34,25 +34,25 @@ public struct HTTPTransport: SyncTransport {
   private let connection = HTTPConnection()
   private let credentials: Credentials
 
-  /// Largest number of bytes in an answer.
+  /// Largest number of bytes in the body of an answer: 64 MiB.
   private static let answerLimit = 64 << 20
-  /// Largest number of bytes in a query.
+  /// Largest number of bytes for the scope names in the query of one request.
   private static let queryLimit = 6 << 10
   /// Time without a byte after which an event stream counts as lost.
   ///
-  /// The server sends a comment every 15 seconds.
+  /// A `larder-server` sends a comment on each event stream every 15 seconds.
   private static let silenceLimit = Duration.seconds(45)
-  /// Time for the first byte of an event stream.
+  /// Longest time until the first byte of an event stream.
   ///
-  /// The server sends it at once. A proxy in between may buffer the stream, which then gives way to long polls.
+  /// A `larder-server` sends the first byte at once. A proxy may hold the stream back in a buffer, and the engine then uses long polls.
   private static let firstLimit = Duration.seconds(2)
 
   /// Creates a transport.
   ///
   /// - Parameters:
-  ///   - server: The address under which the server has its `/v1`.
-  ///   - timeout: The time for an answer, up to its last byte. The default is a minute. It starts anew with each 64 KiB that were sent or
-  ///     received, since networks may be slow.
+  ///   - server: The base address of the server, to which paths such as `/v1/scopes` are appended.
+  ///   - timeout: The time for an answer, up to its last byte. The default is a minute. The time starts anew with each 64 KiB that were
+  ///     sent or received, since networks may be slow.
   ///   - credentials: Returns the bearer token, or `nil` for a server that needs none. An exchange throws the errors of this closure.
   public init(_ server: URL, timeout: Duration = .seconds(60), credentials: @escaping @Sendable () async throws -> String?) {
     self.server = server
@@ -88,7 +88,7 @@ public struct HTTPTransport: SyncTransport {
     var all = SyncScopes(history: nil, scopes: [])
     var rest = names[...]
     while !rest.isEmpty {
-      // Servers and proxies refuse request lines over 8 KiB.
+      // Servers and proxies may refuse request lines over 8 KiB, so a long list of scopes is divided over several requests.
       var (query, count) = ("", 0)
       for name in rest {
         let next = Self.escaped(name)
@@ -99,23 +99,24 @@ public struct HTTPTransport: SyncTransport {
       let asked = rest.prefix(count)
       let found = try SyncScopes(
         json: try await answer(to: URLRequest(url: try url(at: "v1/scopes", "names=\(query)")), within: timeout))
-      // An earlier server ignores the names and sends no history. A restore between two requests changes the history.
+      // A server of an earlier release ignores the names and sends no history. A restore of the server between two requests changes the
+      // history. If the history is missing or has changed, the heads cannot be compared with the device's state, and the result is `nil`.
       guard let history = found.history, all.history == nil || all.history == history else { return nil }
       all.history = history
-      // A server could list scopes that were not asked for.
+      // Scopes that were not requested are dropped, since a server could list any.
       all.scopes += found.scopes.filter { asked.contains($0.name) }
       rest = rest.dropFirst(count)
     }
     return all
   }
 
-  /// Returns the numbers of a scope's newest commits as the server sends them.
+  /// Returns the numbers of a scope's newest commits, in the order in which the server sends them as events.
   ///
   /// - Throws: `SyncProblem`, at once or in the stream, and the errors of the credentials closure.
   public func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> {
     var request = URLRequest(url: try url(scope, verb: "events"))
     request.setValue("text/event-stream", forHTTPHeaderField: "Accept")
-    // Caches on the way would repeat old events.
+    // A cache between the device and the server could return the events of an earlier request.
     request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
     let token = try await credentials.token()
     if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
@@ -127,7 +128,7 @@ public struct HTTPTransport: SyncTransport {
           for try await piece in pieces { for head in events.heads(in: piece) { continuation.yield(head) } }
           continuation.finish()
         } catch {
-          // The next request then gets another token from the app.
+          // A token that the server has refused is forgotten, so that the next request calls the app's closure for another one.
           if (error as? SyncProblem) == .unauthorized { await credentials.forget(token) }
           continuation.finish(throwing: error)
         }
@@ -138,7 +139,7 @@ public struct HTTPTransport: SyncTransport {
 
   /// Returns the query of a request for changes.
   ///
-  /// A comma within the name of a collection is escaped, and one between two names is not.
+  /// A comma within a collection's name is percent-encoded, and a comma between two names is not.
   static func query(of request: SyncChangesRequest) -> String {
     var query = ["since=\(request.since)", "limit=\(request.limit)", "device=\(escaped(request.device))"]
     if let history = request.history { query.append("history=\(escaped(history))") }
@@ -153,7 +154,8 @@ public struct HTTPTransport: SyncTransport {
     do {
       return try await attempt(request, within: limit)
     } catch SyncProblem.unauthorized {
-      // The token may have expired. A second refusal is not about that, and is thrown.
+      // The token may have expired, so the request is sent once more with a new token. A 401 in answer to the second attempt has another
+      // cause and is thrown.
       return try await attempt(request, within: limit)
     }
   }
@@ -173,12 +175,12 @@ public struct HTTPTransport: SyncTransport {
   }
 
   private func url(at path: String, _ query: String?) throws(SyncProblem) -> URL {
-    // By text and not by `appending(path:)`, which would escape the percent signs of a scope's name again.
+    // The address is built as text and not by `appending(path:)`, which would escape the percent signs of a scope's name again.
     var text = server.absoluteString
     while text.hasSuffix("/") { text.removeLast() }
     text += "/\(path)"
     if let query { text += "?\(query)" }
-    // URLSession would also load other schemes, such as `file`.
+    // Other schemes than http and https are refused, since URLSession would also load an address of the scheme `file`.
     guard let url = URL(string: text), ["http", "https"].contains(url.scheme?.lowercased()) else {
       throw .malformed("expected the http or https address of a server, found another one")
     }
@@ -193,7 +195,7 @@ public struct HTTPTransport: SyncTransport {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
         UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):
         escaped.unicodeScalars.append(Unicode.Scalar(byte))
-      // Two digits always: `%A` is no escape.
+      // Each escape has two hexadecimal digits, since `%A` is not a valid escape.
       default: escaped += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
       }
     }
@@ -220,7 +222,7 @@ private actor Credentials {
 
   func token() async throws -> String? {
     if let known { return known }
-    // Before the closure, which may throw.
+    // `isMissing` is set before the closure is called, so that it stays true if the closure throws.
     isMissing = true
     let token = try await ask()
     (known, isMissing) = (token, false)
@@ -230,14 +232,14 @@ private actor Credentials {
   /// Forgets a refused token, unless it was replaced meanwhile.
   func forget(_ token: String?) {
     refused = token
-    // A late 401 for an old token must not drop its replacement.
+    // A late 401 for an old token must not drop the token that has replaced it.
     if known == token { (known, isMissing) = (nil, true) }
   }
 
-  /// Asks the app for a token and returns true if it differs from the refused one.
+  /// Calls the app's closure for a token and returns true if the token differs from the refused one.
   func hasOther() async -> Bool {
     let token: String?
-    // An app that still has no token throws again, which is no news.
+    // The closure throws if the app still has no token, so this function returns false and the caller goes on waiting for another token.
     do { token = try await ask() } catch { return false }
     guard token != refused else { return false }
     (known, isMissing) = (token, false)
@@ -253,17 +255,17 @@ struct EventStream {
 
   /// Largest length of a line.
   ///
-  /// A longer one is skipped, since no event of a `larder-server` is that long.
+  /// A longer line is skipped, since no event of a `larder-server` has one.
   private static let lineLimit = 4_096
 
-  /// Returns the numbers of commits in the events that a piece completes.
+  /// Returns the commit numbers of the events that end within a piece of the stream.
   mutating func heads(in piece: Data) -> [Int] {
     var heads: [Int] = []
     for byte in piece {
       switch byte {
       case UInt8(ascii: "\n"):
         if let head = endLine() { heads.append(head) }
-      // The standard allows lines that end in CR LF.
+      // CR is skipped, since the standard for event streams allows lines that end in CR LF.
       case UInt8(ascii: "\r"): break
       default: if line.count < Self.lineLimit { line.append(byte) } else { isTooLong = true }
       }
@@ -271,16 +273,16 @@ struct EventStream {
     return heads
   }
 
-  /// Processes the end of a line.
+  /// Processes the end of a line of the event stream.
   ///
-  /// An empty line ends an event.
+  /// In an event stream, an empty line ends an event.
   ///
   /// - Returns: The number of the commit in the event that ends, or `nil`.
   private mutating func endLine() -> Int? {
     defer { (line, isTooLong) = (Data(), false) }
     guard line.isEmpty else {
       let text = String(decoding: line, as: UTF8.self)
-      // The bound holds for all data lines of an event together, or a server could fill the memory.
+      // `lineLimit` bounds all data lines of an event together. Without the bound, a server could fill the memory with one event.
       if !isTooLong, data.utf8.count < Self.lineLimit, text.hasPrefix("data:") { data += text.dropFirst(5) }
       return nil
     }

@@ -7,16 +7,16 @@ internal import Synchronization
 /// Pass a policy to `RepositorySchema.synced(in:merge:clock:)`. ``fields(counters:sets:deletion:)`` suits most records. Use
 /// ``custom(deletion:_:)`` when members depend on each other.
 ///
-/// A member that was changed on one side only is taken from that side. If both sides have changed it, the policy decides, and the losing
-/// value is kept as a ``SyncConflict``.
+/// A member that was changed on one side only is taken from that side. If both sides have changed a member, the policy decides. A losing
+/// value is kept as a ``SyncConflict``, unless a closure has merged the record.
 public struct MergePolicy<Item: Sendable>: Sendable {
   /// Rule for a record that one side has deleted and the other has edited.
   public enum Deletion: Sendable, Hashable {
-    /// The record stays, with the edit.
+    /// The edit wins over the deletion, and the record stays.
     case editWins
-    /// The record is deleted.
+    /// The deletion wins over the edit, and the record is deleted.
     ///
-    /// The edit is kept as a ``SyncConflict``.
+    /// The losing edit is kept as a ``SyncConflict``.
     case deleteWins
   }
 
@@ -32,14 +32,17 @@ public struct MergePolicy<Item: Sendable>: Sendable {
   let counters: [any PartialKeyPath<Item> & Sendable]
   let sets: [any PartialKeyPath<Item> & Sendable]
 
-  /// Merges member by member, and lets the newer edit win by the server's clock.
+  /// Merges member by member.
   ///
-  /// A counter or set may be in an object within the record. Each must be stored as one number or one array. Otherwise an edit of it is not
-  /// merged and waits in ``SyncEngine/rejected``.
+  /// If both sides have changed a member, the edit that is newer by the server's clock wins.
+  ///
+  /// A counter or set may be in an object within the record. A counter must be stored as one number, and a set as one array. An edit of a
+  /// counter or set that is stored in another form is not merged and waits in ``SyncEngine/rejected``.
   /// - Parameters:
   ///   - counters: Numbers whose differences are added, so that no increment is lost or counted twice.
   ///   - sets: Arrays and sets of `Hashable` elements, whose additions and removals are merged element by element.
-  ///   - deletion: Whether an edit or a deletion wins if there are both. The default is the edit.
+  ///   - deletion: Whether the edit or the deletion wins if one side has edited the record and the other has deleted it. By default the
+  ///     edit wins.
   public static func fields(
     counters: [any PartialKeyPath<Item> & Sendable] = [], sets: [any PartialKeyPath<Item> & Sendable] = [], deletion: Deletion = .editWins
   ) -> MergePolicy {
@@ -52,10 +55,11 @@ public struct MergePolicy<Item: Sendable>: Sendable {
   /// Merges member by member, and takes this device's value if both sides have changed a member.
   public static var localWins: MergePolicy { MergePolicy(kind: .local, deletion: .editWins, counters: [], sets: []) }
 
-  /// Merges with a closure.
+  /// Calls a closure of the app to merge a record that both sides have changed.
   ///
-  /// An edit whose merge throws waits in ``SyncEngine/rejected``. The closure must not change the id. `base` is the value that both sides
-  /// started from. It is `nil` if both sides have inserted the record, or if this side has deleted it and inserted another one.
+  /// If the closure throws, the edit waits in ``SyncEngine/rejected``. The closure must not change the record's id. `base` is the value
+  /// from which both sides were edited. `base` is `nil` if both sides have inserted the record, or if this side has deleted the record and
+  /// inserted another one with its id.
   public static func custom(
     deletion: Deletion = .editWins, _ merge: @escaping @Sendable (_ base: Item?, _ local: Item, _ remote: Item) throws -> Item
   ) -> MergePolicy {
@@ -65,15 +69,17 @@ public struct MergePolicy<Item: Sendable>: Sendable {
 
 /// A merger of stored values of any type.
 protocol RecordMerger: Sendable {
-  /// Merges three values that are all of the newest schema version.
+  /// Merges the local and the server's value of a record, which have the app's schema version unless one side is a deletion.
   ///
-  /// - Throws: The error of a custom policy.
+  /// - Throws: The error of a custom policy's closure, and errors of reading the values.
   func merge(
     key: RecordKey, base: StoredValue?, local: MergeSide, remote: MergeSide, coder: (any TrackedCoder)?
   ) throws -> Merged
 }
 
 /// A merger without a policy, for collections whose repository is not open.
+///
+/// `ScopeCommits` merges two values only with a policy, so this merger gets only merges in which one side is a deletion.
 struct PlainMerger: RecordMerger {
   func merge(
     key: RecordKey, base: StoredValue?, local: MergeSide, remote: MergeSide, coder: (any TrackedCoder)?
@@ -97,20 +103,20 @@ struct PolicyMerger<Item: Sendable>: RecordMerger {
     case .remote: merge.preference = .remote
     case .local: merge.preference = .local
     case .custom(let body):
-      // A deletion, or two equal values, needs no closure.
+      // The closure is not called for a deletion or for two equal values, whose result follows from the merge by members.
       guard let localValue = local.value, let remoteValue = remote.value, let coder, localValue != remoteValue else { break }
-      // A change of one side alone needs no closure.
+      // If only one side has changed the record, its value is the result and the closure is not called.
       if localValue == baseValue { return Merged(value: remoteValue) }
       if remoteValue == baseValue { return Merged(value: localValue) }
       let item = { (json: JSONValue) in
         try coder.item(Item.self, of: StoredValue(schemaVersion: coder.schemaVersion, json: json.json), key: key)
       }
       let result = try body(try baseValue.map(item), try item(localValue), try item(remoteValue))
-      // A coder of another type leaves the record to the merge by members.
+      // `json` returns `nil` if the coder is of another type than `Item`. The record is then merged by members.
       guard let json = try coder.json(of: result) else { break }
       return Merged(value: try JSONValue(json: json))
     }
-    // Finding the paths decodes the record many times, so it is skipped without counters and sets.
+    // Finding the JSON paths of counters and sets decodes the record many times, so a policy without counters and sets skips the search.
     if let coder, let localValue = local.value, let remoteValue = remote.value, !policy.counters.isEmpty || !policy.sets.isEmpty {
       let paths = MemberPaths<Item>(key: key, coder: coder, sides: [localValue, remoteValue], base: baseValue)
       for counter in policy.counters { if let path = try paths.path(of: counter) { merge.add(.counter, at: path[...]) } }
@@ -122,19 +128,20 @@ struct PolicyMerger<Item: Sendable>: RecordMerger {
 
 /// A search for the JSON members behind Swift properties, by changing one number or array of a sample at a time.
 ///
-/// It needs no knowledge of `CodingKeys`: the property whose decoded value follows the change is stored there.
+/// The search needs no knowledge of `CodingKeys`: a property is stored in the member with which its decoded value changes.
 struct MemberPaths<Item: Sendable> {
   let key: RecordKey
   let coder: any TrackedCoder
   let sides: [JSONValue]
   let base: JSONValue?
 
-  /// Returns the member names that lead to a property's number or array, from the outside in.
+  /// Returns the path of JSON member names that leads to a property's number or array, with the outermost name first.
   ///
   /// Returns `nil` if the property needs no merge of its own, since it was not changed or cannot be compared.
   ///
   /// Cost: in the worst case one decode of the record for each of its numbers and arrays, only if the property was changed.
-  /// - Throws: `.unsupported` for a changed property that is not stored as one number or array. A merge without it would lose increments.
+  /// - Throws: `.unsupported` for a changed property that is not stored as one number or array. A merge that left the property out would
+  ///   lose increments.
   func path(of property: PartialKeyPath<Item>) throws(RepositoryError) -> [String]? {
     var samples: [(object: JSONObject, value: AnyHashable)] = []
     for sample in sides + (base.map { [$0] } ?? []) {
@@ -144,22 +151,22 @@ struct MemberPaths<Item: Sendable> {
       samples.append((object, AnyHashable(value)))
     }
     let isSame = Set(samples.map(\.value)).count <= 1
-    // Fast path: with a base, three equal values mean that neither side has changed the property.
+    // Fast path: if base, local and server's value of the property are equal, neither side has changed it.
     if isSame, samples.count > sides.count { return nil }
     func isFollowed(_ variant: JSONObject, from value: AnyHashable) -> Bool {
       guard let changed = item(.object(variant))?[keyPath: property] as? any Hashable else { return false }
       return AnyHashable(changed) != value
     }
     for (object, value) in samples {
-      // Outer members first: most counters are there, and each test costs a decode.
+      // The outer members are tested first, since most counters are there and each test costs a decode of the record.
       if let name = object.names.first(where: { changed(object, at: $0).map { isFollowed($0, from: value) } == true }) { return [name] }
     }
     for (object, value) in samples {
-      // If several members move the property, it is the object that holds them, and no counter.
+      // If the property changes with several members, it is an object that holds them, and not a counter or a set.
       let found = paths(in: object) { isFollowed($0, from: value) }
       if found.count == 1 { return found[0] }
     }
-    // Silence here would merge a changed counter as a plain member and lose increments.
+    // Without this error, a changed counter would be merged as a plain member and lose increments.
     if !isSame { throw unsupported }
     return nil
   }
@@ -170,7 +177,7 @@ struct MemberPaths<Item: Sendable> {
       keyHash: key.hash)
   }
 
-  /// Returns the paths of all numbers and arrays, also in inner objects, whose change the property follows.
+  /// Returns the paths of all numbers and arrays with which the property changes, including the numbers and arrays in inner objects.
   private func paths(in object: JSONObject, _ isFollowed: (JSONObject) -> Bool) -> [[String]] {
     object.names.flatMap { name -> [[String]] in
       guard let inner = object[name]?.objectValue else { return changed(object, at: name).map(isFollowed) == true ? [[name]] : [] }
@@ -191,14 +198,14 @@ struct MemberPaths<Item: Sendable> {
     }
   }
 
-  /// Returns the object with another number, or one element less, at a name.
+  /// Returns a copy of the object in which the number at a name is another one, or the array has one element less.
   ///
   /// Returns `nil` if the member is neither a number nor an array with elements.
   private func changed(_ object: JSONObject, at name: String) -> JSONObject? {
     guard let value = object[name] else { return nil }
     var variant = object
     if let number = value.intValue {
-      // Towards zero, so that the number stays within the range of its type.
+      // The number moves towards zero, so that it stays within the range of its type.
       variant[name] = JSONValue(number == 0 ? 1 : number - number.signum())
     } else if let number = value.doubleValue {
       variant[name] = JSONValue(number == 0 ? 1 : number / 2)

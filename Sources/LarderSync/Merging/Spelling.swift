@@ -1,26 +1,26 @@
 internal import Foundation
 internal import Larder
 
-/// A comparison of stored values by their type, for members that are equal although their JSON differs in order.
+/// A comparison of stored values by their type, for members that are equal although their JSON arrays differ in order.
 ///
 /// Some encoders write a `Set<String>`, or a dictionary with keys other than strings, in another order at each launch. A merge compares
-/// JSON. It would count such a member as changed and lose the change of the other side.
+/// JSON. Without ``Spelling``, the merge would count such a member as changed and lose the change of the other side.
 struct Spelling {
   let key: RecordKey
   let coder: any TrackedCoder
 
-  /// Returns the value with each member that differs from `other` only in order replaced by that of `other`.
+  /// Returns the value, in which a member of `other` replaces each member that differs from it only in the order of elements.
   ///
-  /// Two members count as equal if the type encodes both to the same bytes *and* both have the same elements. The second condition covers
-  /// members unknown to the type, such as one that a newer app has added to an element.
+  /// Two members count as equal if the type encodes both to the same bytes *and* both have the same elements. The comparison of the
+  /// elements covers members unknown to the type, such as one that a newer app has added to an element.
   ///
-  /// Cost: parsing both as JSON. Two decodes and encodes only if an order differs.
+  /// Cost: parsing both values as JSON. The record is decoded and encoded twice only if the order of a member differs.
   func respelled(_ value: StoredValue, like other: StoredValue) -> StoredValue {
-    // Only arrays have an order that may differ.
+    // Only JSON arrays have an order that may differ, so a value without an array is returned unchanged.
     guard value.json != other.json, value.json.contains(UInt8(ascii: "[")) else { return value }
     do throws(RepositoryError) {
       let (spelled, model) = (try JSONValue(json: value.json), try JSONValue(json: other.json))
-      // Before the two decodes, which most merges do not need.
+      // The JSON values are compared before the two decodes, which most merges do not need.
       guard Self.hasReordered(spelled, model) else { return value }
       let (form, modelForm) = (
         try JSONValue(json: coder.canonicalForm(of: value, key: key)), try JSONValue(json: coder.canonicalForm(of: other, key: key))
@@ -41,12 +41,12 @@ struct Spelling {
       }
       return .object(object)
     }
-    // An array whose order matters, such as a list of steps, encodes differently, and stays an edit.
+    // An array whose order matters, such as a list of steps, is encoded by its type in the new order, so the change remains an edit.
     guard let form, form == modelForm, sorted(value) == sorted(model) else { return value }
     return model
   }
 
-  /// True if a member of both has the same elements in another order.
+  /// True if both values have a member with the same elements in another order.
   private static func hasReordered(_ value: JSONValue, _ model: JSONValue) -> Bool {
     guard value != model else { return false }
     if let object = value.objectValue, let other = model.objectValue {

@@ -1,5 +1,6 @@
-// Merging/ makes one value of three: member by member, counters and sets by their differences, or by the app's closure.
-// Invariant: a change that one side alone has made is never lost.
+// Merging/ merges the base value, the local value and the server's value of a record. A merge goes member by member, adds the differences
+// of counters and sets, or calls the app's closure.
+// Invariant: a change of a member that only one side has made is never lost.
 // Called by Exchange.
 
 internal import Foundation
@@ -15,9 +16,10 @@ struct MergeSide: Sendable {
   /// Returns the side with a part of its value, for the merge of an inner object.
   func with(_ value: JSONValue?) -> MergeSide { MergeSide(value: value, stamp: stamp, writer: writer) }
 
-  /// True if this side is the newer one.
+  /// True if the edit of this side is newer than that of the other side.
   ///
-  /// Equal times are decided by the names of the devices, so that all devices decide alike.
+  /// With equal times, the side whose writer has the greater name is newer. The local side of a merge has an empty name, so with equal
+  /// times the server's value wins.
   func isNewer(than other: MergeSide) -> Bool { (stamp, writer) > (other.stamp, other.writer) }
 }
 
@@ -27,11 +29,11 @@ struct Merged: Sendable {
   var value: JSONValue?
   /// Losing values, by the names of their members.
   ///
-  /// For a record that is no object, or was deleted, it is the whole value under an empty name.
+  /// If the record is not an object or was deleted, the whole losing value is stored under the empty name.
   var lost: [String: JSONValue] = [:]
   /// True if the losing values are of this device.
   var lostLocal = false
-  /// True if an edit of another device won over a deletion by this one.
+  /// True if an edit of another device won over a deletion by this device.
   var undidDeletion = false
 }
 
@@ -43,13 +45,13 @@ struct ThreeWayMerge: Sendable {
   var deleteWins = false
   var counters: Set<String> = []
   var sets: Set<String> = []
-  /// Merges of inner objects that have counters or sets.
+  /// Merges of the inner objects that have counters or sets, by the names of the members that hold the objects.
   var members: [String: ThreeWayMerge] = [:]
 
-  /// Rule for one member.
+  /// Rule for a member whose differences to the base are merged: a number or an array.
   enum Rule { case counter, set }
 
-  /// Adds a rule for a member, at the path of names that leads to it.
+  /// Adds a rule for the member at a path of names, such as a counter in an inner object.
   mutating func add(_ rule: Rule, at path: ArraySlice<String>) {
     guard let name = path.first else { return }
     if path.count > 1 {
@@ -62,7 +64,7 @@ struct ThreeWayMerge: Sendable {
     }
   }
 
-  /// Merges two values that were both made from `base`, or inserted on both sides if that is `nil`.
+  /// Merges two values that were both edited from `base`, or that were inserted on both sides if `base` is `nil`.
   func merge(base: JSONValue?, local: MergeSide, remote: MergeSide) -> Merged {
     guard let localValue = local.value, let remoteValue = remote.value else {
       return mergeDeletion(base: base, local: local, remote: remote)
@@ -73,16 +75,16 @@ struct ThreeWayMerge: Sendable {
     let baseObject = base?.objectValue ?? JSONObject()
     var object = remoteObject
     var merged = Merged()
-    // Sorted, since a set has another order at each launch.
+    // The names are sorted, since a Swift `Set` has another order at each launch and the order of the merged members must not depend on it.
     for name in Set(localObject.names).union(remoteObject.names).union(baseObject.names).sorted() {
       let (before, mine, theirs) = (baseObject[name], localObject[name], remoteObject[name])
       if counters.contains(name), let sum = sum(base: before, local: mine, remote: theirs) {
-        // Before the test for equal sides: two devices that both count from 0 to 1 have counted to 2.
+        // Counters are added before the test for equal sides, since two devices that both count from 0 to 1 have counted to 2.
         object[name] = sum
       } else if let member = members[name], mine?.objectValue != nil, theirs?.objectValue != nil {
         let inner = member.merge(base: before, local: local.with(mine), remote: remote.with(theirs))
         object[name] = inner.value
-        // The whole member is kept and not the inner one, so that its name is one of the record's.
+        // The whole inner object is kept as the lost value, so that each name in `lost` is one of the record's members.
         guard !inner.lost.isEmpty else { continue }
         merged.lost[name] = inner.lostLocal ? mine : theirs
         merged.lostLocal = inner.lostLocal
@@ -114,7 +116,7 @@ struct ThreeWayMerge: Sendable {
 
   private func mergeDeletion(base: JSONValue?, local: MergeSide, remote: MergeSide) -> Merged {
     guard let kept = local.value ?? remote.value else { return Merged() }
-    // Deleted on one side and unchanged on the other: there is no edit that could win.
+    // One side has deleted the record and the other has not edited it, so the deletion wins with any policy.
     if kept == base { return Merged() }
     guard deleteWins else { return Merged(value: kept, undidDeletion: local.value == nil) }
     return Merged(lost: ["": kept], lostLocal: local.value != nil)
@@ -131,22 +133,25 @@ struct ThreeWayMerge: Sendable {
 
   /// Returns the remote number plus the local difference to the base.
   ///
-  /// Returns `nil` if one of the three is no number, or if the sum does not fit.
+  /// Returns `nil` if the base, the local or the remote value is no number, or if the sum is out of range.
   private func sum(base: JSONValue?, local: JSONValue?, remote: JSONValue?) -> JSONValue? {
     let zero = JSONNumber(0)
     guard let base = base.map(\.numberValue) ?? zero, let local = local.map(\.numberValue) ?? base,
       let remote = remote.map(\.numberValue) ?? base
     else { return nil }
-    // The number as it is written: a respelled one, such as 1.0 for 1, would count as an edit.
+    // If one side has not changed the number, the number of the other side is returned with the same spelling. A respelled number, such as
+    // 1.0 for 1, would count as an edit.
     if local == base { return .number(remote) }
     if remote == base { return .number(local) }
-    // 128 bits hold the sums of all 64-bit integers. If the type cannot hold a sum, reading the merged record fails.
+    // 128 bits hold the sums of all 64-bit integers. If the property's type cannot hold the sum, the merged record does not decode, and the
+    // merge fails.
     if let base = base.exactly(Int128.self), let local = local.exactly(Int128.self), let remote = remote.exactly(Int128.self) {
       let (difference, isTooLarge) = local.subtractingReportingOverflow(base)
       let (sum, overflows) = remote.addingReportingOverflow(difference)
       return isTooLarge || overflows ? nil : JSONValue(sum)
     }
-    // Decimal before binary: a `Decimal` property would be rounded to a `Double`. A `Double` reads its nearest value from the result.
+    // The sum is decimal if possible, since a binary sum would round a `Decimal` property to a `Double`. A `Double` property reads the
+    // nearest value of the decimal sum.
     if let exact = Self.decimalSum(remote, local, minus: base) { return exact }
     return JSONNumber(remote.doubleValue + (local.doubleValue - base.doubleValue)).map(JSONValue.number)
   }
@@ -168,13 +173,13 @@ struct ThreeWayMerge: Sendable {
     let digits = number.text.prefix { $0 != "e" && $0 != "E" }.filter(\.isNumber).drop { $0 == "0" }
     let exponent = number.text.split(whereSeparator: { $0 == "e" || $0 == "E" }).dropFirst().first.map { Int($0) ?? .max } ?? 0
     guard digits.count <= 38, (-60...60).contains(exponent) else { return nil }
-    // A fixed locale, or the device's decimal separator would be expected.
+    // The locale is fixed, since `Decimal` would otherwise expect the decimal separator of the device's locale.
     return Decimal(string: number.text, locale: Locale(identifier: "en_US_POSIX"))
   }
 
-  /// Returns the remote elements, plus the local additions and minus the local removals.
+  /// Returns the remote elements of a set, plus the local additions and minus the local removals.
   ///
-  /// Returns `nil` if one of the three is no array.
+  /// Returns `nil` if the base, the local or the remote value is no array.
   private func union(base: JSONValue?, local: JSONValue?, remote: JSONValue?) -> JSONValue? {
     guard let base = (base ?? []).arrayValue, let local = (local ?? []).arrayValue, let remote = (remote ?? []).arrayValue else {
       return nil

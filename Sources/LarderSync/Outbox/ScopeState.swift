@@ -5,50 +5,51 @@ internal import Synchronization
 
 /// A device's sync state for one scope: its read position and its push in flight.
 struct ScopeState: Sendable, Hashable {
-  /// UUID of the device towards the server.
+  /// UUID by which the server identifies this device.
   ///
-  /// It changes with each history of the server, and when the store turns out to be a copy.
+  /// The identifier changes with each new history of the server, and when the store turns out to be a copy of another store.
   var device = UUID().uuidString
   /// Identifier of the server's history, or `nil` before the first exchange.
   ///
-  /// A server that was restored from a backup has a new one.
+  /// A server that was restored from a backup has a new history.
   var history: String?
   /// Last commit of the scope up to which all changes were received.
   var checkpoint = 0
-  /// Number of the newest push with a known outcome.
+  /// Number of this device's newest push with a known outcome.
   var seq = 0
-  /// Push in flight, or with an unknown outcome.
+  /// Push in flight: it was built, and its outcome is not known yet.
   ///
-  /// It is sent again unchanged, apart from its clock.
+  /// The push is sent again unchanged, apart from its `clock`, until its outcome is known.
   var flight: SyncPush?
-  /// The full pass under way.
+  /// The full pass under way, or `nil` for none.
   var pass: Pass?
   /// Number of full passes started so far.
   var passes = 0
-  /// Largest number of records of a push with several groups, while the server accepts fewer than usual.
+  /// Largest number of records in a push that holds several transaction groups, or `nil` for ``ScopeCommits/recordLimit``.
   ///
-  /// A group with more records goes in a push of its own.
+  /// The limit is smaller after the server has refused a push as a whole. A transaction group with more records than the limit is sent in a
+  /// push of its own.
   var recordLimit: Int?
-  /// Group that the server has refused although it was sent alone.
+  /// Transaction group that the server has refused although it was sent alone, or `nil` for none.
   ///
-  /// Its records that are still unsent are listed.
+  /// The ``Cut`` lists the group's records that are still unsent.
   var cut: Cut?
   /// Milliseconds by which the server's clock is ahead of the device's, as of the last answer to a push.
   var skew: SyncMilliseconds?
-  /// Collections that are part of the changes received up to ``checkpoint``.
+  /// Collections whose changes up to ``checkpoint`` were received.
   var collections: [String] = []
   /// Schema versions of the collections in the app that last prepared the scope.
   var versions: [String: Int] = [:]
-  /// Number of outcomes and pages applied so far.
+  /// Number of push outcomes, pages and resets that were applied to the state so far.
   ///
-  /// A page requested before another one was applied is out of date, and is dropped.
+  /// A page that was requested at a smaller `turn` is out of date, and is dropped.
   var turn = 0
 
   /// A reading of the whole scope from its first commit, which finds records that were deleted while the device was away.
   struct Pass: Sendable, Hashable {
-    /// Horizon at the start of the pass, or `nil` until the server has sent it.
+    /// Horizon that the server sent when it required the pass, or `nil` for a pass that began for another reason.
     ///
-    /// Tombstones up to the horizon may have been purged.
+    /// The server may have purged tombstones of commits up to the horizon.
     var horizon: Int?
     /// Last commit that the pass has read.
     var position = 0
@@ -56,14 +57,14 @@ struct ScopeState: Sendable, Hashable {
     var isNewHistory = false
   }
 
-  /// A group that the server refuses as a whole, for another reason than lack of room, so that it is sent in parts.
+  /// A transaction group that the server refuses as a whole, for another reason than its quota, so that the group is sent in parts.
   struct Cut: Sendable, Hashable {
-    /// Keys of the outbox entries of its unsent records.
+    /// Keys of the outbox entries of the group's unsent records.
     var keys: Set<RecordKey>
-    /// Largest number of its records that are sent together.
+    /// Largest number of the group's records in one push.
     var limit: Int
 
-    /// Returns the largest number of records of a group that are sent together.
+    /// Returns the largest number of a group's records in one push.
     func limit(of group: [PushedRecord]) -> Int { group.contains { keys.contains($0.entryKey) } ? limit : ScopeCommits.recordLimit }
   }
 
@@ -72,22 +73,23 @@ struct ScopeState: Sendable, Hashable {
 
   init() {}
 
-  /// Starts a full pass, or starts it over.
+  /// Starts a full pass, or restarts the pass under way.
   mutating func beginPass(horizon: Int?, isNewHistory: Bool = false) {
-    // With a new number, no entry counts as found by the pass, and none has to be rewritten for that.
+    // An outbox entry stores the number of the last pass that has found its record. The new number of a pass is in no entry, so at first no
+    // record counts as found, and no entry has to be rewritten.
     passes += 1
-    // A restarted pass for a new history stays one, since not all records were compared with that history.
+    // A restarted pass for a new history remains a pass for a new history, since not all records were compared with that history.
     pass = Pass(horizon: horizon, isNewHistory: isNewHistory || pass?.isNewHistory == true)
   }
 
-  /// Records that the server has refused a group of several records, although it was sent alone.
+  /// Marks a group of several records as refused by the server, although the group was sent alone.
   ///
-  /// The next push has half of its records.
+  /// The next push has half of the group's records.
   mutating func cut(_ group: [PushedRecord]) {
     cut = Cut(keys: (cut?.keys ?? []).union(group.map(\.entryKey)), limit: max(1, group.count / 2))
   }
 
-  /// Updates the cut group after the end of a push.
+  /// Removes the records of a push that has ended from the cut group, which is sent in parts.
   ///
   /// After a push with a part of the group, the next part may have twice as many records.
   mutating func settleCut(by push: SyncPush) {
@@ -100,15 +102,15 @@ struct ScopeState: Sendable, Hashable {
   mutating func becomeNewDevice() {
     device = UUID().uuidString
     seq = 0
-    // The server counts pushes for each device. A push in flight was numbered for the old one.
+    // The server counts the pushes of each device. A push in flight has a number of the old device, so its edits go into a new push.
     flight = nil
   }
 }
 
 extension ScopeState {
-  /// Reads a stored state.
+  /// Decodes the stored state of a scope.
   ///
-  /// - Throws: `.corrupted` if it is not a valid state.
+  /// - Throws: `.corrupted` if the stored value is not a valid state.
   init(_ stored: StoredValue) throws(RepositoryError) {
     let unreadable = RepositoryError(
       .corrupted, "expected what sync keeps of a scope, found something else; was larder.sync.scopes changed by hand?")
@@ -121,10 +123,10 @@ extension ScopeState {
     history = json["history"]?.stringValue
     passes = json["passes"]?.intValue ?? 0
     turn = json["turn"]?.intValue ?? 0
-    // Missing in the state of an earlier version of the app, as are `cut`, `skew` and `versions`.
+    // `recordLimit`, `cut`, `skew` and `versions` are missing in a state that an earlier version of the app has stored.
     recordLimit = json["recordLimit"]?.intValue
     if let cut = json["cut"], let limit = cut["limit"]?.intValue, let keys = cut["keys"]?.arrayValue {
-      // A limit of 0 would make pushes without records.
+      // A stored limit of 0 would lead to pushes without records.
       self.cut = Cut(keys: Set(keys.compactMap { $0.stringValue.map(RecordKey.init) }), limit: max(1, limit))
     }
     skew = json["skew"]?.numberValue?.exactly(SyncMilliseconds.self)
@@ -136,12 +138,13 @@ extension ScopeState {
         isNewHistory: pass["isNewHistory"]?.boolValue ?? false)
     }
     if let flight = json["flight"] {
-      // Without bounds: the app that stored the push may have had others, and refusing it would block the whole scope.
+      // The stored push is read without a check of bounds. An earlier version of the app may have had other bounds, and an error for the
+      // push would block the whole scope.
       do throws(SyncProblem) { self.flight = try SyncPush(unchecked: flight.json) } catch { throw unreadable }
     }
   }
 
-  /// The state as a stored value.
+  /// The state encoded as a stored value.
   var stored: StoredValue {
     var json: JSONValue = [
       "device": .string(device), "checkpoint": JSONValue(checkpoint), "seq": JSONValue(seq), "passes": JSONValue(passes),
@@ -157,7 +160,7 @@ extension ScopeState {
       json["pass"]?["horizon"] = pass.horizon.map { JSONValue($0) }
     }
     if let recordLimit { json["recordLimit"] = JSONValue(recordLimit) }
-    // Sorted, so that an equal state has equal bytes.
+    // The keys are sorted, so that equal cuts are encoded to equal bytes.
     if let cut { json["cut"] = ["limit": JSONValue(cut.limit), "keys": .array(cut.keys.map(\.text).sorted().map(JSONValue.string))] }
     if let skew { json["skew"] = JSONValue(skew) }
     if let flight { json["flight"] = flight.value }
@@ -167,14 +170,14 @@ extension ScopeState {
 
 /// A cache of the last state of a scope, by its stored bytes.
 ///
-/// Decoding a state is slow while a push is in flight, since the push holds its values.
+/// Decoding a state is slow while a push is in flight, since the push holds the values of its records.
 final class NewestState: Sendable {
   private let known = Mutex<(stored: StoredValue, state: ScopeState)?>(nil)
 
-  /// Returns the state of a stored value.
+  /// Returns the decoded state of a stored value.
   ///
-  /// Cost: one comparison of the bytes if it is the cached state.
-  /// - Throws: `.corrupted` if it is not a valid state.
+  /// Cost: one comparison of the bytes if the stored value is that of the cached state.
+  /// - Throws: `.corrupted` if the stored value is not a valid state.
   func state(of stored: StoredValue) throws(RepositoryError) -> ScopeState {
     if let known = known.withLock({ $0 }), known.stored == stored { return known.state }
     let state = try ScopeState(stored)
@@ -182,7 +185,7 @@ final class NewestState: Sendable {
     return state
   }
 
-  /// Returns a state as a stored value, and caches it.
+  /// Returns a state encoded as a stored value, and caches both.
   func stored(_ state: ScopeState) -> StoredValue {
     let stored = state.stored
     known.withLock { $0 = (stored, state) }

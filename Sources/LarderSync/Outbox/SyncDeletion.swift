@@ -4,7 +4,7 @@ internal import LarderWire
 
 /// A deletion by this device that the server has accepted.
 ///
-/// It is kept for a time, so that the user learns if another device undoes it.
+/// The deletion is kept for up to 30 days, so that the user learns if another device undoes it.
 struct SyncDeletion: Codable, Identifiable, Sendable, Hashable {
   /// Collection and key of the record, in the form of an outbox entry's key.
   var id: String
@@ -12,16 +12,16 @@ struct SyncDeletion: Codable, Identifiable, Sendable, Hashable {
   var scope: String
   /// Commit of the deletion at the server.
   var revision: Int
-  /// Time at which the acceptance was noted, by this device's clock.
+  /// Time at which the device has received the acceptance, by this device's clock.
   var date: Date
 
   /// Largest number of deletions that are kept.
   ///
-  /// The newest ones stay.
+  /// If there are more, the oldest deletions are removed.
   static let most = 1_000
   /// Seconds for which a deletion is kept: 30 days.
   ///
-  /// A record that comes back later is not reported.
+  /// A record that another device brings back later is not reported.
   static let longest: TimeInterval = 30 * 86_400
 }
 
@@ -31,9 +31,9 @@ extension ScopeCommits {
     try pending.save(SyncDeletion(id: entryKey.text, scope: scope, revision: revision, date: clock.now), in: deletions)
   }
 
-  /// Removes a deletion if another device has deleted the record again later.
+  /// Removes a kept deletion if another device has deleted the record again later.
   ///
-  /// A record that comes back after that undoes the other device's deletion.
+  /// If a record comes back after another device's tombstone, that device's deletion was undone, and not the one of this device.
   func noteTombstone(_ remote: SyncRecord, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
     guard let deletion = try pending.find(by: entryKey.text, in: deletions), deletion.scope == scope else { return }
     if remote.revision > deletion.revision { try pending.delete(deletion.id, in: deletions) }
@@ -42,22 +42,23 @@ extension ScopeCommits {
   /// Reports in `conflicts` that a record has come back after the server had accepted its deletion by this device.
   func noteReturn(_ remote: SyncRecord, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
     guard let deletion = try pending.find(by: entryKey.text, in: deletions), deletion.scope == scope else { return }
-    // Reported once. A later edit of the record is no news of the deletion.
+    // The return is reported once, so the deletion is not kept. A later edit of the record by another device does not undo the deletion
+    // again.
     try pending.delete(deletion.id, in: deletions)
     try note(Merged(undidDeletion: true), of: RecordKey(remote.id), in: remote.collection, in: &pending)
   }
 }
 
 extension SyncEngine {
-  /// Removes accepted deletions over the limit and those that are too old, the oldest first.
+  /// Removes kept deletions that are older than `SyncDeletion.longest` or exceed `SyncDeletion.most`, the oldest first.
   func forgetOldDeletions() async throws(RepositoryError) {
     let known = deletions.snapshot
-    // Most devices have none, and each exchange comes here.
+    // Each exchange calls this function, and most devices have no kept deletions.
     if known.count == 0 { return }
     let oldest = clock.now.addingTimeInterval(-SyncDeletion.longest)
     let newestFirst = known.loadAll().sorted { ($0.date, $0.id) > ($1.date, $1.id) }
     let old = newestFirst.enumerated().filter { $0.offset >= SyncDeletion.most || $0.element.date < oldest }.map(\.element.id)
-    // A write without changes would still wait for the queue of commits.
+    // Without this return, a write without changes would still wait in the queue of commits.
     if old.isEmpty { return }
     try await store.writeStored { [deletions] (pending) throws(RepositoryError) in
       for id in old { try pending.delete(id, in: deletions) }

@@ -8,9 +8,9 @@ internal import LarderWire
 struct SyncEntry: Sendable, Hashable {
   /// Scope of the record.
   var scope: String
-  /// Revision of the base at the server, or of the record itself without edits.
+  /// Server's revision of the base or, without unsent edits, of the record itself.
   ///
-  /// 0 if the server has no such record.
+  /// The revision is 0 if the server has no such record.
   var revision = 0
   /// Edits that the server has not accepted, or `nil` for none.
   var edits: Edits?
@@ -21,33 +21,35 @@ struct SyncEntry: Sendable, Hashable {
   struct Edits: Sendable, Hashable {
     /// Server's value that the edits were made to, or `nil` if the server has no such record.
     var base: StoredValue?
-    /// Groups that the edits belong to.
+    /// Numbers of the transaction groups that the edits belong to.
     ///
-    /// Records that share a group are pushed all or none.
+    /// Records that share a group are sent in one push, and the server accepts all or none of them, unless the group is too large for one
+    /// push or some of its edits are parked.
     var groups: [UInt64] = []
     /// Time of the last edit, in milliseconds since 1970.
     var stamp: SyncMilliseconds = 0
     /// Time, in milliseconds since 1970, of an insertion after a deletion on this device, or `nil` for none.
     ///
-    /// The inserted record is another one than ``base``, so that it is merged without a base.
+    /// The inserted record replaces the deleted one and did not develop from ``base``, so it is merged without a base.
     var insertedAt: SyncMilliseconds?
-    /// Hash of the value that was deleted here, if that was another one than ``base``.
+    /// Hash of the value that this device has deleted, or `nil` if that value was ``base``.
     ///
     /// An insertion of the deleted value undoes the deletion.
     var deletedHash: Int64?
-    /// True if the edits are parked: refused by the server, or waiting for a newer app.
+    /// True if the edits are parked, such as after a refusal by the server or a failed merge.
     ///
-    /// They are not sent by themselves.
+    /// Parked edits are left out of pushes until they are released, such as by another edit or a retry.
     var isParked = false
     /// Server's value that could not be merged with the edits yet.
     ///
-    /// Base and revision stay unchanged beside it, so that a later merge has all three values.
+    /// The base and the revision stay unchanged while a value is held, so that a later merge has all three values: the base, the local
+    /// value and the server's value.
     var held: Held?
   }
 
   /// Rebases edits whose merge has failed onto the server's value, so that the local value wins.
   ///
-  /// Called when the user edits or retries the record, which decides for the local value.
+  /// The function is called when the user edits or retries the record, because such an action is a decision for the local value.
   mutating func decideFailedMerge() {
     guard let held = edits?.held, held.hasFailedMerge else { return }
     revision = held.revision
@@ -61,13 +63,14 @@ struct SyncEntry: Sendable, Hashable {
     var value: StoredValue
     /// True if the merge has failed for good.
     ///
-    /// False if it waits for a newer app, higher limits or an open repository.
+    /// `hasFailedMerge` is false if the merge can succeed later, with a newer app, higher limits or an open repository.
     var hasFailedMerge = false
   }
 
-  /// Largest number of groups of one entry.
+  /// Largest number of transaction groups of one entry.
   ///
-  /// A transaction beyond it may be pushed apart from the others.
+  /// Further transactions that edit a record with that many groups add no group to its entry, so the other records of such a transaction
+  /// may be pushed without this record.
   static let groupLimit = 64
 
   var isDirty: Bool { edits != nil }
@@ -75,7 +78,7 @@ struct SyncEntry: Sendable, Hashable {
   /// Returns the key of the entry of a record: `collection/id`.
   static func key(_ collection: String, _ id: RecordKey) -> RecordKey {
     let id = id.text
-    // Runs with each save: appending to reserved memory is faster than interpolation.
+    // A key is built with each save of a synced record, and appending to reserved memory is faster than interpolation.
     var text = ""
     text.reserveCapacity(collection.utf8.count + 1 + id.utf8.count)
     text += collection
@@ -87,7 +90,7 @@ struct SyncEntry: Sendable, Hashable {
   /// Returns the collection and the record key of an entry's key, or `nil` if it has no slash.
   static func address(_ key: RecordKey) -> RecordAddress? {
     let text = key.text
-    // The byte and not the character: an id that begins with a combining mark forms one character with the slash before it.
+    // The slash is searched as a byte, since an id that begins with a combining mark forms one character with the slash before it.
     guard let slash = text.utf8.firstIndex(of: UInt8(ascii: "/")) else { return nil }
     return RecordAddress(collection: String(text[..<slash]), key: RecordKey(String(text[text.utf8.index(after: slash)...])))
   }

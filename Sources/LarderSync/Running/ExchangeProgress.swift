@@ -12,7 +12,7 @@ struct ExchangeProgress: Sendable, Hashable {
 
   /// Adds the progress of another scope.
   ///
-  /// A scope without a count adds to the total the number of its received records.
+  /// A scope without a total from the server adds the number of its received records to the sum.
   mutating func add(_ other: ExchangeProgress) {
     if total != nil || other.total != nil { total = (total ?? pulled) + (other.total ?? other.pulled) }
     pushed += other.pushed
@@ -22,34 +22,36 @@ struct ExchangeProgress: Sendable, Hashable {
 
 /// Records that the server has refused in the current exchange of a scope.
 struct ExchangeRefusals: Sendable {
-  /// Largest number of single-group pushes that one exchange lets the server refuse for lack of room (507).
+  /// Largest number of pushes of a single group that the server may refuse for lack of quota (507) in one exchange.
   static let limit = 16
 
-  /// Records of the groups for which the server had no room, although each was sent alone.
+  /// Records of the groups that the server has refused for lack of quota, although each group was sent alone.
   private(set) var oversized: Set<RecordAddress> = []
   /// Number of groups in ``oversized``.
   private(set) var oversizedCount = 0
-  /// True if the last search found no group to send other than the refused ones.
+  /// True if the last search for edits to send found only groups that the server has refused for lack of quota.
   var isExhausted = false
   /// Answer of the server to the last group in ``oversized``.
   private(set) var problem: SyncProblem?
-  /// Revisions on which the records in conflict were based, as of their last conflict in this exchange.
+  /// Base revision that each record in conflict had at its last conflict in this exchange.
   private var conflicts: [RecordAddress: Int] = [:]
 
-  /// Adds a group for which the server has no room, although it was sent alone.
+  /// Adds a group that the server has refused for lack of quota, although the group was sent alone.
   mutating func note(oversized group: [PushedRecord], _ problem: SyncProblem) {
     for record in group { oversized.insert(record.address) }
     oversizedCount += 1
     self.problem = problem
   }
 
-  /// Records the conflicts of a push.
+  /// Stores the base revisions of those records of a push that are in conflict, and returns the repeated conflicts.
   ///
-  /// - Returns: Records that were in conflict on the same base before. They have received nothing since that they could be merged with.
+  /// - Returns: The records that were already in conflict with the same base revision. Since that earlier conflict, no newer value of the
+  ///   server was merged into these records.
   mutating func note(conflictsOf push: SyncPush, _ receipt: SyncReceipt) -> Set<RecordAddress> {
     var repeated: Set<RecordAddress> = []
     for (group, outcome) in zip(push.groups, receipt.outcomes) {
       guard case .conflict = outcome else { continue }
+      // A conflict on another base than before is no repetition, since the record was merged with a newer server value in between.
       for record in group where conflicts.updateValue(record.base, forKey: record.address) == record.base {
         repeated.insert(record.address)
       }

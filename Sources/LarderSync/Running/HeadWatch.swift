@@ -3,7 +3,8 @@ internal import LarderWire
 
 /// A watch for news of one scope, by server-sent events or, where these fail, by long polls.
 ///
-/// News carry no data: each only raises the alarm that starts an exchange.
+/// An event or the answer of a poll only raises the alarm, which makes the engine start an exchange with the server. The exchange, and not
+/// the watch, requests the changed records.
 struct HeadWatch: Sendable {
   let transport: any SyncTransport
   let scope: String
@@ -15,40 +16,40 @@ struct HeadWatch: Sendable {
   /// Shortest time between two polls, for servers that answer a long poll at once.
   static let pause = Duration.seconds(2)
 
-  /// Watches until the task is cancelled or the engine is gone.
+  /// Watches until the task is cancelled, such as when the engine stops or is released.
   ///
-  /// - Parameter question: Returns the request of a poll, or `nil` to skip one.
+  /// - Parameter question: Returns the request of a poll, or `nil` to skip the poll.
   func run(_ question: @Sendable () async -> SyncChangesRequest?) async {
     var (events, polls) = (Backoff(), Backoff())
     while !Task.isCancelled {
       do {
         for try await _ in try await transport.heads(of: scope) {
-          // An event shows that the server is reachable, so both waits start at their shortest again.
+          // An event shows that the server is reachable, so the back-off of the stream and that of polls are reset.
           (events, polls) = (Backoff(), Backoff())
           alarm.markNews()
         }
       } catch {
         if Backoff.isAskedFor(after: error) {
           await sleep(until: clock.uptime + max(events.delay(after: error), Self.pause))
-          // A server that limits open streams may still answer a poll.
+          // A server that refuses the stream with a `Retry-After`, such as for too many open streams, may still answer a poll.
           if let failure = await poll(question), Backoff.isAskedFor(after: failure) {
             await sleep(until: clock.uptime + polls.delay(after: failure))
           }
           continue
         }
       }
-      // The stream has ended or failed. Polls replace it until it is tried again at `end`.
+      // The event stream has ended or failed. Polls replace the stream until it is opened again at `end`.
       let end = clock.uptime + max(events.delay(after: SyncProblem.unreachable("")), Self.pause)
       repeat {
         let (start, hints) = (clock.uptime, alarm.hintCount)
         let failure = await poll(question)
-        // Also after an answer: a server that ignores `wait` would be polled in a tight loop.
+        // The pause also follows an answer, since a server that ignores `wait` would be polled in a tight loop without it.
         await sleep(until: start + Self.pause)
         guard let failure else {
           polls.reset()
           continue
         }
-        // Without a network every poll fails at once. The back-off makes them rarer the longer that lasts.
+        // Without a network every poll fails at once, so the back-off makes polls rarer the longer the outage lasts.
         let next = start + polls.delay(after: failure)
         // A `Retry-After` of the server is kept, even if the network changes meanwhile.
         if Backoff.isAskedFor(after: failure) {
@@ -71,7 +72,7 @@ struct HeadWatch: Sendable {
     guard let question = await question() else { return nil }
     do {
       let page = try await transport.changes(question, in: scope)
-      // An answer without news still ends a wait after an unreachable server.
+      // An answer without news still shows that the server is reachable, and ends the wait after an exchange that could not reach it.
       if page.head > question.since { alarm.markNews() } else { alarm.markAnswer() }
     } catch SyncProblem.resync, SyncProblem.history {
       alarm.markNews()
@@ -83,7 +84,7 @@ struct HeadWatch: Sendable {
 
   /// Waits until a point in time.
   ///
-  /// Returns early if the task is cancelled.
+  /// The wait ends early if the task is cancelled.
   private func sleep(until time: Duration) async {
     let left = time - clock.uptime
     do { if left > .zero { try await clock.sleep(for: left) } } catch {}

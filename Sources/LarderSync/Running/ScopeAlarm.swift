@@ -2,19 +2,20 @@ internal import Larder
 internal import LarderWire
 internal import Synchronization
 
-// Running/ holds the parts with which an engine runs by itself: due scopes, waits after failures, the watch for news.
-// Invariant: a reason for an exchange that comes during one leads to another one. Called by SyncEngine.
+// Running/ holds the parts with which an engine syncs by itself: alarms of due scopes, waits after failures, and the watch for news.
+// Invariant: a reason for an exchange that comes during an exchange of the scope leads to another exchange.
+// Called by SyncEngine.
 
-/// Wake-up flag of one scope: the reasons for its next exchange, and the waits for one.
+/// Wake-up flag of one scope: the reasons for the scope's next exchange, and the functions that wait for a reason.
 ///
 /// A scope is a named part of the synced data, with an order of commits of its own at the server.
 final class ScopeAlarm: Sendable {
   private struct State: Sendable {
     /// True if an exchange is due.
     ///
-    /// Initially true, since data may have changed while the process was not running.
+    /// The flag is initially true, since data may have changed while the process was not running.
     var isDue = true
-    /// True if the reason for the exchange also ends a wait after a failure.
+    /// True if the reason for the due exchange also ends a wait after a failed exchange.
     var isUrgent = false
     /// True if the server has answered any request since the last failure.
     var isAnswering = false
@@ -25,19 +26,19 @@ final class ScopeAlarm: Sendable {
   private let state = Mutex(State())
   private let signal = Signal()
 
-  /// Marks an exchange as due, because there is something to send or to receive.
+  /// Marks an exchange of the scope as due, because there may be edits to send or changes to receive.
   func markDue() {
     state.withLock { $0.isDue = true }
     signal.raise()
   }
 
-  /// Marks an exchange as due, because the server has news.
+  /// Marks an exchange as due, because the server has newer commits of the scope.
   func markNews() {
     state.withLock { ($0.isDue, $0.isAnswering) = (true, true) }
     signal.raise()
   }
 
-  /// Notes that the server has answered, which ends a wait after an unreachable server.
+  /// Marks that the server has answered a request, which ends the wait after a failure to reach the server.
   func markAnswer() {
     state.withLock { $0.isAnswering = true }
     signal.raise()
@@ -72,7 +73,7 @@ final class ScopeAlarm: Sendable {
     signal.raise()
   }
 
-  /// Waits until a point in time, a hint newer than `seen`, or the cancellation of the task.
+  /// Waits until a point in time, until a hint changes ``hintCount`` from `seen`, or until the task is cancelled.
   nonisolated(nonsending) func rest(until end: Duration, _ clock: any WallClock, unlessHinted seen: Int) async {
     let timer = timer(until: end, clock)
     await wait { $0.hintCount != seen || clock.uptime >= end }
@@ -82,7 +83,7 @@ final class ScopeAlarm: Sendable {
   /// Waits until an exchange is due or the task is cancelled, and clears the flag.
   nonisolated(nonsending) func wait() async {
     await wait { state in
-      // Cleared here and not after the exchange: a reason that comes during it must start another one.
+      // The flag is cleared before the exchange and not after it, since a reason that comes during the exchange must start another one.
       defer { if state.isDue { (state.isDue, state.isUrgent) = (false, false) } }
       return state.isDue
     }
@@ -90,7 +91,7 @@ final class ScopeAlarm: Sendable {
 
   /// Waits after a failed exchange, until the time is over, an urgent reason comes, or the task is cancelled.
   ///
-  /// - Parameter endsWithAnswer: Whether any answer of the server ends the wait, too.
+  /// - Parameter endsWithAnswer: Whether any answer of the server during the wait ends the wait, too.
   nonisolated(nonsending) func wait(for time: Duration, _ clock: any WallClock, endsWithAnswer: Bool) async {
     let end = clock.uptime + time
     let timer = timer(until: end, clock)
@@ -104,7 +105,7 @@ final class ScopeAlarm: Sendable {
 
   /// Starts a task that raises the signal at a point in time.
   ///
-  /// A wait for the signal has no timeout of its own.
+  /// `Signal.wait(after:)` has no timeout of its own.
   private func timer(until end: Duration, _ clock: any WallClock) -> Task<Void, Never> {
     Task { [self] in
       let left = end - clock.uptime
@@ -116,7 +117,7 @@ final class ScopeAlarm: Sendable {
   /// Waits until a condition on the state holds or the task is cancelled.
   private nonisolated(nonsending) func wait(until isOver: @Sendable (inout State) -> Bool) async {
     while !Task.isCancelled {
-      // Before the check: a signal between the check and the wait would be missed otherwise.
+      // The signal's moment is read before the check, so that a signal between the check and the wait is not missed.
       let moment = signal.moment
       if state.withLock({ isOver(&$0) }) { return }
       await signal.wait(after: moment)
@@ -125,10 +126,10 @@ final class ScopeAlarm: Sendable {
 
   /// Runs an exchange whenever one is due, until the task is cancelled or the engine is gone.
   ///
-  /// - Parameter exchange: Runs one exchange. It returns false if the engine no longer exists.
+  /// - Parameter exchange: Runs one exchange. The closure returns false if the engine no longer exists.
   func run(_ clock: any WallClock, _ exchange: @Sendable () async throws -> Bool) async {
     var backoff = Backoff()
-    // A cancelled run has cleared the flag. Without this line, the next run would not begin with an exchange after a failure.
+    // An earlier run that was cancelled may have cleared the flag, and without `markDue` this run would not begin with an exchange.
     markDue()
     while !Task.isCancelled {
       await wait()
@@ -137,7 +138,8 @@ final class ScopeAlarm: Sendable {
         backoff.reset()
         hintReachable()
       } catch {
-        // Any other failure is an answer of the server, which may have set the time of the retry.
+        // An answer of the server ends the wait only after `unreachable`, since with another failure the server may have set the time of
+        // the retry.
         let isUnreachable = if case SyncProblem.unreachable = error { true } else { false }
         if !Task.isCancelled { await wait(for: backoff.delay(after: error), clock, endsWithAnswer: isUnreachable) }
       }
@@ -156,9 +158,10 @@ struct Backoff: Sendable {
 
   /// Counts one more failure and returns the time to wait before the retry.
   ///
-  /// Doubles from up to 1 s to up to 5 minutes. A failure that a retry cannot change, such as 403, waits 2.5 to 5 minutes.
+  /// The limit of the random time doubles with each failure, from 1 s to 5 minutes. After a failure that a retry cannot change, such as
+  /// 403, the time is 2.5 to 5 minutes.
   /// - Parameters:
-  ///   - error: The failure. A `Retry-After` in it is kept to, up to an hour.
+  ///   - error: The failure. The `Retry-After` of a server's answer is respected, up to an hour.
   ///   - random: A number from 0 up to 1.
   mutating func delay(after error: any Error, random: Double = .random(in: 0..<1)) -> Duration {
     failures += 1
@@ -166,12 +169,12 @@ struct Backoff: Sendable {
     case .unavailable(let seconds?)?, .tooManyRequests(let seconds?)?:
       // A server can send `Retry-After: nan`, and converting that to a `Duration` traps.
       guard seconds.isFinite else { return Self.cap * random }
-      // Up to a second more, so that clients with the same `Retry-After` do not return together.
+      // Up to a second is added, so that clients with the same `Retry-After` do not return at the same moment.
       return .seconds(min(max(seconds, 0), 3_600)) + Self.base * random
     case let problem? where Self.isLasting(problem): return Self.cap * (0.5 + random / 2)
     default:
       var ceiling = Self.base
-      // The cap is reached after nine doublings. The bound keeps a long outage from looping for each of its failures.
+      // The cap is reached after nine doublings. The bound of 20 keeps the loop short after an outage with thousands of failures.
       for _ in 1..<min(failures, 20) where ceiling < Self.cap { ceiling = min(ceiling * 2, Self.cap) }
       return ceiling * random
     }
@@ -181,13 +184,13 @@ struct Backoff: Sendable {
   private static func isLasting(_ problem: SyncProblem) -> Bool {
     switch problem {
     case .unauthorized, .forbidden, .upgradeRequired, .tooLarge, .answerTooLarge, .tooManyScopes: true
-    // A 408 is a slow line, which may be faster a second later.
+    // A 408 means that the request arrived too slowly, and the network may be faster a second later.
     case .refused(let status, _): status != 408
     default: false
     }
   }
 
-  /// True if the server has set the time of the retry, which no event on the device shortens.
+  /// True if the server has set the time of the retry, so that no event on the device shortens the wait.
   static func isAskedFor(after error: any Error) -> Bool {
     switch error as? SyncProblem {
     case .unavailable(.some)?, .tooManyRequests(.some)?: true
@@ -195,6 +198,6 @@ struct Backoff: Sendable {
     }
   }
 
-  /// Resets the wait after a success.
+  /// Resets the number of failures after a success, so that the next wait is short again.
   mutating func reset() { failures = 0 }
 }

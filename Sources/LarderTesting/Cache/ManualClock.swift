@@ -11,8 +11,8 @@ internal import Synchronization
 /// clock.setWall(to: .distantFuture)       // the user sets the clock, and no time passes
 /// ```
 ///
-/// ``advance(by:)`` wakes the tasks whose sleep is over, in the order in which their sleeps end. If you advance before a task sleeps,
-/// nothing wakes. So wait for the task first:
+/// ``advance(by:)`` wakes the sleeping tasks whose time has passed, in the order in which their sleeps end. A task that begins to sleep
+/// after the advance is not woken by it. Wait until the task sleeps before you advance the clock:
 ///
 /// ```swift
 /// await clock.waitForSleepers()           // the retry waits
@@ -58,11 +58,11 @@ public final class ManualClock: WallClock {
   /// Makes a clock that shows a date: 1 January 2026, 00:00 UTC, by default.
   public init(now: Date = Date(timeIntervalSince1970: 1_767_225_600)) { state = Mutex(State(now: now)) }
 
-  /// Date of the wall clock.
+  /// Date that the wall clock shows.
   public var now: Date { state.withLock { $0.now } }
   /// Sum of all durations by which the test has advanced the clock.
   public var uptime: Duration { state.withLock { $0.uptime } }
-  /// Number of sleeping tasks.
+  /// Number of tasks that sleep on this clock.
   public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
   /// Advances the wall clock and the uptime, and wakes the tasks whose sleep is over.
@@ -73,10 +73,11 @@ public final class ManualClock: WallClock {
       let uptime = state.uptime
       let due = state.sleepers.filter { $0.value.until <= uptime }
       for id in due.keys { state.sleepers[id] = nil }
-      // Sleeps that end together wake in the order in which they began, the same in each run.
+      // The sleepers are sorted, because a dictionary has another order in each run. Tasks whose sleeps end at the same time wake in
+      // the order in which they fell asleep.
       return due.sorted { ($0.value.until, $0.key) < ($1.value.until, $1.key) }.map(\.value.continuation)
     }
-    // Without the lock, because a resumption calls the executor of the task.
+    // The tasks are resumed without the lock, because a resumption calls the task's executor, which may call this clock.
     for continuation in woken { continuation.resume(returning: true) }
   }
 
@@ -97,8 +98,10 @@ public final class ManualClock: WallClock {
     let isOver = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let answer: (isOver: Bool?, watchers: [CheckedContinuation<Void, Never>]) = state.withLock { state in
-          // Under the lock: a cancellation before this line finds no sleeper to resume, and a later one waits for the lock and does.
+          // A cancellation before this line has found no sleeper to resume, so the task must not begin to sleep. A later cancellation
+          // waits for the lock, and then finds the sleeper.
           if Task.isCancelled { return (false, []) }
+          // Only `advance` wakes sleepers, so a sleep of zero must return here and not wait for the next advance.
           if duration <= .zero { return (true, []) }
           state.sleepers[id] = Sleeper(until: state.uptime + duration, continuation: continuation)
           return (nil, Self.takeWatchers(&state))
@@ -107,16 +110,17 @@ public final class ManualClock: WallClock {
         for watcher in answer.watchers { watcher.resume() }
       }
     } onCancel: {
-      // Whoever removes the sleeper resumes it, so a cancellation beside `advance` resumes once.
+      // The call that removes the sleeper resumes its task, so the task is resumed once even if `advance` and the cancellation meet.
       state.withLock { $0.sleepers.removeValue(forKey: id) }?.continuation.resume(returning: false)
     }
     guard isOver else { throw CancellationError() }
   }
 
-  /// Waits until at least `count` tasks sleep: one by default.
+  /// Waits until at least `count` tasks sleep on this clock, by default one.
   public func waitForSleepers(_ count: Int = 1) async {
     await withCheckedContinuation { continuation in
-      // Under one lock with the sleepers, so that a task which begins to sleep now is not missed.
+      // The sleepers are counted and the watcher is added under one lock. A task that fell asleep in between would wake no watcher,
+      // and the test could wait for ever.
       let isThere = state.withLock { state in
         if state.sleepers.count >= count { return true }
         state.watchers.append((count, continuation))

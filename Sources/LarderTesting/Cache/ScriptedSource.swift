@@ -65,14 +65,14 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
   /// Holds every later call before its answer, as a slow network would.
   public func hold() { state.withLock { $0.isHolding = true } }
 
-  /// Releases all held calls, and holds no more.
+  /// Releases all held calls, and holds no later ones.
   public func release() {
     let held = state.withLock { state in
       state.isHolding = false
       defer { state.held = [:] }
       return state.held.values
     }
-    // Without the lock, because a resumption calls the executor of the task.
+    // The calls are resumed without the lock, because a resumption calls the task's executor, which may call this source.
     for continuation in held { continuation.resume(returning: true) }
   }
 
@@ -96,6 +96,8 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
 
   private func wait(_ isOver: @escaping @Sendable (Counts) -> Bool) async {
     await withCheckedContinuation { continuation in
+      // The condition is checked and the watcher is added under one lock. A call that began in between would wake no watcher, and the
+      // test could wait for ever.
       let isOverNow = state.withLock { state in
         if isOver(state.counts) { return true }
         state.watchers.append((isOver, continuation))
@@ -115,7 +117,8 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
       state.calls.append(Call(key: key, validator: validator))
       state.running += 1
       state.mostRunning = max(state.mostRunning, state.running)
-      // Taken when the call begins and not after a hold, so that held calls get their answers in the order in which they began.
+      // The scripted answer is taken when the call begins, and not after a hold. Held calls resume in any order, so two calls with one
+      // key could otherwise get each other's answers.
       let answer = state.script[key]?.first
       if answer != nil { state.script[key]?.removeFirst() }
       return (answer, state.takeWatchers())
@@ -127,7 +130,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
     return try answer.get()
   }
 
-  /// Waits while the source holds its calls.
+  /// Waits while the source holds its calls, and throws `CancellationError` if the task is cancelled meanwhile.
   private func pass() async throws {
     let id = state.withLock { state in
       state.last += 1
@@ -137,7 +140,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
       await withCheckedContinuation { continuation in
         let answer: (isFree: Bool?, watchers: [CheckedContinuation<Void, Never>]) = state.withLock { state in
           guard state.isHolding else { return (true, []) }
-          // A cancellation before this line found no continuation to resume.
+          // A cancellation before this line has found no continuation to resume, so the call ends itself.
           if Task.isCancelled {
             state.cancelled += 1
             return (false, state.takeWatchers())
@@ -150,7 +153,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
       }
     } onCancel: {
       let (continuation, watchers) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, [CheckedContinuation<Void, Never>]) in
-        // Either the call was released already, or it is not held yet and sees the cancellation itself.
+        // Without a continuation, the call was released already, or it is not held yet and reads `Task.isCancelled` itself.
         guard let continuation = state.held.removeValue(forKey: id) else { return (nil, []) }
         state.cancelled += 1
         return (continuation, state.takeWatchers())

@@ -1,7 +1,7 @@
 public import Foundation
 public import Larder
 
-/// Factory of empty places for one kind of backend, for the conformance suite.
+/// Description of one kind of backend for the conformance suite: its capabilities, and a closure that makes empty places for stores.
 ///
 /// ```swift
 /// let factory = BackendFactory.file(named: "store.db") { file in MyBackend(file: file) }
@@ -9,7 +9,7 @@ public import Larder
 public struct BackendFactory: Sendable {
   /// Capabilities of this kind of backend.
   ///
-  /// Rules that need other capabilities are skipped.
+  /// The suite skips a rule that needs any other capability.
   public let capabilities: Set<BackendCapability>
   private let place: @Sendable () throws -> BackendPlace
 
@@ -17,7 +17,7 @@ public struct BackendFactory: Sendable {
   ///
   /// - Parameters:
   ///   - capabilities: The capabilities of the backend: `backup` and `handles` by default.
-  ///   - place: Makes a new, empty place. Called once for each check.
+  ///   - place: Makes a new, empty place. The suite calls it once for each check of a rule.
   public init(
     capabilities: Set<BackendCapability> = [.backup, .handles], place: @escaping @Sendable () throws -> BackendPlace
   ) {
@@ -27,7 +27,8 @@ public struct BackendFactory: Sendable {
 
   /// Describes a kind of backend that stores its records in a file, and may make other files beside it.
   ///
-  /// Each place is a new directory under the system's temporary directory, which is removed after the check.
+  /// Each place is a new directory under the system's temporary directory. The suite removes the place after the check.
+  ///
   /// - Parameters:
   ///   - name: The name of the main file.
   ///   - capabilities: The capabilities of the backend: `backup` and `handles` by default.
@@ -37,16 +38,16 @@ public struct BackendFactory: Sendable {
     makeBackend: @escaping @Sendable (URL) throws -> any StorageBackend
   ) -> BackendFactory {
     BackendFactory(capabilities: capabilities) {
-      // A directory for each place, because checks may run in parallel and compare all files of the directory.
+      // Each place has its own directory, because checks may run in parallel and a check compares all files of its directory.
       let directory = FileManager.default.temporaryDirectory.appending(path: "larder-\(UUID().uuidString)", directoryHint: .isDirectory)
       try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-      // Another prefix and not another suffix: a backend may keep files of its own under the store's name and a suffix.
+      // The backup's name has a prefix and no suffix, because a backend may keep its own files under the store's name and a suffix.
       let copy = directory.appending(path: "backup-" + name, directoryHint: .notDirectory)
       let file = directory.appending(path: name, directoryHint: .notDirectory)
       return BackendPlace(
         file: file, backup: BackendPlace.Backup(file: copy) { try makeBackend(copy) },
         remove: {
-          do { try FileManager.default.removeItem(at: directory) } catch { return }  // the system cleans its temporary directory
+          do { try FileManager.default.removeItem(at: directory) } catch { return }  // the system removes old temporary directories
         },
         makeBackend: { try makeBackend(file) })
     }
@@ -55,6 +56,7 @@ public struct BackendFactory: Sendable {
   /// Makes a new, empty place for a test of your own.
   ///
   /// Call the place's ``BackendPlace/remove`` at the end of the test.
+  ///
   /// - Throws: The error of the closure that makes places.
   public func makePlace() throws -> BackendPlace { try place() }
 }
@@ -87,10 +89,10 @@ public struct BackendPlace: Sendable {
   /// Describes the place of one store under test.
   ///
   /// - Parameters:
-  ///   - file: The main file of the store, which does not exist yet. Without it, the rules about files are skipped.
-  ///   - backup: The place for a backup. Without it, the rules about backups are skipped.
+  ///   - file: The main file of the store, which does not exist yet. Without a file, the suite skips the rules about files.
+  ///   - backup: The place for a backup. Without this place, the suite skips the rules about backups.
   ///   - remove: Removes the place after the check.
-  ///   - makeBackend: Makes a closed backend over the store of this place. Called again each time the store is reopened.
+  ///   - makeBackend: Makes a closed backend over the store of this place. The suite calls it again each time it reopens the store.
   public init(
     file: URL? = nil, backup: Backup? = nil, remove: @escaping @Sendable () -> Void = {},
     makeBackend: @escaping @Sendable () throws -> any StorageBackend
@@ -102,7 +104,7 @@ public struct BackendPlace: Sendable {
   }
 }
 
-/// Capability of a kind of backend that not every backend has.
+/// Optional capability of a kind of backend, such as making backups.
 public struct BackendCapability: Hashable, Sendable, CustomStringConvertible {
   /// Name of the capability.
   public let description: String
@@ -111,10 +113,11 @@ public struct BackendCapability: Hashable, Sendable, CustomStringConvertible {
   public static let backup = BackendCapability(description: "backup")
   /// The backend serves `StoreOptions.Access.shared`.
   ///
-  /// A factory does not list this by default.
+  /// A factory lists `backup` and `handles` by default, and not `sharing`.
   public static let sharing = BackendCapability(description: "sharing")
-  /// Each backend object is a handle of its own.
+  /// Each backend object has its own open files and locks.
   ///
-  /// Dropping it ends its use of the place, as a crash of the process would.
+  /// Dropping a backend object without closing it frees the place for another one, as a crash of the process would. The rules about crashes
+  /// need this capability.
   public static let handles = BackendCapability(description: "handles")
 }

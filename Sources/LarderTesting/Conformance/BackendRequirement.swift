@@ -1,5 +1,6 @@
 // Conformance/ holds the rules that every StorageBackend must keep, each with a name and a check, for backends of this package and others.
-// Invariant: a rule uses only the public seam, and its failure names the behavior that it saw. Called by tests, of any framework.
+// Invariant: a rule calls only public members of a backend, and its failure names the behavior that broke it.
+// Called by tests.
 
 public import Foundation
 
@@ -16,13 +17,15 @@ public import Foundation
 /// }
 /// ```
 ///
-/// With another framework, loop over ``all`` and report each ``ConformanceFailure``. Its text names the rule and the behavior that broke
-/// it. For a backend without files, describe its places with ``BackendFactory/init(capabilities:place:)``.
+/// With another framework, loop over ``all`` and report each ``ConformanceFailure``. The text of a failure names the rule and the behavior
+/// that broke it. For a backend without files, describe its places with ``BackendFactory/init(capabilities:place:)``.
 ///
-/// A rule that needs a capability which your factory does not list is skipped. So list every capability of the backend: if it shares its
-/// store, add ``BackendCapability/sharing``. Run the suite over a wrapper of another backend, too.
+/// The suite skips a rule that needs a capability which your factory does not list. List every capability of the backend, so that no rule
+/// for it is skipped. If processes can share its store, add ``BackendCapability/sharing``. If you wrap another backend, run the suite over
+/// the wrapper, too.
 ///
-/// Cost: each check is synchronous, makes a new place, and takes milliseconds, apart from the rules about size. Checks may run in parallel.
+/// Cost: each check is synchronous and makes a new place. A check takes milliseconds, except for the rules about large values and many
+/// records. Checks may run in parallel.
 ///
 /// ## Topics
 ///
@@ -62,7 +65,7 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
 
   /// All rules of the conformance suite.
   ///
-  /// A later version may add rules.
+  /// A later version of Larder may add rules.
   public static let all: [BackendRequirement] =
     opening + refusing + committing + addressing + keeping + lifetime + upkeep + sharing
 
@@ -77,16 +80,17 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
     do {
       let place = try factory.makePlace()
       defer { place.remove() }
-      // A factory may list `.backup` while this place has no file or no place for a backup, and then there is nothing to check.
+      // A place may lack a main file, or lack a place for a backup although the factory lists `.backup`. A rule that needs the missing
+      // part is skipped.
       guard !needsFile || place.file != nil, !needs.contains(.backup) || place.backup != nil else { return }
       let trial = Trial(place)
-      // Runs before the place is removed, since an open backend may still write to it.
+      // This `defer` closes the backend before the other `defer` removes the place, because an open backend may write to the place.
       defer { trial.end() }
       try self.trial(trial)
     } catch let violation as Violation {
       throw ConformanceFailure(requirement: self, seen: violation.seen, underlying: nil)
     } catch {
-      // An error that no step of the rule expects is a breach, too: the backend threw where it must succeed.
+      // An error that no step of the rule expects breaks the rule, too: the backend threw where it must succeed.
       throw ConformanceFailure(requirement: self, seen: "expected no error, found \(error)", underlying: error)
     }
   }

@@ -6,7 +6,7 @@ extension BackendRequirement {
   static let committing: [BackendRequirement] = [
     BackendRequirement("aBatchIsKeptWhole", "all records of a batch are kept, over all its commits and collections") { trial in
       try trial.open()
-      // Three commits in one batch, as the store groups waiting writes to share a sync.
+      // The batch holds three commits, because a store groups waiting writes into one batch so that they share a sync (group commit).
       try trial.commit([[.put("a"), .put("b", in: "others")], [.put("c")], [.put("d"), .put("e", in: "others"), .put("f", in: "thirds")]])
       try trial.reopen()
       try trial.commit([[.put("a", "2"), .delete("c")], [.delete("e", in: "others"), .put("g")]])
@@ -15,7 +15,8 @@ extension BackendRequirement {
     BackendRequirement("aRefusedBatchLeavesNothing", "a batch that throws has kept none of its records, and the store goes on") { trial in
       try trial.open()
       try trial.commit(.put("kept"))
-      // A gap in the commit numbers is a refusal that a rule can cause in every backend.
+      // The batch begins at commit 9 although the newest commit is 1. Every backend must refuse such a gap in the commit numbers, so the
+      // rule can be tested without causing a write to fail.
       let batch = trial.batch([[.put("kept", "2"), .put("new"), .delete("kept")]], from: 9)
       try trial.requireError(.unsupported, from: "a batch with a gap before it") { try trial.backend.commit(batch) }
       try trial.reopen()
@@ -25,13 +26,14 @@ extension BackendRequirement {
     BackendRequirement("batchesFollowEachOther", "a batch that does not start one above the newest commit is refused") { trial in
       try trial.open()
       try trial.commit([[.put("a")], [.put("b")], [.put("c")]])
-      // Behind the newest commit, at it, one commit too far, and far beyond it.
+      // After commit 3, a batch must begin with commit 4. The batches of this loop begin at commits 1, 3, 5 and 100, and the backend must
+      // refuse each of them.
       for first in [UInt64(1), 3, 5, 100] {
         let batch = trial.batch([[.put("x")]], from: first)
         try trial.requireError(.unsupported, from: "a batch from commit \(first) after commit 3") { try trial.backend.commit(batch) }
       }
       try trial.reopen()
-      // The number comes from the file now, and no longer from the memory of the backend.
+      // After reopening, the backend can no longer have the newest commit number in memory, and must have read it from storage.
       let batch = trial.batch([[.put("x")]], from: 3)
       try trial.requireError(.unsupported, from: "a batch from commit 3 after reopening at 3") { try trial.backend.commit(batch) }
       try trial.commit(.put("d"))
@@ -39,7 +41,8 @@ extension BackendRequirement {
     },
     BackendRequirement("theLastOfOneAddressHolds", "of several records with one address in a batch the last one holds") { trial in
       try trial.open()
-      // Within one commit and across the commits of a batch, with deletions before and after a value.
+      // The batch has the address of "a" twice within one commit, and again in a later commit. The batch deletes "b" after writing a
+      // value, and "c" before writing a value.
       try trial.commit([
         [.put("a", "1"), .put("b", "1"), .put("a", "2")], [.put("a", "3"), .delete("b")], [.delete("c"), .put("c", "4")],
       ])
@@ -52,7 +55,7 @@ extension BackendRequirement {
       try trial.open()
       try trial.commit(.put("a"), .put("b"))
       try trial.commit(.put("c"))
-      // After a checkpoint, so that the rewrite is in a log if the backend has one, and is replayed after the crash.
+      // The rewrite of "a" comes after a checkpoint, so that a backend with a journal must replay it from the journal after the crash.
       try trial.backend.checkpoint()
       try trial.rewrite("a", "2", version: 2)
       trial.drop()
@@ -67,14 +70,14 @@ extension BackendRequirement {
       try trial.reopen()
       try trial.commit(.delete("b"))
       try trial.reopen()
-      // Once more without a write in between: closing and opening must not drop a tombstone.
+      // The store is reopened once more without a write in between, because closing and opening must not drop a tombstone.
       try trial.reopen()
     },
     BackendRequirement("savingAgainRemovesTheTombstone", "a record saved after its deletion takes the tombstone's place") { trial in
       try trial.open()
       try trial.commit(.put("a"), .put("b"))
       try trial.commit(.delete("a"), .delete("b"))
-      // "a" is saved while the deletion is in memory, and "b" after the tombstone was read from the file.
+      // The opening that deleted "a" also saves it again. "b" is saved by the next opening, which has read the tombstone from storage.
       try trial.commit(.put("a", "2"))
       try trial.reopen()
       try trial.commit(.put("b", "2"))
@@ -85,7 +88,7 @@ extension BackendRequirement {
       try trial.open(options)
       for number in 1...20 { try trial.commit(.put("\(number)")) }
       for number in 1...20 { try trial.commit(.delete("\(number)")) }
-      // The limit holds after a checkpoint and a close. Between two checkpoints a backend may have more tombstones.
+      // The limit of tombstones holds after a checkpoint and a close. Between two checkpoints a backend may have more tombstones.
       try trial.backend.checkpoint()
       try trial.close()
       for number in 1...15 { trial.forgetTombstone("\(number)") }
@@ -99,7 +102,7 @@ extension BackendRequirement {
       for number in 1...8 { try trial.commit(.delete("\(number)")) }
       try trial.backend.checkpoint()
       for number in 1...3 { trial.forgetTombstone("\(number)") }
-      // Twice: the second opening finds no tombstone to forget, and must still report the old horizon.
+      // The store is reopened twice, because the second opening finds no tombstone to forget and must still report the same horizon.
       for _ in 1...2 {
         report = try trial.reopen(options)
         let horizon = report.tombstoneHorizon.number
@@ -110,7 +113,8 @@ extension BackendRequirement {
       let options = StoreOptions(limits: .init(tombstones: 0))
       try trial.open(options)
       try trial.commit(.put("a"), .put("b"))
-      // With the tombstone gone, no record has the number of the newest commit.
+      // Without the tombstone of "a", no record has the number of the newest commit as its revision. To report the newest commit number
+      // after a reopening, the backend must store the number apart from the records.
       try trial.commit(.delete("a"))
       try trial.backend.checkpoint()
       try trial.close()

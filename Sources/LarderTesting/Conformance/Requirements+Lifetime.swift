@@ -17,13 +17,14 @@ extension BackendRequirement {
     ) { trial in
       try trial.open()
       try trial.commit(.put("a"))
-      // Both ways to end a refused backend. A POSIX lock would be lost at the first close of any descriptor of its file.
+      // The refused backend is closed in the first round and dropped in the second. A process loses its POSIX lock of a file when it closes
+      // any descriptor of that file, so closing or dropping the refused backend could unlock the open store.
       for closes in [true, false] {
         let second = try trial.place.makeBackend()
         try trial.requireError(.alreadyOpen, from: "a second open") { _ = try Trial.open(second) }
         if closes { try second.close() }
       }
-      // The first backend must still hold its lock.
+      // The first backend must still hold its lock, so a further open must be refused.
       try trial.requireError(.alreadyOpen, from: "another second open") { _ = try Trial.open(trial.place.makeBackend()) }
       try trial.commit(.put("b"))
       try trial.reopen()
@@ -36,7 +37,7 @@ extension BackendRequirement {
       try trial.commit(.delete("a"))
       trial.drop()
       try trial.open()
-      // A crash with commits on both sides of a checkpoint, then one of a store that was only opened.
+      // The second crash leaves commits on both sides of a checkpoint. The third crash hits a store that was only opened.
       try trial.commit(.put("c"))
       try trial.backend.checkpoint()
       try trial.commit(.put("d"))
@@ -50,7 +51,8 @@ extension BackendRequirement {
       "droppingKeepsBufferedCommits", "buffered commits survive a crash of the process", needs: [.handles]
     ) { trial in
       try trial.open()
-      // A buffered commit before a durable one, and one after it, which no sync covers when the process ends.
+      // One buffered commit comes before the durable commit. The buffered commit after the durable one was not synced when the process
+      // ends.
       try trial.commit(.put("a"), durability: .buffered)
       try trial.commit(.put("b"), durability: .durable)
       try trial.commit(.put("c"), .delete("a"), durability: .buffered)
@@ -68,7 +70,7 @@ extension BackendRequirement {
       try trial.commit(.put("a"))
       let backend = try trial.backend
       try trial.close()
-      // The second close finds no open file and no lock, and must not throw.
+      // The second close of the backend finds no open file and no lock, and must not throw.
       try backend.close()
       try trial.open()
     },
@@ -80,13 +82,13 @@ extension BackendRequirement {
       let backend = try trial.backend
       try trial.close()
       try trial.open(backend)
-      // The backend must hold its locks again, too.
+      // A backend that was closed and opened again must also hold its locks again.
       try trial.requireError(.alreadyOpen, from: "a second open beside a backend that was opened again") {
         _ = try Trial.open(trial.place.makeBackend())
       }
       try trial.commit(.put("b"))
       try trial.close()
-      // An opening without `recover`, which `abandon` must undo completely.
+      // A store that refuses the records calls `abandon` instead of `recover`. After `abandon`, the same backend must open again.
       _ = try backend.open(.init()) { _ in }
       backend.abandon()
       try trial.open(backend)
@@ -100,7 +102,7 @@ extension BackendRequirement {
       try trial.open()
       try trial.commit(.put("a"), durability: .buffered)
       let first = try trial.backend
-      // First a suspension during which nobody else has the place.
+      // During the first suspension no other backend opens the place, which is the location of the store.
       try first.suspend()
       try trial.resume(first)
       try trial.commit(.put("b"))
@@ -108,11 +110,12 @@ extension BackendRequirement {
       let second = try trial.place.makeBackend()
       _ = try trial.open(second)
       try trial.requireError(.alreadyOpen, .locked, from: "resuming beside a backend that is open") {
-        // `resume` may return `false`, which closes the backend. Then its opening has to be refused.
+        // If `resume` returns `false`, the backend is closed and a store would open it again. The call of `open` must be refused, because
+        // the other backend has the place open.
         if try !first.resume() { _ = try Trial.open(first) }
       }
       try trial.commit(.put("c"), .delete("a"))
-      // Each backend has missed the commits of the other one when it is resumed.
+      // Each backend has missed the commits that the other one made during its suspension, and must return them after `resume`.
       try second.suspend()
       try trial.resume(first, after: 2)
       try trial.commit(.put("d"))

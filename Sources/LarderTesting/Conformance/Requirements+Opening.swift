@@ -10,7 +10,7 @@ extension BackendRequirement {
     },
     BackendRequirement("openCreatesOnlyOnce", "a store that exists, empty or not, is opened and keeps its identity") { trial in
       let created = try trial.open()
-      // A backend that takes a store without records for none would create it again with a new identity.
+      // A backend that treats a store without records as missing would create the store again, with a new identity.
       for kind in ["empty", "filled"] {
         let report = try trial.reopen()
         try trial.require(!report.isNew, "reopening a store that is \(kind) says isNew")
@@ -22,7 +22,7 @@ extension BackendRequirement {
       try trial.open()
       for number in 1...20 { try trial.commit(.put("key \(number)", #"{"n":\#(number)}"#, version: number)) }
       try trial.reopen()
-      // The largest version: a column of 16 bits would cut it.
+      // The largest schema version is `Int32.max`. A column of 16 bits would cut such a version.
       try trial.commit(.put("key 7", #"{"n":"changed"}"#, version: Int(Int32.max)))
       try trial.reopen()
     },
@@ -35,7 +35,8 @@ extension BackendRequirement {
     },
     BackendRequirement("commitNumbersSurvive", "the newest commit number survives, whatever its records became") { trial in
       try trial.open()
-      // No record is left with a value, so a backend that takes the largest revision of its records for the commit number could lose it.
+      // These commits leave no record with a value. A backend that derives the commit number from the revisions of its records could
+      // lose the number.
       try trial.commit([[.put("a")], [.put("a", "2"), .put("b")], [.delete("b")], [.delete("a")]])
       try trial.reopen()
       try trial.commit(.put("c"))
@@ -43,9 +44,9 @@ extension BackendRequirement {
     },
     BackendRequirement("foreignFilesAreRefused", "a file of another program is refused and left as it was", needsFile: true) { trial in
       guard let file = trial.place.file else { return }
-      // 9,000 bytes: more than a header or a first page, so that a length check alone does not refuse the file.
+      // The foreign file has 9,000 bytes, more than a header or a first page, so that a length check alone does not refuse it.
       let foreign = Data(String(repeating: "Dear diary, this is no store.\n", count: 300).utf8)
-      try foreign.write(to: file)  // a test file: nobody needs it after a crash
+      try foreign.write(to: file)  // a test file, which need not be durable
       try trial.requireError(.notOurStore, .corrupted, from: "opening a foreign file") { try trial.open() }
       try trial.require(try Data(contentsOf: file) == foreign, "the foreign file was changed")
     },
@@ -62,7 +63,7 @@ extension BackendRequirement {
         } catch RepositoryError.Code.unsupported {
           continue
         }
-        // A backend that ignored the option would take this commit.
+        // A backend that ignores `.readOnly` would accept this commit.
         if access == .readOnly {
           let batch = trial.batch([[.put("b")]], from: trial.commit + 1)
           try trial.requireError(.unsupported, from: "a commit in a store opened read-only") { try trial.backend.commit(batch) }
@@ -83,7 +84,7 @@ extension BackendRequirement {
       needs: [.handles],
       needsFile: true
     ) { trial in
-      // `open` reads and `recover` writes. A file made too early would stay behind when the app's schema refuses the records.
+      // `open` must not write, because a file that it makes would stay behind when the app's schema refuses the records.
       try trial.openAndAbandon("a place without a store")
       try trial.open()
       try trial.commit(.put("a"), .put("b"))
@@ -91,19 +92,19 @@ extension BackendRequirement {
       try trial.openAndAbandon("a store that was closed")
       try trial.open()
       try trial.commit(.put("c"))
-      // Commits on both sides of a checkpoint, and one that was never synced, so that a recovery would have work to do.
+      // The store has commits on both sides of a checkpoint and a commit without a sync, so that `recover` would have work to do.
       try trial.backend.checkpoint()
       try trial.commit(.put("d"), .delete("a"))
       try trial.commit(.put("e"), durability: .buffered)
       trial.drop()
-      // Twice, because the first refused opening must not have done any of the second one's recovery.
+      // The store is opened and abandoned twice, because the first opening must not do a part of the recovery.
       for _ in 1...2 { try trial.openAndAbandon("a store that was not closed") }
       try trial.open()
     },
     BackendRequirement(
       "recoveryKeepsWhatWasHandedOut", "the records that an open hands out after a crash are the same after recovery", needs: [.handles]
     ) { trial in
-      // First a crash of a new store, whose recovery finds nothing.
+      // The first crash hits a new store without commits, so the next recovery finds no record.
       try trial.open()
       trial.drop()
       try trial.open()
@@ -115,7 +116,7 @@ extension BackendRequirement {
       try trial.commit(.put("d"))
       trial.drop()
       try trial.open()
-      // A crash right after a recovery: the recovery must be durable, or be done again.
+      // The process crashes right after a recovery, which must be durable by then or be repeated by the next opening.
       trial.drop()
       try trial.open()
     },
@@ -133,7 +134,7 @@ extension BackendRequirement {
       let first = try trial.openAndAbandon("a store with a torn commit")
       let second = try trial.openAndAbandon("a store with a torn commit that was refused once")
       try trial.require(first == second, "the first open finds \(first), and after it was abandoned the next finds \(second)")
-      // A backend may refuse the torn commit instead of cutting it. Then there is no recovery to compare.
+      // A backend may refuse a store with a torn commit instead of cutting the commit off, and such a backend makes no recovery to compare.
       guard !first.isRefusal else { return }
       let backend = try trial.place.makeBackend()
       let (report, _) = try Trial.open(backend)
@@ -145,7 +146,7 @@ extension BackendRequirement {
 }
 
 extension Trial {
-  /// Result of an opening without its records: an error code, or the commit and the cut of the report.
+  /// Result of an opening without its records: an error code, or the newest commit and the cut tail from the report.
   struct Finding: Equatable, CustomStringConvertible {
     let description: String
     let isRefusal: Bool
@@ -162,7 +163,7 @@ extension Trial {
     }
   }
 
-  /// Opens a backend and abandons it, as a store does that refuses the records, and requires that no file has changed.
+  /// Opens a backend and abandons the opening, as a store does if it refuses the records, and requires that no file has changed.
   @discardableResult
   func openAndAbandon(_ what: String) throws -> Finding {
     let before = try files()
@@ -182,7 +183,7 @@ extension Trial {
     return finding
   }
 
-  /// Returns the contents of all files of the place, by name.
+  /// Returns the contents of all files of the place by name, or an empty dictionary for a place without files.
   func files() throws -> [String: Data] {
     guard let directory = place.file?.deletingLastPathComponent() else { return [:] }
     var files: [String: Data] = [:]
@@ -192,10 +193,11 @@ extension Trial {
     return files
   }
 
-  /// Tears the last commit by overwriting the last eight bytes that it has changed with zeros.
+  /// Tears the last commit: overwrites the last eight bytes that the commit has changed with zeros.
   func tearWhatChanged(since before: [String: Data]) throws {
     guard let directory = place.file?.deletingLastPathComponent() else { return }
-    // The file with the longest change: a backend may also count commits in a small file, which is no torn commit.
+    // The file with the longest change is torn. A backend may also count its commits in a small file, and damage to that file would
+    // be no torn commit.
     var most = (name: "", changed: 0..<0)
     for (name, new) in try files() {
       guard let old = before[name], old != new else { continue }
@@ -207,6 +209,6 @@ extension Trial {
     let file = directory.appending(path: most.name, directoryHint: .notDirectory)
     var torn = try Data(contentsOf: file)
     for index in most.changed.suffix(8) { torn[index] = 0 }
-    try torn.write(to: file)  // a test file: nobody needs it after a crash
+    try torn.write(to: file)  // a test file, which need not be durable
   }
 }

@@ -4,7 +4,7 @@ internal import Larder
 extension BackendRequirement {
   /// Rules about several processes that write one store.
   ///
-  /// Two backends of one process that are open `.shared` stand for two processes.
+  /// The rules use two `.shared` backends in one process in place of two processes.
   static let sharing: [BackendRequirement] = [
     BackendRequirement(
       "sharersAreTogetherAndAlone", "shared opens are open together, and exclude exclusive ones",
@@ -14,7 +14,7 @@ extension BackendRequirement {
       try trial.requireError(.alreadyOpen, .locked, from: "an exclusive open beside shared ones") {
         _ = try Trial.open(trial.place.makeBackend())
       }
-      // The lock must last until the last shared opening ends, and not only until the first one does.
+      // Exclusive opens must be refused until the last shared backend is closed, also after the first shared backend was closed.
       try one.close()
       try trial.requireError(.alreadyOpen, .locked, from: "an exclusive open beside a shared one") {
         _ = try Trial.open(trial.place.makeBackend())
@@ -33,10 +33,11 @@ extension BackendRequirement {
     ) { trial in
       let (one, two) = try trial.openShared()
       try trial.commit(.put("a"), .put("b"), to: one, knowing: 0, expecting: [:])
-      // `expecting` has the records that `beginCommit` must return, each with its revision.
+      // `expecting` holds the keys of the records that `beginCommit` must return, each with its revision.
       try trial.commit(.put("c"), .delete("a"), to: two, knowing: 0, expecting: ["a": 1, "b": 1])
       try trial.commit(.put("b", "2"), .put("d", in: "others"), to: two, knowing: 2, expecting: [:])
-      // Two commits at once, with a tombstone, and a record that both have changed.
+      // Backend `one` receives commits 2 and 3 in one call. Commit 2 holds a tombstone, and commit 3 a new value of "b", which `one`
+      // wrote first.
       try trial.commit(.put("e"), to: one, knowing: 1, expecting: ["a": 2, "b": 3, "c": 2, "d": 3])
       try trial.end(one, two)
     },
@@ -50,7 +51,7 @@ extension BackendRequirement {
       try trial.compare(two.foreignCommits(after: .zero), with: ["a": 1, "b": 1], at: 1)
       try trial.commit(.delete("b"), .put("x", in: "others"), to: one, knowing: 1, expecting: [:])
       try trial.compare(two.foreignCommits(after: Revision(1)), with: ["b": 2, "x": 2], at: 2)
-      // The store calls this at every poll, so commits that it already has would cost time at each of them.
+      // A store calls `foreignCommits` at every poll, so commits that the store already has would cost time at every poll.
       try trial.require(two.foreignCommits(after: Revision(2)) == nil, "what was told already is told again")
       try trial.end(one, two)
     },
@@ -59,12 +60,12 @@ extension BackendRequirement {
       needs: [.sharing]
     ) { trial in
       let (one, two) = try trial.openShared()
-      // A lock that is not released here would make the commit of the other backend wait and then throw `.locked`.
+      // If `cancelCommit` did not release the lock, the commit of the other backend would wait and then throw `.locked`.
       _ = try one.beginCommit(after: .zero, .durable)
       one.cancelCommit()
       try trial.commit(.put("a"), to: two, knowing: 0, expecting: [:])
       _ = try one.beginCommit(after: .zero, .durable)
-      // A commit that throws must release the lock as well, since no `cancelCommit` follows it.
+      // A `commit` that throws must release the lock as well, because a store calls no `cancelCommit` after it.
       let batch = trial.batch([[.put("lost")]], from: 9)
       try trial.requireError(.unsupported, from: "a batch with a gap before it") { try one.commit(batch) }
       try trial.commit(.put("b"), to: two, knowing: 1, expecting: [:])
@@ -80,12 +81,13 @@ extension BackendRequirement {
       for (number, key) in ["a", "b", "c"].enumerated() {
         try trial.commit(.delete(key), to: one, knowing: UInt64(number) + 1, expecting: [:])
       }
-      // With a limit of one tombstone, the checkpoint may forget two of the three.
+      // With a limit of one tombstone, the checkpoint may forget two of the three tombstones.
       try one.checkpoint()
       guard let foreign = try two.foreignCommits(after: Revision(1)) else { throw Violation(seen: "nothing is told of three deletions") }
       let deleted = foreign.records.filter { $0.value == nil }.map(\.key.text)
       let present = foreign.addresses.map { Set($0.map(\.key.text)) }
-      // Either the addresses of all records, so that the others are known to be deleted, or every single deletion.
+      // The backend must return the addresses of all remaining records, or a tombstone for each deletion. Otherwise the other process
+      // would keep deleted records.
       try trial.require(present == ["d"] || Set(deleted) == ["a", "b", "c"], "some of three deletions are not told")
       try one.close()
       try two.close()
@@ -94,7 +96,7 @@ extension BackendRequirement {
 }
 
 extension Trial {
-  /// Opens two backends on the place.
+  /// Opens two `.shared` backends on the same files, in place of two processes.
   fileprivate func openShared(
     _ options: StoreOptions = .init(access: .shared)
   ) throws -> (any StorageBackend, any StorageBackend) {
@@ -104,7 +106,7 @@ extension Trial {
     return (one, two)
   }
 
-  /// Commits as a store does that has read everything up to the commit `known`, and compares the foreign commits that it gets first.
+  /// Commits like a store that has read up to the commit `known`, and compares the foreign commits that `beginCommit` returns.
   fileprivate func commit(
     _ writes: Write..., to backend: any StorageBackend, knowing known: UInt64, expecting told: [String: UInt64]
   ) throws {
@@ -112,7 +114,7 @@ extension Trial {
     do {
       try compare(foreign, with: told, at: commit)
     } catch {
-      // No `commit` follows, so only this call lets the other backend commit or close.
+      // If the comparison fails, no `commit` follows, and without `cancelCommit` the backend would keep other backends from committing.
       backend.cancelCommit()
       throw error
     }
@@ -122,6 +124,7 @@ extension Trial {
   /// Compares foreign commits with the expected keys and revisions.
   fileprivate func compare(_ foreign: ForeignCommits?, with told: [String: UInt64], at commit: UInt64) throws {
     guard let foreign else { return try require(told.isEmpty, "nothing is told of \(told.count) changes") }
+    // A record that is returned twice gets the revision 0, which no expected record has, so the comparison fails.
     let found = Dictionary(foreign.records.map { ($0.key.text, $0.revision.number) }) { _, _ in 0 }
     try require(found == told, "told are \(found) instead of \(told)")
     try require(foreign.commit.number == commit, "told is commit \(foreign.commit) instead of \(commit)")
@@ -130,7 +133,7 @@ extension Trial {
     }
   }
 
-  /// Closes both backends, and compares the reopened store with the expected records.
+  /// Closes the two backends, and compares the reopened store with the expected records.
   fileprivate func end(_ one: any StorageBackend, _ two: any StorageBackend) throws {
     try one.close()
     try two.close()

@@ -6,7 +6,7 @@ extension BackendRequirement {
   static let upkeep: [BackendRequirement] = [
     BackendRequirement("flushKeepsEverything", "flush may be called at any time and keeps everything") { trial in
       try trial.open()
-      // Before the first commit, after a buffered one, with nothing left to sync, and after a durable commit.
+      // The calls of `flush` come before the first commit, after a buffered commit, with nothing left to sync, and after a durable commit.
       try trial.backend.flush()
       try trial.commit(.put("a"), durability: .buffered)
       try trial.backend.flush()
@@ -22,7 +22,7 @@ extension BackendRequirement {
       try trial.backend.checkpoint()
       try trial.commit(.put("d"), .delete("b"))
       try trial.reopen()
-      // A checkpoint of commits that an earlier opening has made.
+      // The commits that this checkpoint folds were made by an earlier opening, and this opening has only read them.
       try trial.backend.checkpoint()
       try trial.reopen()
     },
@@ -45,7 +45,7 @@ extension BackendRequirement {
         let report = try trial.backend.verify()
         try trial.require(report.isSound, "verify \(moment) reports \(report.problems.first?.description ?? "problems")")
         try trial.require(report.commit.number == trial.commit, "verify \(moment) reports commit \(report.commit), not \(trial.commit)")
-        // Counted from the expected records, so that a backend cannot agree with its own mistake.
+        // The counts come from the trial's expected records. Counts of the backend's own records would repeat a mistake of the backend.
         let records = trial.expected.values.count { $0.value != nil }
         let tombstones = trial.expected.count - records
         try trial.require(report.recordCount == records, "verify \(moment) counts \(report.recordCount) records, not \(records)")
@@ -71,14 +71,14 @@ extension BackendRequirement {
       try trial.backend.checkpoint()
       try trial.commit(.delete("a"), .put("c", "2"))
       try trial.commit(.put("d"), durability: .buffered)
-      // The newest commit is only buffered, and the backup must hold it too.
+      // The newest commit is only buffered, and the backup must hold it, too.
       try trial.backend.backup(to: backup.file)
       let copy = try backup.makeBackend()
       let (report, records) = try Trial.open(copy)
       try trial.compare(records)
       try trial.require(report.commit.number == trial.commit, "the backup is at commit \(report.commit), not \(trial.commit)")
       try trial.require(!report.isNew, "opening the backup says isNew")
-      // The original must not share a file or a lock with the copy.
+      // Closing the copy must not disturb the original store, because the copy must share no file and no lock with the original.
       try copy.close()
       try trial.commit(.put("e"))
       try trial.reopen()
@@ -89,7 +89,7 @@ extension BackendRequirement {
       try trial.open()
       try trial.commit(.put("a"))
       let precious = Data("precious".utf8)
-      try precious.write(to: backup.file)  // a test file: nobody needs it after a crash
+      try precious.write(to: backup.file)  // a test file, which need not be durable
       try trial.requireError(.alreadyExists, from: "a backup to a file that exists") { try trial.backend.backup(to: backup.file) }
       try trial.require(try Data(contentsOf: backup.file) == precious, "the file in the way was changed")
       try trial.commit(.put("b"))

@@ -6,7 +6,7 @@ final class Trial {
   let place: BackendPlace
   /// Record or tombstone that the backend must hold at each address.
   private(set) var expected: [RecordAddress: StoredRecord] = [:]
-  /// Number of the newest commit.
+  /// Number of the newest commit that the rule has made.
   private(set) var commit: UInt64 = 0
   private var openBackend: (any StorageBackend)?
 
@@ -30,7 +30,7 @@ final class Trial {
   @discardableResult
   func open(_ backend: any StorageBackend, _ options: StoreOptions = .init()) throws -> OpenReport {
     let (report, records) = try Self.open(backend, options)
-    // Before the comparison, so that `end()` closes the backend if the comparison throws.
+    // `openBackend` is set before the comparison, so that `end()` closes the backend if the comparison throws.
     openBackend = backend
     try compare(records)
     try require(report.commit.number == commit, "opening reports commit \(report.commit) instead of \(commit)")
@@ -48,7 +48,7 @@ final class Trial {
   ///
   /// - Parameter known: The newest commit before the suspension, or `nil` if no other backend has committed since.
   func resume(_ backend: any StorageBackend, after known: UInt64? = nil) throws {
-    // A backend that returns false is closed now, and the store would open and read it again.
+    // A backend whose `resume` returns `false` is closed, and a store would open it and read all records again.
     guard try backend.resume() else {
       try open(backend)
       return
@@ -59,7 +59,7 @@ final class Trial {
       throw Violation(seen: "a backend goes on by itself and tells nothing, though another has written meanwhile")
     }
     try require(told.commit.number == commit, "a resumed backend tells of commit \(told.commit) instead of \(commit)")
-    // The last of several changes of one record holds.
+    // A backend returns each address once. If a faulty backend returns an address twice, the last state of the address is compared.
     let found = Dictionary(told.records.map { ($0.address, $0.value) }) { $1 }
     for record in expected.values where record.revision.number > known {
       try require(
@@ -68,7 +68,7 @@ final class Trial {
   }
 
   func close() throws {
-    // `openBackend` stays set if this throws, so that `end()` tries again and the place can be removed.
+    // If `close` throws, `openBackend` stays set, so that `end()` closes the backend again before the place is removed.
     try backend.close()
     openBackend = nil
   }
@@ -82,9 +82,9 @@ final class Trial {
     return try open(options)
   }
 
-  /// Closes the backend that the rule left open, if it did.
+  /// Closes the backend if the rule has left it open.
   func end() {
-    do { try openBackend?.close() } catch { return }  // the rule was judged already, and a broken backend may fail here
+    do { try openBackend?.close() } catch { return }  // the rule was judged already, and a broken backend may fail to close
   }
 
   // MARK: Writing
@@ -95,7 +95,7 @@ final class Trial {
     var key: String
     var value: Data?
     var version = 1
-    /// Revision of the record, or `nil` for that of its commit.
+    /// Revision of the record, or `nil` for the number of the commit that writes it.
     var revision: Revision?
 
     static func put(_ key: String, _ value: String = #"{"n":1}"#, in collection: String = "records", version: Int = 1) -> Write {
@@ -111,12 +111,12 @@ final class Trial {
   func commit(_ groups: [[Write]], _ durability: Durability = .durable, to other: (any StorageBackend)? = nil) throws {
     let batch = batch(groups, from: commit + 1, durability)
     try (other ?? backend).commit(batch)
-    // Only after the commit has succeeded: a batch that throws must leave nothing.
+    // The expected records change only after the commit has succeeded, because a batch that throws must leave nothing in the store.
     for record in batch.records { expected[record.address] = record }
     commit = batch.commits.upperBound
   }
 
-  /// Commits a batch that is one commit.
+  /// Commits a batch with one commit.
   func commit(_ writes: Write..., durability: Durability = .durable) throws { try commit([writes], durability) }
 
   /// Commits a record as a migration does, with a newer schema version and its old revision.
@@ -126,7 +126,7 @@ final class Trial {
     try commit(write)
   }
 
-  /// Makes a batch whose groups have the commit numbers from `first` on.
+  /// Makes a batch whose groups of writes have the commit numbers from `first` on.
   func batch(_ groups: [[Write]], from first: UInt64, _ durability: Durability = .durable) -> WriteBatch {
     var records: [StoredRecord] = []
     for (index, writes) in groups.enumerated() {
@@ -140,7 +140,7 @@ final class Trial {
     return WriteBatch(records: records, commits: first...(first + UInt64(groups.count) - 1), durability: durability)
   }
 
-  /// Removes a tombstone from the expected records, because the limit allows the backend to drop it.
+  /// Removes a tombstone from the expected records, because the limit of tombstones allows the backend to drop it.
   func forgetTombstone(_ key: String) { expected[RecordAddress(collection: "records", key: RecordKey(key))] = nil }
 
   // MARK: Judging
@@ -175,19 +175,19 @@ final class Trial {
       try require(
         record.schemaVersion == wanted.schemaVersion,
         "\(Self.name(record)) has schema version \(record.schemaVersion), not \(wanted.schemaVersion)")
-      // Two cases of the last comparison with texts of their own, since a lost deletion is another mistake than a changed value.
+      // A lost deletion and a changed value are different mistakes of a backend, so each of them has its own message.
       if record.value == nil, wanted.value != nil { throw Violation(seen: "\(Self.name(record)) comes back as a tombstone") }
       if record.value != nil, wanted.value == nil { throw Violation(seen: "\(Self.name(record)) was deleted and comes back with a value") }
       try require(record.value == wanted.value, "\(Self.name(record)) comes back with other bytes")
     }
-    // Sorted, so that the same failure names the same record each time.
+    // A dictionary has another order in each run. The missing records are sorted, so that a failure names the same record each time.
     let lost = missing.values.sorted { $0.address < $1.address }
     guard let first = lost.first else { return }
     throw Violation(seen: "\(lost.count) of \(expected.count) addresses are not handed out, such as \(Self.name(first))")
   }
 
   private static func name(_ record: StoredRecord) -> String {
-    // A key has up to 1 KiB and any characters. Quoted and cut, it stays on one line of the report.
+    // A key has up to 1 KiB and any characters. Quoted and cut to 40 characters, the key stays on one line of the report.
     let kind = record.value == nil ? "tombstone" : "record"
     return "the \(kind) \(record.collection)/\(record.key.text.prefix(40).debugDescription)"
   }

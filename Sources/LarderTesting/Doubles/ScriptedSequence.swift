@@ -12,8 +12,8 @@ public import Larder
 /// spots.script.finish(throwing: RepositoryError(.closed))  // and now its error
 /// ```
 ///
-/// Elements are buffered until they are read. Give the sequence one reader at a time: all iterators take from the same buffer, so an
-/// iterator goes on where another one has stopped.
+/// The sequence buffers elements until they are read. Give the sequence one reader at a time: all iterators take from the same buffer, so
+/// an iterator goes on where another one has stopped.
 public struct ScriptedSequence<Element: Sendable>: AsyncSequence, Sendable {
   /// Error with which ``finish(throwing:)`` can end the sequence.
   public typealias Failure = RepositoryError
@@ -23,14 +23,14 @@ public struct ScriptedSequence<Element: Sendable>: AsyncSequence, Sendable {
 
   /// Makes a sequence that begins with these elements, and continues with those that you send.
   public init(_ elements: [Element] = []) {
-    // Unbounded by default: a script must not lose an element because its reader is slow.
+    // The buffer of the stream is unbounded by default, so the sequence loses no element if its reader is slow.
     (stream, continuation) = AsyncThrowingStream.makeStream()
     for element in elements { continuation.yield(element) }
   }
 
   /// Sends an element to the reader.
   ///
-  /// Does nothing after the end.
+  /// After ``finish(throwing:)``, this call does nothing.
   public func send(_ element: Element) { continuation.yield(element) }
 
   /// Ends the sequence after the elements that were sent, with an error if you give one.
@@ -57,7 +57,7 @@ public struct ScriptedSequence<Element: Sendable>: AsyncSequence, Sendable {
       } catch let error as RepositoryError {
         throw error
       } catch {
-        // Cannot happen, since `finish` takes only a `RepositoryError`. The stream has no typed errors, so the compiler wants this case.
+        // `finish` takes only a `RepositoryError`, so no other error arrives. The stream's errors are untyped, so Swift needs this case.
         throw RepositoryError(.inputOutput, "expected an error of the script, found another one", underlying: error)
       }
     }

@@ -1,5 +1,6 @@
 // Faults/ holds a backend that a test makes slow, full or broken.
-// Invariant: a call fails or waits only if the test has planned that. Called by tests.
+// Invariant: a call fails or waits only if the test has planned the failure or the wait.
+// Called by tests.
 
 internal import Dispatch
 public import Foundation
@@ -8,9 +9,9 @@ internal import Synchronization
 
 /// Wrapper around another backend, the inner backend, that holds, fails, counts and records calls.
 ///
-/// Use it to test your app on a slow, full or broken disk.
+/// Use this backend to test your app on a slow, full or broken disk.
 ///
-/// A disk that is busy, and then full:
+/// This code simulates a disk that is busy, and then full:
 ///
 /// ```swift
 /// let disk = FaultInjectingBackend(InMemoryBackend())
@@ -23,13 +24,13 @@ internal import Synchronization
 /// do { try await saving } catch RepositoryError.Code.full { print("nothing of the spot was stored") }
 /// ```
 ///
-/// A fault ``Moment/before`` the inner call leaves no trace in the inner backend. A fault ``Moment/after`` it is like a failed sync: the
-/// caller gets an error, and the batch may be there after reopening.
+/// A fault ``Moment/before`` the inner call leaves no trace in the inner backend. A fault ``Moment/after`` the inner call is like a failed
+/// sync: the caller gets an error, and the store may hold the batch after reopening.
 ///
 /// A held call blocks the store's executor, as a slow disk would, and no thread of the cooperative pool. Release every held call before the
 /// test ends.
 ///
-/// Cost: one lock for each call, and a copy of every committed batch for as long as the backend lives.
+/// Cost: one lock for each call. The backend holds a copy of every committed batch for as long as it lives.
 ///
 /// ## Topics
 ///
@@ -75,16 +76,19 @@ public final class FaultInjectingBackend: StorageBackend {
 
   private struct State: Sendable {
     var calls: [Operation: Int] = [:]
-    /// Number of calls of each kind that have passed the gate, which holds calls.
+    /// Number of calls of each kind that have passed their gate, at which ``hold(_:)`` stops calls.
     var settled: [Operation: Int] = [:]
     var faults: [Operation: [Fault]] = [:]
     var gates: [Operation: Gate] = [:]
     var batches: [WriteBatch] = []
-    /// Planned `.full` that a batch of deletions has met, for its second attempt by `commitOnFullDisk`.
+    /// Planned `.full` with which a batch of deletions has failed.
+    ///
+    /// The store's second attempt by `commitOnFullDisk` fails with it, too.
     var refusal: RepositoryError?
     var wantsCheckpoint: Bool?
   }
 
+  /// Point before the inner backend at which calls of one kind are held.
   private struct Gate: Sendable {
     var isHolding = false
     /// Semaphore on which the held call waits, or `nil` if no call is held.
@@ -95,7 +99,7 @@ public final class FaultInjectingBackend: StorageBackend {
   let inner: any StorageBackend
   private let state = Mutex(State())
 
-  /// Wraps an inner backend.
+  /// Wraps another backend as the inner backend.
   ///
   /// Every call goes through until you hold or fail one.
   public init(_ inner: any StorageBackend) { self.inner = inner }
@@ -106,12 +110,12 @@ public final class FaultInjectingBackend: StorageBackend {
   ///
   /// - Parameters:
   ///   - operation: The kind of call. `verify` cannot fail and is not affected.
-  ///   - call: The number of the call, counted from now on. 1, the default, is the held call if there is one, otherwise the next call.
+  ///   - call: The number of the call, counted from now on. The default 1 is the held call if there is one, otherwise the next call.
   ///   - error: The error that the call throws.
   ///   - moment: Whether the call fails before or after the call of the inner backend: before by default.
   public func fail(_ operation: Operation, call: Int = 1, with error: RepositoryError, _ moment: Moment = .before) {
     state.withLock { state in
-      // From the calls that have passed the gate, so that the held call is number 1.
+      // The fault counts from the calls that have passed the gate. A held call has not passed the gate yet, so it is number 1.
       let fault = Fault(call: state.settled[operation, default: 0] + call, moment: moment, error: error)
       state.faults[operation, default: []].append(fault)
     }
@@ -145,7 +149,7 @@ public final class FaultInjectingBackend: StorageBackend {
   private func letGo(_ operation: Operation, holdsNext: Bool) {
     let stopped: DispatchSemaphore? = state.withLock { state in
       state.gates[operation, default: Gate()].isHolding = holdsNext
-      // Cleared with the lock held, so that the next `waitUntilHeld` waits for another call.
+      // The semaphore is removed under the same lock. Otherwise the next `waitUntilHeld` would return for the released call.
       defer { state.gates[operation]?.stopped = nil }
       return state.gates[operation]?.stopped
     }
@@ -157,23 +161,24 @@ public final class FaultInjectingBackend: StorageBackend {
   /// Returns the number of calls of a kind, including failed and held calls.
   public func calls(_ operation: Operation) -> Int { state.withLock { $0.calls[operation, default: 0] } }
 
-  /// Batches that the inner backend has committed, in order, including those that then failed ``Moment/after``.
+  /// Batches that the inner backend has committed, in order, including each batch whose call then failed ``Moment/after``.
   public var batches: [WriteBatch] { state.withLock { $0.batches } }
 
   // MARK: Checkpoints
 
-  /// Sets the value of ``wantsCheckpoint``, or `nil` for that of the inner backend.
+  /// Sets the value that ``wantsCheckpoint`` returns, or `nil` to return the value of the inner backend.
   public func setWantsCheckpoint(_ wants: Bool?) { state.withLock { $0.wantsCheckpoint = wants } }
 
-  /// True if a checkpoint would pay, by ``setWantsCheckpoint(_:)`` or else by the inner backend.
+  /// True if a checkpoint would pay: the value of ``setWantsCheckpoint(_:)``, or else the value of the inner backend.
   public var wantsCheckpoint: Bool { state.withLock { $0.wantsCheckpoint } ?? inner.wantsCheckpoint }
 
   // MARK: Commits
 
-  /// Commits a batch to the inner backend and records it, after a hold and unless a fault is planned.
+  /// Commits a batch to the inner backend and records it, after waiting while `commit` is held, or throws a planned fault.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
-    // A new commit shows that no second attempt at the earlier batch follows.
+    // A new commit shows that the store makes no second attempt at the earlier batch, so the refusal of that batch is dropped.
     state.withLock { $0.refusal = nil }
+    // A store makes a second attempt on a full disk only for a batch of deletions.
     try commit(batch, keepsRefusal: batch.records.allSatisfy { $0.value == nil }) { batch throws(RepositoryError) in
       try inner.commit(batch)
     }
@@ -181,7 +186,7 @@ public final class FaultInjectingBackend: StorageBackend {
 
   /// Commits deletions to the inner backend on a full disk.
   ///
-  /// If a planned `.full` has failed the first attempt at the batch, this second attempt fails with it too, and is not counted.
+  /// If a planned `.full` has failed the first attempt at the batch, this second attempt fails with the same error and is not counted.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     if let refusal = takeRefusal() { throw refusal }
     try commit(batch, keepsRefusal: false) { batch throws(RepositoryError) in try inner.commitOnFullDisk(batch) }
@@ -195,17 +200,17 @@ public final class FaultInjectingBackend: StorageBackend {
       failure = try begin(.commit)
     } catch {
       if keepsRefusal, error.code == .full { state.withLock { $0.refusal = error } }
-      // The inner `commit`, which would have ended a begun commit of a shared store, is not called.
+      // In a shared store, `beginCommit` has locked other processes out, and the inner `commit` that would end this is not called.
       inner.cancelCommit()
       throw error
     }
     try body(batch)
-    // Before a fault `after`: the inner backend has the batch.
+    // The batch is recorded before a fault `after` is thrown, because the inner backend has committed the batch.
     state.withLock { $0.batches.append(batch) }
     if let failure { throw failure }
   }
 
-  /// Returns the refusal of the first attempt, and forgets it.
+  /// Returns the error with which the first attempt at a batch of deletions failed, and forgets it.
   private func takeRefusal() -> RepositoryError? {
     state.withLock { state in
       defer { state.refusal = nil }
@@ -215,7 +220,7 @@ public final class FaultInjectingBackend: StorageBackend {
 
   // MARK: Calls
 
-  /// Makes a call of the inner backend after a hold, and throws the fault that is planned before or after it.
+  /// Calls the inner backend after waiting while the call is held, and throws the fault that is planned before or after the call.
   func call<Result>(
     _ operation: Operation, _ body: () throws(RepositoryError) -> Result
   ) throws(RepositoryError) -> Result {
@@ -227,13 +232,13 @@ public final class FaultInjectingBackend: StorageBackend {
 
   /// Counts a call, holds it at the gate, and throws the fault that is planned before it.
   ///
-  /// - Returns: The error that is planned after the call of the inner backend.
+  /// - Returns: The error to throw after the call of the inner backend, or `nil` if no such fault is planned.
   private func begin(_ operation: Operation) throws(RepositoryError) -> RepositoryError? {
     pass(operation)
     let fault: Fault? = state.withLock { state in
       let call = state.settled[operation, default: 0] + 1
       state.settled[operation] = call
-      // Removed, so that each planned fault hits once.
+      // No later call has this number, so the fault is removed from the plan.
       guard let index = state.faults[operation]?.firstIndex(where: { $0.call == call }) else { return nil }
       return state.faults[operation]?.remove(at: index)
     }
@@ -243,7 +248,7 @@ public final class FaultInjectingBackend: StorageBackend {
 
   /// Counts a call, and blocks while the gate holds it.
   ///
-  /// Faults are looked up afterwards, so that a test can plan one while the call is held.
+  /// The planned faults are read after this wait, so that a test can plan a fault for the call that it holds.
   func pass(_ operation: Operation) {
     let semaphore = DispatchSemaphore(value: 0)
     let watchers: [CheckedContinuation<Void, Never>]? = state.withLock { state in
@@ -255,7 +260,8 @@ public final class FaultInjectingBackend: StorageBackend {
     }
     guard let watchers else { return }
     for watcher in watchers { watcher.resume() }
-    // Blocks the thread on purpose, as a slow disk does. A release before this line has signaled already, so the wait returns at once.
+    // This wait blocks the thread, as a slow disk does. A `release` before this line has signaled the semaphore already, and then the
+    // wait returns at once.
     semaphore.wait()
   }
 }
@@ -265,12 +271,12 @@ extension FaultInjectingBackend {
   /// Name of the inner backend.
   public var name: String { inner.name }
 
-  /// Opens the inner backend, after a hold and unless a fault is planned.
+  /// Opens the inner backend, after waiting while `open` is held, or throws a planned fault.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try call(.open) { () throws(RepositoryError) in try inner.open(options, visit) }
   }
 
-  /// Recovers the inner backend, after a hold and unless a fault is planned.
+  /// Recovers the inner backend, after waiting while `recover` is held, or throws a planned fault.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     try call(.recover) { () throws(RepositoryError) in try inner.recover(report) }
   }
@@ -284,7 +290,7 @@ extension FaultInjectingBackend {
 
   /// Cancels a commit of the inner backend.
   ///
-  /// A fault before the inner backend's `commit` also cancels the commit, as a failing backend would.
+  /// A fault before the inner backend's `commit` also cancels the commit, as a backend does whose `commit` fails.
   public func cancelCommit() { inner.cancelCommit() }
 
   /// Reads the foreign commits of the inner backend.
@@ -297,7 +303,7 @@ extension FaultInjectingBackend {
   /// True if the inner backend has other writers.
   public var hasOtherWriters: Bool { inner.hasOtherWriters }
 
-  /// Flushes the inner backend, after a hold and unless a fault is planned.
+  /// Flushes the inner backend, after waiting while `flush` is held, or throws a planned fault.
   public func flush() throws(RepositoryError) {
     try call(.flush) { () throws(RepositoryError) in try inner.flush() }
   }
@@ -305,18 +311,22 @@ extension FaultInjectingBackend {
   /// True if a checkpoint of the inner backend is worthwhile.
   public var isCheckpointWorthwhile: Bool { inner.isCheckpointWorthwhile }
 
-  /// Checkpoints the inner backend, after a hold and unless a fault is planned.
+  /// Checkpoints the inner backend, after waiting while `checkpoint` is held, or throws a planned fault.
+  ///
+  /// `beginCheckpoint()` has the protocol's default here, which makes the whole checkpoint with `checkpoint()`. A
+  /// hold or a fault of
+  /// ``Operation/checkpoint`` hits `beginCheckpoint()` as well.
   public func checkpoint() throws(RepositoryError) {
     try call(.checkpoint) { () throws(RepositoryError) in try inner.checkpoint() }
   }
 
-  /// Verifies the inner backend, after a hold.
+  /// Verifies the inner backend, after waiting while `verify` is held.
   public func verify() -> VerifyReport {
     pass(.verify)
     return inner.verify()
   }
 
-  /// Backs up the inner backend, after a hold and unless a fault is planned.
+  /// Backs up the inner backend, after waiting while `backup` is held, or throws a planned fault.
   public func backup(to url: URL) throws(RepositoryError) {
     try call(.backup) { () throws(RepositoryError) in try inner.backup(to: url) }
   }
@@ -333,7 +343,7 @@ extension FaultInjectingBackend {
   /// The call is never counted, held or failed.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport { try inner.readAll(visit) }
 
-  /// Ends a wait of the inner backend.
+  /// Ends a wait of the inner backend for another process.
   ///
   /// The call is never counted, held or failed.
   public func endWaiting() { inner.endWaiting() }
@@ -348,7 +358,7 @@ extension FaultInjectingBackend {
   /// The call is never counted, held or failed.
   public func resume() throws(RepositoryError) -> Bool { try inner.resume() }
 
-  /// Closes the inner backend, after a hold and unless a fault is planned.
+  /// Closes the inner backend, after waiting while `close` is held, or throws a planned fault.
   public func close() throws(RepositoryError) {
     try call(.close) { () throws(RepositoryError) in try inner.close() }
   }

@@ -4,8 +4,8 @@ public import Larder
 /// Exhaustive crash test, which crashes a workload before each of its operations and checks every disk state that each crash can leave.
 ///
 /// Your workload gets a file system, and a closure that it calls after each write that was acknowledged. Your check gets an image of the
-/// files after the crash, with all acknowledgements before it, and throws if a promise is broken. It may open, recover and change the
-/// image.
+/// files after the crash, with all acknowledgements before the crash, and throws if a promise is broken. The check may open, recover and
+/// change the image.
 ///
 /// ```swift
 /// let result = try CrashExplorer(seed: seed).explore { files, acknowledge in
@@ -18,18 +18,18 @@ public import Larder
 /// }
 /// ```
 ///
-/// Cost: the workload runs once for every 16 of its operations, from its start to the last of the 16, and the check once for each different
-/// state.
+/// Cost: the workload runs once for every 16 of its operations, each time from its start to the last of the 16. The check runs once for
+/// each different image of a crash point and kind.
 public struct CrashExplorer: Sendable {
   /// Seed of the random samples of crash images.
   ///
   /// Equal seeds visit equal images.
   public var seed: UInt64
-  /// Kinds of crash at each point: both by default.
+  /// Kinds of crash at each point: by default power loss and process kill.
   public var kinds: [CrashKind]
   /// Maximum number of images of one kind at one point.
   ///
-  /// If there are more, the seed decides a sample.
+  /// If a crash can leave more images, the seed selects a sample of them.
   public var imagesPerPoint: Int
 
   /// Makes an explorer of crash images.
@@ -43,7 +43,7 @@ public struct CrashExplorer: Sendable {
   public struct Exploration: Hashable, Sendable {
     /// Number of crash points of the workload: one before each operation, and one after the last.
     public var points = 0
-    /// Number of images that were checked, each different from the others of its point and kind.
+    /// Number of images that were checked, each different from the other images of its crash point and kind.
     public var images = 0
     /// Number of images that were skipped, because an equal image of the same point and kind was checked.
     public var duplicates = 0
@@ -61,7 +61,7 @@ public struct CrashExplorer: Sendable {
 
   /// Identification of one crash image, with which you can make it again.
   public struct Point: Hashable, Sendable, CustomStringConvertible {
-    /// Number of the operation before which the machine went down, from 1.
+    /// Number of the operation before which the machine went down, counted from 1.
     public var operation: Int
     /// Kind of crash: a power loss or a killed process.
     public var kind: CrashKind
@@ -78,7 +78,7 @@ public struct CrashExplorer: Sendable {
   public struct Failure: Error, CustomStringConvertible {
     /// Crash image that failed.
     ///
-    /// Make it again with ``CrashExplorer/image(at:from:through:workload:)``.
+    /// Make the image again with ``CrashExplorer/image(at:from:through:workload:)``.
     public let point: Point
     /// Description of the changes that the image keeps.
     public let summary: String
@@ -94,7 +94,7 @@ public struct CrashExplorer: Sendable {
   /// - Parameters:
   ///   - start: Makes the file system on which the workload starts: an empty one by default.
   ///   - wrap: Puts another file system between the workload and the simulated one, such as one with a defect.
-  ///   - workload: The program to interrupt. It must make the same calls each time, and stop when one of them throws.
+  ///   - workload: The program to interrupt. The workload must make the same calls in each run, and stop when a call throws.
   ///   - check: Throws if the image breaks a promise.
   /// - Returns: The counts of the crashes that were explored.
   /// - Throws: ``Failure`` for the first image that fails, or the error of the workload if it throws without a crash.
@@ -111,11 +111,12 @@ public struct CrashExplorer: Sendable {
       let stretch = try run(first, from: start, through: wrap, workload: workload)
       isDown = stretch.isDown
       for (index, stop) in stretch.stops.enumerated() {
-        // Only the acknowledgements before this crash: the run went on after it.
+        // One run of the workload covers up to 16 crash points and may continue after this point, so the check gets only the
+        // acknowledgements before this point.
         let acknowledged = stretch.acknowledged.prefix { $0.stops <= index }.map(\.value)
         try checkImages(of: stop, before: first + index, acknowledged, &result, check)
       }
-      // After the checks: a broken promise at an earlier point explains more than the workload's own error.
+      // The workload's own error is thrown after the checks, because a broken promise at an earlier crash point explains more.
       if let failure = stretch.failure { throw failure }
       first += stretch.stops.count
     }
@@ -132,7 +133,8 @@ public struct CrashExplorer: Sendable {
       var seen: Set<Int> = []
       let images = stop.crashImages(kind, limit: imagesPerPoint, seed: imageSeed(operation))
       for (index, image) in images.enumerated() {
-        // Different subsets of changes can give the same files, and a check costs more than a hash.
+        // Different subsets of the unsynced changes can give equal files. Equal files are checked once, since a check costs more than a
+        // hash.
         guard seen.insert(image.fileSystem.fingerprint).inserted else {
           result.duplicates += 1
           continue
@@ -162,52 +164,55 @@ public struct CrashExplorer: Sendable {
     return (images[point.image], acknowledged)
   }
 
-  /// Returns the seed of the samples at one crash point, so that the points do not all have the same sample.
+  /// Returns the seed of the samples at one crash point, another one for each point, so that the points have different samples.
   private func imageSeed(_ operation: Int) -> UInt64 { seed &+ UInt64(operation) &* 0x9E37_79B9_7F4A_7C15 }
 
   /// Result of one run of the workload: up to 16 consecutive crash points, and the acknowledgements of the run.
   private struct Stretch<Ack> {
-    /// Copies of the disk before each operation, and one after the last operation of the workload.
+    /// Copies of the disk: one before each operation of the stretch, and one after the last operation of the workload.
     var stops: [SimulatedFileSystem.Stop]
-    /// Acknowledgements, each with the number of stops before it.
+    /// Acknowledgements of the run, each with the number of disk copies made before it.
     var acknowledged: [(value: Ack, stops: Int)]
-    /// True if the workload has further operations.
+    /// True if the workload has operations after this stretch.
     var isDown: Bool
-    /// Error of the workload without a crash.
+    /// Error that the workload threw without a crash.
     var failure: (any Error)?
   }
 
-  /// Number of crash points of one run.
+  /// Number of crash points that one run of the workload covers.
   ///
-  /// A larger number takes more memory, because each point holds a copy of the files that the workload changes after it.
+  /// A larger number takes more memory, because each crash point holds a copy of the files that the workload changes after the point.
   private static let stretchLength = 16
 
-  /// Runs the workload up to the end of a stretch, and copies the disk before each operation of the stretch.
+  /// Runs the workload up to the end of a stretch, which is 16 operations, and copies the disk before each operation of the stretch.
   private func run<Ack>(
     _ first: Int, from start: () throws -> SimulatedFileSystem, through wrap: (SimulatedFileSystem) -> any FileSystem,
     workload: (any FileSystem, (Ack) -> Void) throws -> Void
   ) throws -> Stretch<Ack> {
     let files = try start()
-    // The file system of `start` may have counted operations of its own.
+    // `start` may have used the file system, so its operation count need not begin at zero.
     let base = files.operationCount + first
     files.stop(beforeOperations: base..<base + Self.stretchLength)
-    // A crash ends the run after the last copy. The next stretch starts at the operation of the crash.
+    // A planned crash ends this run after the last copy of the disk. The next run of the workload copies the disk from the operation
+    // on that the crash prevents.
     files.crash(beforeOperation: base + Self.stretchLength)
     var stretch = Stretch<Ack>(stops: [], acknowledged: [], isDown: false, failure: nil)
     do {
       try workload(wrap(files)) { stretch.acknowledged.append(($0, files.stopCount)) }
     } catch {
-      // After the crash, every error is a consequence of it. Without a crash, it is a defect of the workload.
+      // After the crash, every error of the workload is a consequence of the crash. Without a crash, an error is a defect of the
+      // workload.
       if !files.isDown { stretch.failure = error }
     }
     stretch.isDown = files.isDown
     stretch.stops = files.stops
-    // A crash after the last operation, such as before a sync that the workload has forgotten.
+    // The last crash point comes after the last operation. A power loss after the last operation shows whether the workload lacks a final
+    // sync.
     if !files.isDown, stretch.failure == nil { stretch.stops.append(files.end) }
     return stretch
   }
 
-  /// Runs the workload into a crash before one operation.
+  /// Runs the workload until a planned crash before one operation.
   private func run<Ack>(
     until operation: Int, from start: () throws -> SimulatedFileSystem, through wrap: (SimulatedFileSystem) -> any FileSystem,
     workload: (any FileSystem, (Ack) -> Void) throws -> Void
@@ -218,7 +223,8 @@ public struct CrashExplorer: Sendable {
     do {
       try workload(wrap(files)) { acknowledged.append($0) }
     } catch {
-      // After the crash, every error is a consequence of it. Without a crash, it is a defect of the workload.
+      // After the crash, every error of the workload is a consequence of the crash. Without a crash, an error is a defect of the
+      // workload.
       if !files.isDown { throw error }
     }
     return (files, acknowledged)

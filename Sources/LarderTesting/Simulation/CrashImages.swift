@@ -2,22 +2,22 @@ internal import Larder
 
 /// Lazy collection of all disk states that a crash can leave.
 ///
-/// With the same seed, an index names the same state again.
+/// With the same seed, an index names the same disk state again.
 ///
 /// After a power loss, the first image keeps none of the unsynced changes, and the second keeps all. Then follows every other subset, or 64
-/// sampled subsets if there are more than ten changes. A change is the bytes of a write, the growth of a file, a mode, or one entry of a
-/// directory. So a file may have grown without its bytes, and a rename may be durable before the bytes or after them.
+/// sampled subsets if there are more than ten changes. A change is the bytes of a write, a change of a file's size, a mode, or one change
+/// of a directory's entries. So a file may have grown without its bytes, and a rename may be durable before the file's bytes or after them.
 ///
-/// Further images tear each unsynced write at each 512-byte boundary of its file. They keep the part before the boundary, the part after
-/// it, or some sectors, with and without the later writes to the file.
+/// Further images tear each unsynced write at each 512-byte boundary of its file. An image with a torn write keeps the part of the write
+/// before the boundary, the part after it, or some sectors. Each tear occurs with and without the later writes to the file.
 ///
-/// After a kill, the images cut the write in flight after each of its bytes.
+/// After a process kill, each image holds another number of bytes of the write that the kill interrupted.
 public struct CrashImages: RandomAccessCollection, Sendable {
-  /// Disk state of one crash image, as the changes that it keeps.
+  /// Description of one crash image by the changes that it keeps.
   enum Choice: Sendable {
-    /// Power loss that keeps some of the unsynced changes, and of one of them perhaps only parts.
+    /// Power loss that keeps some of the unsynced changes, and only parts of the change `torn` if there is one.
     case keep([Bool], torn: (change: Int, parts: [Range<Int>])?)
-    /// Kill after a number of bytes of the write in flight.
+    /// Process kill after a number of bytes of the write that the kill interrupted.
     case cut(Int)
   }
 
@@ -30,26 +30,27 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     self.kind = kind
     self.disk = disk
     self.inFlight = inFlight
-    // All random choices are made here, so that an image depends on its index and not on the order of access.
+    // All random choices are made here, so that an image depends on its index, and not on the order in which images are read.
     var generator = SeededGenerator(seed: seed)
     switch kind {
     case .processKill: choices = (0...(inFlight?.bytes.count ?? 0)).map { .cut($0) }
     case .powerLoss: choices = Self.powerLosses(disk.unsyncedChanges, &generator)
     }
     if choices.count > limit {
-      // The first two keep nothing and everything, the plainest cases, so every sample has them.
+      // The first two images of a power loss keep nothing and everything. Every sample has these two images, because they are the
+      // simplest cases.
       let extremes = Swift.max(0, Swift.min(2, limit))
       let sample = (extremes..<choices.count).shuffled(using: &generator).prefix(Swift.max(0, limit - extremes)).sorted()
       choices = choices.prefix(extremes) + sample.map { choices[$0] }
     }
   }
 
-  /// Index of the first image, which keeps no unsynced change after a power loss, and nothing of the write in flight after a kill.
+  /// Index of the first image, which keeps no unsynced change after a power loss, and no byte of the interrupted write after a kill.
   public var startIndex: Int { 0 }
   /// Number of images.
   public var endIndex: Int { choices.count }
 
-  /// Makes the image of an index.
+  /// Makes the image with an index in the collection.
   public subscript(index: Int) -> CrashImage {
     var image = disk
     switch choices[index] {
@@ -74,13 +75,13 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     }
   }
 
-  /// Returns the choices of a power loss: none, all, subsets of the changes, and torn writes.
+  /// Returns the choices of a power loss: no change, all changes, subsets of the changes, and torn writes.
   private static func powerLosses(_ changes: [SimulatedDisk.UnsyncedChange], _ generator: inout SeededGenerator) -> [Choice] {
     let count = changes.count
     var choices: [Choice] = [.keep(Array(repeating: false, count: count), torn: nil)]
     if count == 0 { return choices }
     choices.append(.keep(Array(repeating: true, count: count), torn: nil))
-    // 2¹⁰ subsets fit into the default limit of 2,000 images at a crash point.
+    // Ten changes have 2¹⁰ subsets, which fit into the default limit of 2,000 images at a crash point.
     if count <= 10 {
       choices += (1..<(1 << count) - 1).map { mask in .keep((0..<count).map { mask >> $0 & 1 == 1 }, torn: nil) }
     } else {
@@ -91,18 +92,19 @@ public struct CrashImages: RandomAccessCollection, Sendable {
       let pieces = sectors(from: offset, count: length)
       guard pieces.count > 1 else { continue }
       let all = Array(repeating: true, count: count)
-      // A later write to the same file could hide the torn one.
+      // A later write to the same file could overwrite the torn bytes and hide the tear, so some images leave the later writes out.
       let withoutLater = changes.indices.map { later in
         if later > index, case .write(file, _, _) = changes[later] { return false }
         return true
       }
       var tears: [[Range<Int>]] = []
       for cut in pieces.dropFirst().map(\.lowerBound) { tears += [[0..<cut], [cut..<length]] }
-      // A disk may write sectors in any order, so also with holes. Two sectors have no other cases than the two above.
+      // A disk may write the sectors of a write in any order, so a crash may leave holes. A write of two sectors has no other cases
+      // than the two parts above.
       if pieces.count > 2 {
         tears += (0..<Swift.min(8, pieces.count)).map { _ in pieces.filter { _ in Bool.random(using: &generator) } }
       }
-      // The last write of a file has no later ones, and one set of images is enough.
+      // No later write can hide the last write to a file, so one set of images is enough for it.
       for kept in all == withoutLater ? [all] : [all, withoutLater] {
         choices += tears.map { .keep(kept, torn: (index, $0)) }
       }
@@ -131,7 +133,7 @@ public enum CrashKind: Hashable, Sendable {
   case powerLoss
   /// The process is killed.
   ///
-  /// All written bytes are there and still unsynced, and the write in flight may have stopped at any byte.
+  /// The operating system keeps all written bytes, which are still unsynced. The write in flight may have stopped at any byte.
   case processKill
 }
 
@@ -139,7 +141,7 @@ public enum CrashKind: Hashable, Sendable {
 public struct CrashImage: Sendable {
   /// Files that a program finds after the crash.
   ///
-  /// After a power loss, all of them are durable. After a kill, unsynced changes are still unsynced.
+  /// After a power loss, everything in these files is durable. After a process kill, unsynced changes are still unsynced.
   public let fileSystem: SimulatedFileSystem
   /// Kind of crash: a power loss or a killed process.
   public let kind: CrashKind
@@ -150,16 +152,16 @@ public struct CrashImage: Sendable {
 extension SimulatedDisk {
   /// Change that a power cut can lose.
   ///
-  /// Only a write can also be torn.
+  /// Only a write can also be torn, which leaves some of its sectors on the disk.
   enum UnsyncedChange {
     case write(file: Int, offset: Int, count: Int)
     case other
   }
 
-  /// Every change that a power cut can lose: those of the files by number, then those of the directories, each in the order of its list.
+  /// Every change that a power cut can lose: first the changes of each file, by file number, then the changes of the directories.
   var unsyncedChanges: [UnsyncedChange] {
     var list: [UnsyncedChange] = []
-    // In the order in which `losePower` counts, because its index selects a change of this list.
+    // `losePower` numbers the changes in the same order, because its arguments name a change by its index in this list.
     for number in files.keys.sorted() {
       for logged in files[number]?.changes ?? [] where logged.standing != .synced {
         if case .data(let offset, let bytes) = logged.change {
@@ -169,29 +171,28 @@ extension SimulatedDisk {
         }
       }
     }
+    // Each change of a directory is the same `.other`, so the order of the directories does not matter.
     for directory in directories.values { list += directory.changes.filter { $0.standing != .synced }.map { _ in .other } }
     return list
   }
 
-  /// Loses power, and keeps some of the ``unsyncedChanges``.
-  ///
-  /// The remaining state is durable.
+  /// Simulates a power cut that keeps some of the ``unsyncedChanges``, and makes the remaining state durable.
   mutating func losePower(keeping kept: [Bool], torn: (change: Int, parts: [Range<Int>])?) {
     var index = 0
     func isKept(_ standing: Standing) -> Bool {
-      // A synced change is durable and has no place in `kept`.
+      // A synced change is durable, and `kept` has elements only for the unsynced changes.
       if standing == .synced { return true }
       defer { index += 1 }
       return kept[index]
     }
-    // Sorted, because a dictionary has another order in each process and a seed must name the same image.
+    // A dictionary has another order in each process. The files are sorted, so that a seed and an index name the same image.
     for number in files.keys.sorted() {
       guard let file = files[number], !file.changes.isEmpty else { continue }
       var image = file.durable
       for logged in file.changes {
         let tearing = logged.standing != .synced && index == torn?.change ? torn : nil
         guard isKept(logged.standing) else { continue }
-        // A sync of bytes also covers the size that they reach, even if an earlier sync of that growth failed.
+        // A sync of written bytes also makes the size durable that the bytes reach, even if an earlier sync of that growth failed.
         if logged.standing == .synced, case .data(let offset, let bytes) = logged.change { image.grow(to: offset + bytes.count) }
         if let tearing, case .data(let offset, let bytes) = logged.change {
           bytes.withUnsafeBytes { bytes in
@@ -214,7 +215,7 @@ extension SimulatedDisk {
 
   /// Removes directories whose own entry was lost, and files without a name.
   private mutating func forgetUnreachable() {
-    // From the root down, since a directory that is there does not help if its parent is lost.
+    // The search starts at the root, because a directory is lost together with its parent, even if its own entry was kept.
     var reached: [String: Directory] = [:]
     var named: [Int: File] = [:]
     var open = ["/"]

@@ -6,8 +6,8 @@ internal import Synchronization
 
 /// Test of a device that syncs with a ``HostileSyncServer`` and has records that the server must neither read nor change.
 ///
-/// The hidden records are in a collection that is not synced, in one that no repository reads, and in a scope that the engine does not
-/// have. None of their bytes may be sent or changed, and the store must open again.
+/// The hidden records are in a collection that is not synced, in a collection that no repository reads, and in a scope that the engine does
+/// not have. No byte of the hidden records may be sent or changed, and the store must open again.
 struct HostileSyncTrial {
   /// Record of the device, synced or hidden.
   struct Note: Codable, Identifiable, Sendable, Equatable {
@@ -17,7 +17,7 @@ struct HostileSyncTrial {
     var count = 0
   }
 
-  /// Error of a promise that the device broke.
+  /// Error that describes a promise that the device has broken.
   struct Breach: Error, CustomStringConvertible {
     let description: String
   }
@@ -29,7 +29,8 @@ struct HostileSyncTrial {
     "attic": [Note(id: "box", text: secret)],
     "notes": [Note(id: "theirs", scope: "user/2", text: secret), Note(id: "early", scope: "user/2", text: secret)],
   ]
-  // The hidden records, the synced ones, and the engine's own collections: a server could overwrite any that the device does not check.
+  // A hostile answer may name each of these records: the hidden ones, the synced ones, and those in the engine's own collections. If the
+  // device does not check the records of an answer, the server can overwrite any of these records.
   private static let targets =
     hidden.flatMap { name, notes in notes.map { RecordAddress(collection: name, key: RecordKey($0.id)) } }
     + ["a", "b", "c"].map { RecordAddress(collection: "notes", key: RecordKey($0)) }
@@ -55,7 +56,7 @@ struct HostileSyncTrial {
     try await prepare(backend())
     let server = HostileSyncServer(choices: choices, targets: targets.sorted())
     for round in 0..<rounds {
-      // Opened anew in each round: a planted record may be harmless in memory and damage the store on disk.
+      // The store is opened anew in each round, because a planted record may be harmless in memory and damage the store on disk.
       let store = try await Store.open(backend())
       let notes = try await store.repository(synced)
       let diary = try await store.repository(RepositorySchema<Note>("private"))
@@ -64,15 +65,17 @@ struct HostileSyncTrial {
         if Int.random(in: 0..<4, using: &choices) == 0 {
           try await notes.delete(id)
         } else {
-          // The server may have planted a record of another scope or with other JSON. Then the edit is refused.
+          // The edit may fail: if the server has planted a record of another scope or with other JSON under this id, the store refuses the
+          // edit.
           do throws(RepositoryError) { try await notes.save(Note(id: id, text: "round \(round)", count: round)) } catch {
             guard [.unsupported, .newerSchema].contains(error.code) else { throw error }
           }
         }
       }
-      // Bounded, because the server may announce one more page in every answer.
+      // The number of answers is bounded. Without a bound, the server could announce one more page in every answer, and the exchange would
+      // not end.
       server.answer(40)
-      // The engine must check an answer before it stores it. So an error of the store is a breach, and a problem of sync is none.
+      // The engine must check an answer before it stores the records, so an error of the store is a breach. A `SyncProblem` is not.
       do { try await engine.exchange(scopesAtOnce: 1) } catch let error as RepositoryError {
         throw Breach(description: "round \(round): the exchange fails in the store: \(error)")
       } catch is SyncProblem {
@@ -81,7 +84,7 @@ struct HostileSyncTrial {
       guard try await diary.loadAll() == hidden["private"]?.sorted(by: { $0.id < $1.id }) else {
         throw Breach(description: "round \(round): a collection that is not synced has changed")
       }
-      // In the raw bytes of all requests, so that a secret in any member of any message is found.
+      // The check searches the raw bytes of all requests, so that a secret in any member of any message is found.
       guard server.received.range(of: Data(secret.utf8)) == nil else {
         throw Breach(description: "round \(round): a record that is not of the scope was sent")
       }
@@ -90,7 +93,7 @@ struct HostileSyncTrial {
     try await judge(backend())
   }
 
-  /// Makes the store with the hidden records, some of them saved before their collection was synced.
+  /// Makes the store with the records that the server must not read, some of them saved before their collection was synced.
   private static func prepare(_ backend: any StorageBackend) async throws {
     let store = try await Store.open(backend)
     for (name, notes) in hidden {
@@ -98,15 +101,16 @@ struct HostileSyncTrial {
       try await store.repository(RepositorySchema<Note>(name)).save(contentsOf: early)
     }
     try await store.close()
-    // The other note of the foreign scope is saved through the synced schema, as an edit of a scope that the engine does not have.
+    // The note "theirs" is saved through the synced schema, so that it is a tracked edit in a scope that the engine does not have.
     let again = try await Store.open(backend)
     try await again.repository(synced).save(Note(id: "theirs", scope: "user/2", text: secret))
     try await again.close()
   }
 
+  /// Requires that the reopened store is sound and that every hidden record is unchanged.
   private static func judge(_ backend: any StorageBackend) async throws {
     let store = try await Store.open(backend)
-    // No round opens "attic", so its records are read here as the rounds have left them in the store.
+    // No round opens a repository of "attic", so this check reads its records as the rounds have left them in the store.
     for (name, notes) in hidden {
       let repository = try await store.repository(name == "notes" ? synced : RepositorySchema<Note>(name))
       for note in notes {
@@ -118,10 +122,10 @@ struct HostileSyncTrial {
   }
 }
 
-/// Hostile sync server, which stores records as an honest one does, and changes its answers at random before it sends them.
+/// Hostile sync server, which stores records like an honest server, and changes its answers at random before it sends them.
 ///
-/// Its author is assumed to have the wire format and the names of the hidden records. Answers have planted records, numbers and names out
-/// of bounds, outcomes for records that were not sent, outcomes in pages, and problems in place of answers.
+/// The attacker is assumed to have the wire format and the names of the hidden records. Answers hold planted records, numbers and names out
+/// of bounds, outcomes for records that were not sent, and false outcomes in pages. Some requests get a problem in place of an answer.
 final class HostileSyncServer: SyncTransport {
   private struct State: Sendable {
     var choices: any RandomNumberGenerator & Sendable
@@ -162,7 +166,7 @@ final class HostileSyncServer: SyncTransport {
       change(&reply, of: push, &state)
       return state.chance(20)
     }
-    // The honest server has the push, so a later page has its outcome.
+    // The honest server has stored the push, so a later page holds its outcome although this answer is lost.
     if isLost { throw SyncProblem.unreachable("lost") }
     return reply
   }
@@ -176,7 +180,7 @@ final class HostileSyncServer: SyncTransport {
 
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unreachable("no events") }
 
-  /// Stores the bytes of a request, and throws a random problem in about one of twelve requests.
+  /// Stores the bytes of a request, and throws a random problem in about one of twelve requests or when no answers are left.
   private func begin(_ sent: Data) throws(SyncProblem) {
     let problem: SyncProblem? = state.withLock { state in
       state.received += sent
@@ -217,7 +221,7 @@ final class HostileSyncServer: SyncTransport {
   private func change(_ page: inout SyncChanges, asked request: SyncChangesRequest, _ state: inout State) {
     for position in page.changes.indices where state.chance(30) { page.changes[position] = record(&state, like: page.changes[position]) }
     while state.chance(50) { page.changes.append(record(&state)) }
-    // A false outcome of the push that the device still waits for, with records that it did not send.
+    // The page gets false outcomes of the device's newest push, with records that the device did not send.
     if state.chance(40), let push = state.newestPush {
       var receipt = SyncReceipt(
         seq: push.seq, token: push.token, outcomes: push.groups.map { _ in .conflict([]) })
@@ -247,7 +251,7 @@ final class HostileSyncServer: SyncTransport {
   }
 
   private func number<Number: FixedWidthInteger>(_ state: inout State) -> Number {
-    // Around 2³¹, the bound of schema versions, and 2⁵³, the bound of exact integers in JSON.
+    // Some of the numbers lie around 2³¹, the bound of schema versions, and around 2⁵³, the bound of exact integers in JSON.
     let (version, number) = (Int64(1) << 31, Int64(1) << 53)
     return Number(clamping: state.one(of: [0, 1, 2, 3, 5, 8, 40, 1_000, version - 1, version, number - 1, number, .max, -1, .min]))
   }
@@ -259,7 +263,8 @@ final class HostileSyncServer: SyncTransport {
   }
 
   private func value(_ state: inout State, id: String) -> Data? {
-    // In the synced scope, in a foreign scope, of no note, damaged, deeper than the limit, and like the engine's own records.
+    // Some planted values are a note in the synced scope, a note in a foreign scope, and JSON that is no note. Other planted values are
+    // damaged, nested deeper than the limit, or like a record that the engine itself stores.
     let own = #"{"id":"\#(id)","scope":"user/1","text":"planted","count":7}"#
     let other = #"{"id":"\#(id)","scope":"user/2","text":"planted","count":7}"#
     return state.one(of: [

@@ -2,18 +2,19 @@ internal import Foundation
 internal import Larder
 internal import LarderSync
 
-/// Contents of a record of the simulation, in a form that all versions of the app share.
+/// Contents of a record of the sync simulation, in a form that all versions of the simulated app share.
 struct SimulatedFields: Sendable, Equatable {
   var name = ""
   var count = 0
   var tags: [String] = []
-  /// Member that only the newest app has.
+  /// Member that only the record type of the newest app has.
   var extra: SimulatedExtra?
 }
 
 /// Value that older apps do not have in their type, and must still preserve byte for byte.
 ///
-/// Its number, array and characters have several spellings in JSON, so that decoding and encoding it would show.
+/// JSON allows several spellings of the number, the array and the characters in the value. An app that decodes and encodes the value may
+/// change its bytes.
 struct SimulatedExtra: Codable, Sendable, Equatable {
   var zone: String
   var ratio: Double
@@ -29,7 +30,7 @@ protocol SimulatedItem: Codable, Identifiable, Sendable where ID == String {
   static var policy: MergePolicy<Self> { get }
 }
 
-/// Record type of the oldest app.
+/// Record type of the oldest version of the simulated app.
 struct SimulatedItemV2: SimulatedItem {
   var id: String
   var scope: String
@@ -43,11 +44,11 @@ struct SimulatedItemV2: SimulatedItem {
     set { (name, count, tags) = (newValue.name, newValue.count, newValue.tags) }
   }
   static var schema: RepositorySchema<Self> { RepositorySchema("items", version: 2, migrations: [.init(from: 1) { _ in }]) }
-  // The two apps merge the same member under different names, so their edits must meet in the migrated form.
+  // This app calls the counter `count` and newer apps call it `total`, so edits of both apps can merge only after the migration.
   static var policy: MergePolicy<Self> { .fields(counters: [\.count], sets: [\.tags]) }
 }
 
-/// Record type of the newer app, which has renamed two members.
+/// Record type of the newer version of the simulated app, which has renamed two members.
 struct SimulatedItemV3: SimulatedItem {
   var id: String
   var scope: String
@@ -66,7 +67,7 @@ struct SimulatedItemV3: SimulatedItem {
   static let migrations: [Migration] = [.init(from: 1) { _ in }, .init(from: 2) { bringUp(&$0) }]
   /// Renames the members of a record from schema version 2 to 3.
   static func bringUp(_ object: inout JSONObject) {
-    // By members of the object, so that one which the type does not have is preserved.
+    // The migration renames members of the JSON object, so that members which the record type does not have are preserved.
     object["title"] = object["name"]
     object["total"] = object["count"]
     object["name"] = nil
@@ -74,7 +75,7 @@ struct SimulatedItemV3: SimulatedItem {
   }
 }
 
-/// Record type of the newest app, which has the same schema version and one more member.
+/// Record type of the newest version of the simulated app, which has the schema version of the newer one and one more member.
 struct SimulatedItemWithExtra: SimulatedItem {
   var id: String
   var scope: String
@@ -92,13 +93,13 @@ struct SimulatedItemWithExtra: SimulatedItem {
   static var policy: MergePolicy<Self> { .fields(counters: [\.total], sets: [\.tags]) }
 }
 
-/// Version of the app that a device runs, from the oldest to the newest.
+/// Version of the simulated app that a device runs, from the oldest to the newest.
 enum SimulatedApp: Int, Sendable, CaseIterable {
   case v2, v3, withExtra
 
   var version: Int { self == .v2 ? 2 : 3 }
 
-  /// Opens the records of a store with the record type of this app.
+  /// Opens the records of a store with the record type of this version of the app.
   func open(_ store: Store, clock: any WallClock) async throws -> any SimulatedRecords {
     switch self {
     case .v2: try await TypedRecords<SimulatedItemV2>(store, clock)
@@ -118,7 +119,7 @@ protocol SimulatedRecords: Sendable {
   func fields(of id: String) -> SimulatedFields?
   /// Inserts a record.
   ///
-  /// - Throws: `.newerSchema` over a record that a newer app has written.
+  /// - Throws: `.newerSchema` if the store has a record with this id that a newer app has written.
   func insert(_ id: String, in scope: String, _ fields: SimulatedFields) async throws
   func update(_ id: String, _ body: @escaping @Sendable (inout SimulatedFields) -> Void) async throws
   /// Changes several records in one transaction.
@@ -139,10 +140,11 @@ struct TypedRecords<Item: SimulatedItem>: SimulatedRecords {
   }
 
   var ids: [String] { repository.snapshot.loadAll().map(\.id) }
-  // Not every undecodable record: a damaged one must not pass for one of a newer app.
+  // Only records that fail with `.newerSchema` are listed, because a damaged record must not pass for a record of a newer app.
   var newer: [String] { repository.snapshot.undecodable.filter { $0.error.code == .newerSchema }.map(\.key.text) }
 
   func fields(of id: String) -> SimulatedFields? {
+    // A record of a newer app does not decode, and counts as missing here.
     do throws(RepositoryError) { return try repository.snapshot.find(by: id)?.fields } catch { return nil }
   }
   func insert(_ id: String, in scope: String, _ fields: SimulatedFields) async throws {
@@ -159,7 +161,8 @@ struct TypedRecords<Item: SimulatedItem>: SimulatedRecords {
     }
   }
   func increment(_ id: String, in scope: String) async throws {
-    // In a transaction, because an edit may come between a read and a save, and the increment would be lost.
+    // The read and the save are one transaction. In separate transactions, another edit could be committed between the read and the save,
+    // and the save would overwrite that edit.
     try await repository.transaction { [repository] transaction in
       var item = try transaction.find(by: id, in: repository) ?? Item(id: id, scope: scope)
       item.fields.count += 1

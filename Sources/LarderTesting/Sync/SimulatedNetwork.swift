@@ -2,9 +2,9 @@ internal import LarderSync
 internal import LarderWire
 internal import Synchronization
 
-/// Queue of delayed messages of all devices, which reach the server in any order.
+/// Queue of the delayed pushes of all devices, which reach the server in any order.
 ///
-/// A message may arrive long after its device has given it up.
+/// A push may arrive long after its device has received an error for it.
 final class SimulatedPost: Sendable {
   private let server: SimulatedSyncServer
   private let late = Mutex<[(push: SyncPush, scope: String)]>([])
@@ -18,20 +18,20 @@ final class SimulatedPost: Sendable {
     all.withLock { $0.append((push, scope)) }
   }
 
-  /// Delivers one random message.
+  /// Delivers one random delayed push.
   ///
-  /// - Returns: True if the message has overtaken an earlier one, or `nil` if there was no message.
+  /// - Returns: True if the push has overtaken an earlier one, or `nil` if no push was delayed.
   func deliver(using generator: inout SeededGenerator) -> Bool? {
     let count = late.withLock { $0.count }
     guard count > 0 else { return nil }
     let at = Int.random(in: 0..<count, using: &generator)
     let message = late.withLock { $0.remove(at: at) }
-    // Nobody waits for the answer, so a refusal is dropped with it.
+    // No device waits for the answer to a delayed push, so the answer is dropped, even if it is a refusal.
     _ = Result { () throws(SyncProblem) in try server.push(message.push, to: message.scope) }
     return at > 0
   }
 
-  /// Delivers all delayed messages, in the order in which they were sent.
+  /// Delivers all delayed pushes, in the order in which they were sent.
   func deliverAll() {
     for message in late.withLock({ late in
       defer { late = [] }
@@ -39,7 +39,7 @@ final class SimulatedPost: Sendable {
     }) { _ = Result { () throws(SyncProblem) in try server.push(message.push, to: message.scope) } }
   }
 
-  /// Delivers every message again that was ever delayed.
+  /// Delivers every push again that was ever delayed.
   func repeatAll() {
     for message in all.withLock({ $0 }) { _ = Result { () throws(SyncProblem) in try server.push(message.push, to: message.scope) } }
   }
@@ -47,7 +47,8 @@ final class SimulatedPost: Sendable {
 
 /// Network between one device and the simulated server, which loses, delays and repeats requests, loses answers, and can be cut off.
 ///
-/// A lost request also stands for a server that dies before its commit, and a lost answer for one that dies after it.
+/// For the device, a lost request looks like a server that dies before its commit, and a lost answer looks like a server that dies after
+/// its commit.
 final class SimulatedNetwork: SyncTransport {
   private struct State: Sendable {
     var generator: SeededGenerator
@@ -63,9 +64,9 @@ final class SimulatedNetwork: SyncTransport {
   private let state: Mutex<State>
   /// Maximum number of records of a push.
   ///
-  /// A larger push is refused with `.tooLarge`.
+  /// The network refuses a larger push with `.tooLarge`.
   private let pushLimit: Int
-  /// Closure that runs between a request and its answer, so that edits and other exchanges interleave.
+  /// Closure that runs between a request and its answer, so that edits and exchanges of other devices can come in between.
   private let meanwhile: @Sendable () async -> Void
 
   init(
@@ -80,7 +81,7 @@ final class SimulatedNetwork: SyncTransport {
   func setForbidden(_ isForbidden: Bool) { state.withLock { $0.isForbidden = isForbidden } }
   func setCutOff(_ isCutOff: Bool) { state.withLock { $0.isCutOff = isCutOff } }
 
-  /// Returns the counts of messages since the last call, and starts from zero.
+  /// Returns the counts of messages since the last call, and sets the counts to zero.
   func takeTraffic() -> SimulatedTraffic {
     state.withLock { state in
       defer { state.traffic = SimulatedTraffic() }
@@ -99,9 +100,9 @@ final class SimulatedNetwork: SyncTransport {
 
   private func count(_ event: SyncSimulation.Event) { state.withLock { $0.counts[event, default: 0] += 1 } }
 
-  /// Starts a request, and now and then delivers a delayed message first.
+  /// Starts a request, and delivers a delayed push first in one of four requests on average.
   ///
-  /// - Throws: `.unreachable` while the device is cut off, `.forbidden` while it may not use the scopes.
+  /// - Throws: `.unreachable` while the device is cut off, `.forbidden` while the device may not use the scopes.
   private func begin() throws(SyncProblem) {
     let (isCutOff, isForbidden) = state.withLock { state in
       if state.isCutOff { state.counts[.partition, default: 0] += 1 }
@@ -118,25 +119,25 @@ final class SimulatedNetwork: SyncTransport {
   func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
     try begin()
     state.withLock { $0.traffic.pushes += 1 }
-    // Before any loss, so that a push over the limit is refused every time.
+    // The size is checked before the request can be lost, so that a push over the limit is refused every time.
     if push.groups.joined().count > pushLimit {
       count(.division)
       throw SyncProblem.tooLarge
     }
-    // Encoded and decoded, so that a mistake of the wire format shows in the history.
+    // The push is encoded and decoded, so that a mistake of the wire format changes the history.
     let sent = try SyncPush(json: push.json)
     if happens(.lostRequest, onceIn: 10) { throw SyncProblem.unreachable("lost") }
-    // The device gets the error of a lost request, and cannot know that the push arrives later.
+    // The device gets the same error as for a lost request, although the push arrives at the server later.
     if happens(.delayedRequest, onceIn: 12) {
       post.delay(sent, to: scope)
       throw SyncProblem.unreachable("late")
     }
-    // As a `Result`, since a refusal can be lost on the way back just as an answer can.
+    // The answer is stored as a `Result` and thrown later, because the network can lose a refusal like any other answer.
     let result = Result { () throws(SyncProblem) in try server.push(sent, to: scope) }
-    // The answer of the duplicate is dropped: a network that repeats a request brings one answer back.
+    // The answer to the repeated request is dropped, because a network that repeats a request returns one answer.
     if happens(.duplicate, onceIn: 6) { _ = Result { () throws(SyncProblem) in try server.push(sent, to: scope) } }
     if happens(.lateDuplicate, onceIn: 8) { post.delay(sent, to: scope) }
-    // After the server's commit and before the answer, when the device's view is older than the server's.
+    // Other events run after the server's commit and before the device has the answer, while the device's data is older.
     if !state.withLock({ $0.isPerfect }) { await meanwhile() }
     if happens(.lostAnswer, onceIn: 5) { throw SyncProblem.unreachable("lost") }
     return try SyncPushReply(json: result.get().json)
@@ -146,6 +147,7 @@ final class SimulatedNetwork: SyncTransport {
     try begin()
     if happens(.lostRequest, onceIn: 10) { throw SyncProblem.unreachable("lost") }
     let result = Result { () throws(SyncProblem) in try server.changes(request, in: scope) }
+    // The server has read the page already, so the page may be older than the newest commits when the device receives it.
     if !state.withLock({ $0.isPerfect }) { await meanwhile() }
     switch result {
     case .success(let page):
@@ -163,7 +165,7 @@ final class SimulatedNetwork: SyncTransport {
     }
   }
 
-  // Without events, the history starts every exchange itself, at a step that the seed decides.
+  // The network has no events of the server, so the history starts every exchange itself, at a step that the seed decides.
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unreachable("no events") }
 }
 

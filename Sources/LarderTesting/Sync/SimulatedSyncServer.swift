@@ -5,18 +5,20 @@ internal import Synchronization
 
 // Sync/ runs the real sync engine against a server in memory, which keeps the rules of the real server, and over a network that loses,
 // repeats and delays messages.
-// Invariant: equal seeds give equal runs. Called by tests.
+// Invariant: equal seeds give equal runs.
+// Called by tests.
 
 /// Sync server in memory that keeps the rules of `larder-server`, for tests of an app's sync without a network.
 ///
 /// A push is a compare-and-set of each record's revision. Each accepted group takes the next commit number of its scope. The server stores
-/// the newest push of each device with its outcomes, so that a repeated push gets the same answer.
+/// the outcomes of each device's newest push, so that a repeated push gets the same answer.
 public final class SimulatedSyncServer: Sendable {
   fileprivate struct Device: Sendable {
     /// Receipt of the device's newest push.
     ///
-    /// Its conflicts only name their records.
+    /// The conflicts in the receipt only name their records, and have no values.
     var last: SyncReceipt
+    /// Latest time of an edit that the server has accepted from the device.
     var stamp: SyncMilliseconds = 0
   }
 
@@ -25,7 +27,7 @@ public final class SimulatedSyncServer: Sendable {
     var horizon = 0
     /// Records by address.
     ///
-    /// Ids are compared by their bytes, and not as Swift strings.
+    /// The addresses compare ids by their bytes, because Swift treats two Unicode spellings of one text as equal strings.
     var records: [RecordAddress: SyncRecord] = [:]
     var devices: [String: Device] = [:]
 
@@ -61,10 +63,10 @@ public final class SimulatedSyncServer: Sendable {
 
   init(conflictBytes: Int, now: @escaping @Sendable () -> SyncMilliseconds) { (self.conflictBytes, self.now) = (conflictBytes, now) }
 
-  /// Number of records that were left out of conflicts, because their values were over the limit.
+  /// Number of records that were left out of conflicts, because their values exceeded the limit of an answer.
   var leftOut: Int { state.withLock { $0.leftOut } }
 
-  /// Sets the validator of pushed records, which returns the code of a refusal or `nil`.
+  /// Sets the validator of pushed records, which returns the code of a refusal, or `nil` to accept the record.
   public func refuse(_ validate: @escaping @Sendable (PushedRecord) -> String?) { state.withLock { $0.validate = validate } }
 
   /// Returns the records of a scope that are not deleted, sorted by collection and id.
@@ -76,7 +78,8 @@ public final class SimulatedSyncServer: Sendable {
 
   /// Removes all tombstones of a scope, and raises the scope's horizon to the newest of them.
   ///
-  /// A device that has read less than the horizon must resync.
+  /// A device that has not read up to the horizon must read all records of the scope again.
+  ///
   /// - Returns: The number of removed tombstones.
   @discardableResult public func purge(_ scope: String) -> Int {
     state.withLock { state in
@@ -99,10 +102,10 @@ public final class SimulatedSyncServer: Sendable {
   /// Returns a copy of the whole state.
   public func backup() -> Backup { state.withLock { Backup(state: $0) } }
 
-  /// Restores a copy of the state, and begins a new history, so that devices notice the restore.
+  /// Restores a copy of the state, and begins a new history of commits, by whose identifier devices detect the restore.
   public func restore(_ backup: Backup) {
     state.withLock { state in
-      // A restore changes the data, and neither the configuration of the server nor the counts of the test.
+      // A restore replaces the data, but not the validator, which is configuration, and not `leftOut`, which is a count of the test.
       let (validate, leftOut) = (state.validate, state.leftOut)
       state = backup.state
       (state.validate, state.leftOut) = (validate, leftOut)
@@ -112,16 +115,19 @@ public final class SimulatedSyncServer: Sendable {
 
   /// Applies a push, and returns its answer.
   ///
-  /// - Throws: `.history` if the server was restored since the device has read it, `.gap` if the push does not follow the device's last
-  ///   one.
+  /// - Throws: `.history` if the server was restored since the device has read it, `.gap` if the push does not follow the device's newest
+  ///   push.
   public func push(_ push: SyncPush, to scope: String) throws(SyncProblem) -> SyncPushReply {
     let now = now()
     let result: Result<SyncPushReply, SyncProblem> = state.withLock { state in
       if let history = push.history, history != state.history { return .failure(.history(state.history)) }
       var found = state.scopes[scope] ?? Scope()
       let device = found.devices[push.device]
-      // A repeated push gets its stored receipt. Applying it again would find its own records and report conflicts.
+      // A repeated push gets its stored receipt. If a repeated push were applied again, its records would already have newer revisions from
+      // the first application, and the server would report conflicts.
       if let last = device?.last, push.seq <= last.seq {
+        // Two copies of a store send pushes with the same number. The token tells such pushes apart, so that only the sender of the stored
+        // push gets its outcomes.
         guard push.seq == last.seq, push.token == last.token else { return .failure(.gap(last: last.seq)) }
         return .success(SyncPushReply(history: state.history, now: now, receipt: found.filled(last, bytes: conflictBytes)))
       }
@@ -129,19 +135,21 @@ public final class SimulatedSyncServer: Sendable {
       var newest = device?.stamp ?? 0
       var outcomes: [SyncOutcome] = []
       for group in push.groups {
-        // One refused record refuses its group, which is a transaction of the device.
+        // A group is one transaction of the device, so one refused record refuses the whole group.
         if let code = group.compactMap(state.validate).first {
           outcomes.append(.rejected(code: code, detail: ""))
           continue
         }
         let current = group.map { found.record($0.collection, $0.id) }
+        // A tombstone counts as a missing record, so a push onto a tombstone needs the base 0.
         guard zip(group, current).allSatisfy({ $0.base == ($1.value == nil ? 0 : $1.revision) }) else {
           outcomes.append(.conflict(group.map { SyncRecord(collection: $0.collection, id: $0.id, revision: 0) }))
           continue
         }
         found.head += 1
         for record in group {
-          // Corrected by the difference of the clocks, not before the device's earlier stamps, and never in the future.
+          // The stamp is corrected by the difference of the device's clock and the server's. A stamp never lies before the device's
+          // earlier stamps, and never in the future.
           let stamp = min(max(record.stamp + now - push.clock, device?.stamp ?? 0), now)
           newest = max(newest, stamp)
           found.records[RecordAddress(collection: record.collection, key: RecordKey(record.id))] = SyncRecord(
@@ -167,18 +175,20 @@ public final class SimulatedSyncServer: Sendable {
     let result: Result<SyncChanges, SyncProblem> = state.withLock { state in
       if let history = request.history, history != state.history { return .failure(.history(state.history)) }
       let found = state.scopes[scope] ?? Scope()
+      // A full pass reads all records, and `from` is the horizon at its start. If the horizon has risen since the start of the pass,
+      // tombstones that the pass needs may have been purged, and the pass must begin again.
       if request.since < found.horizon, request.from.map({ found.horizon > $0 }) ?? true {
         return .failure(.resync(horizon: found.horizon))
       }
-      // Sorted by commit, so that the next page can continue from the last one's number.
+      // The changed records are sorted by commit, so that the next page can begin after the last commit of this page.
       let behind = found.records.values.filter { record in
         record.revision > request.since && (request.collections.isEmpty || request.collections.contains(record.collection))
       }.sorted { $0.revision < $1.revision }
       var page = Array(behind.prefix(request.limit))
-      // The rest of the last commit, also over the limit: the device applies a commit as a whole.
+      // The page also holds the rest of its last commit, even over the limit, because a device applies a commit as a whole.
       if let last = page.last { page += behind.dropFirst(page.count).prefix { $0.revision == last.revision } }
       let more = page.count < behind.count
-      // Never below the position that the device has read, which must not go back.
+      // The head is never below the commit up to which the device has read, because the device's position must not go back.
       let head = max(found.head, request.since)
       return .success(
         SyncChanges(

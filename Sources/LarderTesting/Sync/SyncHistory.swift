@@ -3,7 +3,7 @@ internal import Larder
 @_spi(Simulation) internal import LarderSync
 @_spi(Wire) internal import LarderWire
 
-/// State of one running history of a ``SyncSimulation``.
+/// State of one running history of a ``SyncSimulation``, which is a random sequence of edits, exchanges and failures.
 actor SyncHistory {
   private var generator: SeededGenerator
   private let backend: @Sendable (_ device: Int) throws -> any StorageBackend
@@ -36,11 +36,11 @@ actor SyncHistory {
     generator = SeededGenerator(seed: seed)
     let time = ManualClock()
     self.time = time
-    // With 150 bytes, conflicts of a few records leave some out.
+    // With a limit of 150 bytes of values, an answer about a few records in conflict leaves some of the records out.
     server = SimulatedSyncServer(conflictBytes: seed % 5 == 0 ? 150 : 1 << 20) { SyncMilliseconds(time.now.timeIntervalSince1970 * 1_000) }
     post = SimulatedPost(server)
     report = SyncSimulation.Report(seed: seed)
-    // By remainders of the seed, so that 16 consecutive seeds have every kind of history.
+    // The remainders of the seed decide the kind of history, so that 16 consecutive seeds have every kind.
     (restores, copies, refuses) = (seed % 4 == 3, seed % 8 == 6, seed % 8 == 2)
     pushLimit = seed % 8 == 4 ? 3 : .max
     isMixed = seed % 4 == 1 || seed % 16 == 7 || seed % 16 == 14
@@ -66,10 +66,11 @@ actor SyncHistory {
   }
 
   private func addDevice(copyOf original: SimulatedDevice? = nil) async throws {
-    // Up to some three years before or after the true time.
+    // The clock of a device is wrong by up to about three years.
     let clock = ManualClock(now: time.now.addingTimeInterval(Double(random(200_000_000) - 100_000_000)))
     let position = devices.count
-    // Weak, because the history owns the device and the device its network.
+    // The history owns the device, and the device owns its network. The network's reference to the history is weak, because a strong
+    // one would keep all three in memory.
     let network = SimulatedNetwork(server, post, seed: generator.next(), pushLimit: pushLimit) { [weak self] in
       await self?.meanwhile(position)
     }
@@ -112,7 +113,7 @@ actor SyncHistory {
   /// Copies the store of a device, and lets both devices send a push with the same number.
   private func copy(_ position: Int) async throws {
     try await addDevice(copyOf: devices[position])
-    // In every scope, because a device notices its copy in each scope on its own.
+    // Both devices push in every scope, because a device detects the copy of its store in each scope separately.
     for position in [position, devices.count - 1] {
       for scope in SimulatedDevice.scopes { try await insert(devices[position], scope) }
       try await exchange(position)
@@ -125,8 +126,10 @@ actor SyncHistory {
     number += 1
     let scope = chosen ?? SimulatedDevice.scopes[random(3)]
     let isDoomed = random(3) == 0
+    // The first letter of the id decides whether devices may delete the record. At the end of the history, every record with "k" must
+    // exist.
     let id = "\(isDoomed ? "d" : "k")\(number)"
-    // Characters that JSON escapes in several ways.
+    // JSON has several ways to write these characters, so an app that decodes and encodes the record may change its bytes.
     let fields = SimulatedFields(name: "new / \u{E9}\"\n", extra: extra(device, of: id))
     try await device.records.insert(id, in: scope, fields)
     if !isDoomed { kept.insert(id) }
@@ -143,7 +146,8 @@ actor SyncHistory {
   }
 
   private func edit(_ device: SimulatedDevice) async throws {
-    // Not counters ("c"), which only increments may change, and not records that will be deleted ("d").
+    // Counters ("c") are left out, because only increments may change them. Records that may be deleted ("d") are left out, because an
+    // edit wins over a deletion and would bring the record back.
     let found = device.records.ids.filter { $0.hasPrefix("k") || $0.hasPrefix("e") }
     guard !found.isEmpty else {
       number += 1
@@ -168,13 +172,13 @@ actor SyncHistory {
     note(.edit)
   }
 
-  /// Runs an edit that an older app may not make, and counts its refusal.
+  /// Runs an edit that the store may refuse to an older app, and counts the refusal.
   private func unlessNewer(_ body: () async throws -> Void) async throws {
     do { try await body() } catch let error as RepositoryError where error.code == .newerSchema { note(.newerRecord) }
   }
 
   private func delete(_ device: SimulatedDevice) async throws {
-    // An app may delete a record of a newer app, although it cannot read it.
+    // An app may delete a record that a newer app has written, although the older app cannot read the record.
     let newer = isMixed ? device.records.newer : []
     let found = (device.records.ids + newer).filter { $0.hasPrefix("d") || $0.hasPrefix("e") }
     guard !found.isEmpty else { return }
@@ -199,7 +203,7 @@ actor SyncHistory {
     for scope in SimulatedDevice.scopes where server.purge(scope) > 0 { note(.purge) }
   }
 
-  /// Makes a backup of the server, or restores the one that was made.
+  /// Makes a backup of the server, or restores the backup that was made before.
   private func restore() {
     if let backup, random(2) == 0 {
       server.restore(backup)
@@ -230,7 +234,8 @@ actor SyncHistory {
       let digit = "\(random(10))"
       let isRefusing = random(3) > 0
       server.refuse { isRefusing && $0.id.hasSuffix(digit) ? "forbidden" : nil }
-    // Not with restores: a restored server gets its lost records back from the devices, and a device that has signed out has none.
+    // In a history with restores no device signs out. A restored server gets its lost records back from the devices, and a device that
+    // has signed out has no records.
     case 3 where !restores:
       do {
         try await device.engine.signOut()
@@ -243,22 +248,25 @@ actor SyncHistory {
   // MARK: Exchanges
 
   private func exchange(_ position: Int) async throws {
-    // No second exchange of the device may start while this one waits for an answer.
+    // While this exchange waits for an answer, `meanwhile` must not start a second exchange of the same device.
     busy.insert(position)
     defer { busy.remove(position) }
+    // The network loses messages and the server refuses some, so a `SyncProblem` is a normal event of a history.
     do { try await devices[position].engine.exchange(scopesAtOnce: 1) } catch is SyncProblem {}
   }
 
   private func exchangeAndCrash(_ position: Int) async throws {
     let device = devices[position]
     let isBefore = random(2) == 0
-    // An exchange makes several commits, and each must be a safe place to die.
+    // An exchange makes several commits, and the simulated process may die before or after each of them.
     device.crash(atCommit: 1 + random(12), isBefore ? .before : .after)
     busy.insert(position)
+    // The exchange may fail by the planned fault or by the network, and either failure is an event of the history.
     do { try await device.engine.exchange(scopesAtOnce: 1) } catch {}
     busy.remove(position)
     note(isBefore ? .crashBefore : .crashAfter)
-    // Also if the exchange ended before the planned commit: the fault must not hit a later step.
+    // The device restarts even if the exchange ended before the planned commit. Without the restart, the planned fault would strike in a
+    // later step of the history.
     try await device.restart()
     device.edits.resolve(device.records)
   }
@@ -269,14 +277,15 @@ actor SyncHistory {
       await devices[position].edits.increment(devices[position].records)
       note(.editInFlight)
     }
-    // At most two exchanges at once. The inner one calls this too, and deeper nesting would not end.
+    // At most two exchanges run at once. An exchange that `meanwhile` starts also calls `meanwhile`, and without a limit the nesting could
+    // have no end.
     guard busy.count < 2, random(12) == 0 else { return }
     let others = devices.indices.filter { !busy.contains($0) }
     guard !others.isEmpty else { return }
     let other = others[random(others.count)]
     note(.interleaving)
     do {
-      // A deletion whose tombstone is purged at once, which may fall between the pages of a full pass of the waiting device.
+      // The deletion and the purge of its tombstone may fall between two pages of a full pass that the waiting device makes.
       if random(2) == 0 { try await delete(devices[other]) }
       try await exchange(other)
       if random(3) == 0 { purge() }

@@ -7,20 +7,24 @@ public import Larder
 /// #expect(report.problems.isEmpty, "seed \(report.seed)")
 /// ```
 ///
-/// At the end, the users are quiet and the network works. Then the history checks that:
+/// In the last phase of a history, the users make no more edits and the network loses nothing. After this phase the history checks that:
 ///
 /// - every device has stored the same records as the server within a few rounds, and sends nothing more,
 /// - no insert is lost, and no deletion is undone,
 /// - counters have counted each increment once,
-/// - members that an app does not have in its type have survived its edits,
+/// - members of a record that an app does not have in its type are still there after its edits,
 /// - repeated messages change nothing.
 ///
-/// The seed decides the kind of history. Of 16 consecutive seeds, six have apps of several versions, and four a server that may be restored
-/// from a backup. Two have copied stores, two a server that refuses records, and two a server with a small limit on pushes.
+/// After a restore of the server or a copy of a store, the history checks neither deletions nor counters. A restored server may have lost
+/// deletions and increments, and a copied store may send an increment twice.
+///
+/// The seed decides the kind of history. Of 16 consecutive seeds, six have apps of several versions, and four have a server that may be
+/// restored from a backup. Two seeds have copied stores, two have a server that refuses records, and two have a server with a small limit
+/// on pushes.
 public struct SyncSimulation: Sendable {
   /// Kind of event in a history.
   ///
-  /// Check that your seeds together have met each kind.
+  /// Check in the reports that the histories of your seeds together have had each kind of event.
   public enum Event: String, Sendable, Hashable, CaseIterable {
     /// Edits of the users.
     case insert, edit, increment, deletion, transaction
@@ -28,22 +32,23 @@ public struct SyncSimulation: Sendable {
     case crashBefore, crashAfter
     /// Failures of the network.
     ///
-    /// A lost request also stands for a server that dies before its commit, a lost answer for one that dies after it.
+    /// A lost request has the same effect as a server that dies before its commit, and a lost answer the same as a server that dies after
+    /// its commit.
     case lostRequest, lostAnswer, lostPage, duplicate, lateDuplicate, delayedRequest, reordered, partition
-    /// Events between a request and its answer: an edit, the exchange of another device.
+    /// Events between a request and its answer: an edit of the waiting device's user, and the exchange of another device.
     case editInFlight, interleaving
-    /// States that exchanges meet: several pages, conflicts, purged tombstones, full passes.
+    /// States that an exchange has to handle: several pages, conflicts, purged tombstones, full passes.
     case severalPages, conflict, purge, resync
-    /// Restores of the server from a backup, devices that notice one, and copies of stores.
+    /// Restores of the server from a backup, devices that receive the server's new history, and copies of stores.
     case restore, newHistory, copy
     /// Records in each of three scopes, clocks that are set years ahead or back, and devices that sign out.
     case threeScopes, clockJump, signOut
     /// Refused records, scopes that are forbidden for a time, pushes that are too large, and conflicts with records left out.
     case rejected, revoked, division, leftOut
-    /// Upgrades of an app, and meetings of its versions.
+    /// Upgrades of an app, and encounters of an app's version with records of another version.
     ///
-    /// An older app holds unread records and deletes some, and its edits may wait for a newer app. A newer app reads records of older ones.
-    /// An app edits a record with a member that its type does not have.
+    /// An older app stores records of a newer app without reading them, deletes some, and may keep edits that wait for the newer app. A
+    /// newer app reads records of older apps. An app edits a record with a member that the app's type does not have.
     case upgrade, newerRecord, newerDeletion, waitingEdit, olderRecord, unknownMember
   }
 
@@ -51,11 +56,11 @@ public struct SyncSimulation: Sendable {
   public struct Report: Sendable {
     /// Seed that repeats the history.
     public let seed: UInt64
-    /// Number of events of each kind.
+    /// Number of events of each kind in the history.
     public internal(set) var events: [Event: Int] = [:]
     /// Descriptions of the invariants that did not hold.
     ///
-    /// Empty if all of them held.
+    /// The array is empty if all invariants held.
     public internal(set) var problems: [String] = []
   }
 
@@ -64,7 +69,7 @@ public struct SyncSimulation: Sendable {
 
   private let backend: @Sendable (_ device: Int) throws -> any StorageBackend
 
-  /// Prepares a history.
+  /// Prepares a random history from a seed.
   ///
   /// Equal seeds give equal histories.
   ///
@@ -79,11 +84,11 @@ public struct SyncSimulation: Sendable {
     (self.seed, self.backend) = (seed, backend)
   }
 
-  /// Runs the history.
+  /// Runs the history, and returns its events and broken invariants.
   ///
-  /// - Throws: The error of making a backend or of opening a store over it. Broken invariants are in the report.
+  /// - Throws: The error of making a backend or of opening a store over it. Broken invariants are not thrown, and are in the report.
   public func run() async throws -> Report {
-    // A new history for each run, so that a second run gives the same report.
+    // Each run makes a new `SyncHistory`, so that a second run gives the same report.
     try await SyncHistory(seed: seed, backend: backend).run()
   }
 }

@@ -1,13 +1,13 @@
 internal import DequeModule
 internal import Synchronization
 
-/// A counting semaphore for tasks, which gives its permits out in the order of the requests.
+/// A counting semaphore for tasks, which gives its permits to waiting tasks in the order of their requests.
 ///
-/// With one permit it is a lock that may be held across suspensions.
+/// With one permit the semaphore is a lock that a task may hold across suspensions.
 package final class AsyncSemaphore: Sendable {
   private struct State: Sendable {
     var free: Int
-    /// Numbers of the waiting tasks in order, and of some that were cancelled.
+    /// Numbers of the waiting tasks in the order of their requests, and of some cancelled tasks whose numbers are not removed yet.
     var order: Deque<UInt64> = []
     var waiting: [UInt64: CheckedContinuation<Bool, Never>] = [:]
     var last: UInt64 = 0
@@ -19,10 +19,11 @@ package final class AsyncSemaphore: Sendable {
 
     /// Removes a task that was cancelled, and returns its continuation.
     ///
-    /// Its number stays in the order until a release reaches it, or until such numbers outweigh the others.
+    /// The number of the cancelled task stays in `order` until `release` reaches it. If `order` has more than 2 × w + 16 numbers after
+    /// this removal, with w tasks still waiting, this call removes the numbers of all cancelled tasks.
     mutating func remove(_ number: UInt64) -> CheckedContinuation<Bool, Never>? {
       guard let continuation = waiting.removeValue(forKey: number) else { return nil }
-      // Tasks that come and are cancelled again and again must not let the order grow without bound.
+      // Without this removal `order` would grow without bound if tasks wait and are cancelled again and again and no permit is released.
       if order.count > 2 * waiting.count + 16 { order.removeAll { waiting[$0] == nil } }
       return continuation
     }
@@ -36,10 +37,10 @@ package final class AsyncSemaphore: Sendable {
   package var freeCount: Int { state.withLock { $0.free } }
   /// Number of tasks that wait.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
-  /// Length of the queue with the tasks that were cancelled, for tests.
+  /// Length of the queue, counting the cancelled tasks whose numbers are still in it, for tests.
   package var queueLength: Int { state.withLock { $0.order.count } }
 
-  /// Takes a permit if one is free, and returns whether it has.
+  /// Takes a permit if one is free, and returns whether it has taken one.
   package func tryAcquire() -> Bool {
     state.withLock { state in
       guard state.free > 0 else { return false }
@@ -48,17 +49,20 @@ package final class AsyncSemaphore: Sendable {
     }
   }
 
-  /// Takes a permit as soon as one is free, even in a task that is cancelled.
+  /// Waits until a permit is free and takes it.
+  ///
+  /// A cancellation of the task does not end the wait.
   package nonisolated(nonsending) func acquire() async {
     _ = await permit(number: nil)
   }
 
-  /// Takes a permit as soon as one is free, unless the task is cancelled while it waits.
+  /// Waits until a permit is free and takes it, or takes none if the task is cancelled before or during the wait.
   ///
-  /// A cancelled task leaves the queue at once.
-  /// - Returns: Whether the caller has a permit.
+  /// A cancelled task stops waiting at once.
+  ///
+  /// - Returns: True if the caller has a permit, false if it was cancelled.
   package nonisolated(nonsending) func acquireUnlessCancelled() async -> Bool {
-    // Taken before the wait, so that the cancellation handler can name the waiting task.
+    // The number is made before the wait, because the cancellation handler needs it to remove the waiting task.
     let number = state.withLock { $0.nextNumber() }
     return await withTaskCancellationHandler {
       await permit(number: number)
@@ -67,12 +71,12 @@ package final class AsyncSemaphore: Sendable {
     }
   }
 
-  /// Gives a permit back, to the task that has waited longest if one waits.
+  /// Gives a permit back, and passes it to the task that has waited longest, if any task waits.
   package func release() {
     let next: CheckedContinuation<Bool, Never>? = state.withLock { state in
-      // Numbers of cancelled tasks are still in the order and are skipped.
+      // A cancelled task has no entry in `waiting`, so its number is skipped.
       while let number = state.order.popFirst() {
-        // The permit is passed on and not freed, so that no task that came later takes it.
+        // The permit goes to the waiting task without an increment of `free`, so that no task that came later can take the permit first.
         if let continuation = state.waiting.removeValue(forKey: number) { return continuation }
       }
       state.free += 1
@@ -82,10 +86,12 @@ package final class AsyncSemaphore: Sendable {
   }
 
   /// Takes a permit as soon as one is free, and returns whether the caller has it.
-  /// - Parameter number: The number under which the wait can be cancelled, or `nil` if it cannot.
+  ///
+  /// - Parameter number: The number by which a cancellation finds the waiting task, or `nil` if the wait cannot be cancelled.
   private nonisolated(nonsending) func permit(number: UInt64?) async -> Bool {
     await withCheckedContinuation { continuation in
-      // A cancellation before this point is seen here. A later one finds the continuation.
+      // A cancellation before this check makes `isCancelled` true. A cancellation after the check finds the continuation in `waiting`, if
+      // the task has to wait. The check and the insertion share one lock, so that no cancellation is missed.
       let answer: Bool? = state.withLock { state in
         if number != nil, Task.isCancelled { return false }
         if state.free > 0 {
@@ -97,7 +103,8 @@ package final class AsyncSemaphore: Sendable {
         state.waiting[number] = continuation
         return nil
       }
-      // Resumed without the lock, because a resumption calls the executor of the task.
+      // The continuation is resumed after the lock is released, because resuming calls the executor of the waiting task, which is foreign
+      // code.
       if let answer { continuation.resume(returning: answer) }
     }
   }

@@ -2,26 +2,26 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Functions that transform the parts of an array on all cores.
+/// Functions that split an array into parts and transform the parts on all cores.
 ///
-/// The results are in the order of the parts. An empty array has none.
+/// The results are in the order of the parts. An empty array has no parts and no results.
 enum ConcurrentMap {
-  /// Number of elements in a part, for tasks.
+  /// Number of elements in a part that a child task transforms.
   ///
-  /// An array that is no larger is transformed by the caller's own task.
+  /// An array of at most `partSize` elements is transformed by the caller's own task.
   static let partSize = 512
-  /// Number of elements in a part, for threads that may block.
+  /// Number of elements in a part that ``blockingMap(_:_:)`` passes to a thread.
   private static let blockingPartSize = 2 * partSize
 
   // MARK: For tasks
 
-  /// Returns the transform of each part, made by child tasks of the caller.
+  /// Splits an array into parts, transforms each part in a child task of the caller, and returns the results in order.
   ///
-  /// The tasks have the caller's priority and its task-local values.
+  /// The child tasks have the caller's priority and its task-local values.
   nonisolated(nonsending) static func parts<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @escaping @Sendable (ArraySlice<Element>) -> Output
   ) async -> [Output] {
-    // For so few elements, tasks would cost more than they save.
+    // For an array of at most `partSize` elements, starting tasks would cost more time than they save.
     guard elements.count > partSize else { return elements.isEmpty ? [] : [transform(elements[...])] }
     return await withTaskGroup(of: (part: Int, output: Output).self) { group in
       for (part, range) in ranges(elements.count, partSize).enumerated() {
@@ -29,16 +29,16 @@ enum ConcurrentMap {
       }
       var outputs: [(part: Int, output: Output)] = []
       for await output in group { outputs.append(output) }
-      // Tasks end in any order.
+      // Child tasks end in any order, and the results must be in the order of the parts.
       return outputs.sorted { $0.part < $1.part }.map(\.output)
     }
   }
 
   // MARK: For threads that may block
 
-  /// Returns the transform of each element.
+  /// Returns the transform of each element, computed on several threads.
   ///
-  /// Blocks the thread: only for the store's executor or a queue of the system's.
+  /// The call blocks its thread, so only the store's executor and queues of Dispatch may make it, never a task of the cooperative pool.
   static func blockingMap<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (Element) -> Output
   ) -> [Output] {
@@ -46,29 +46,29 @@ enum ConcurrentMap {
     return parts.count == 1 ? parts[0] : Array(parts.joined())
   }
 
-  /// Returns the transform of a few large parts, for work whose results are costly to join.
+  /// Returns the transform of a few large parts, for callers to whom joining many results is costly.
   ///
-  /// Blocks the thread.
+  /// The call blocks its thread until all parts are transformed.
   static func blockingParts<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (ArraySlice<Element>) -> Output
   ) -> [Output] {
-    // Twice as many parts as cores, so that no core is idle for long at the end.
+    // Twice as many parts as cores, so that a core that ends its part early takes another one and is not idle.
     let count = 2 * max(1, ProcessInfo.processInfo.activeProcessorCount)
     return blockingParts(elements, of: max(blockingPartSize, (elements.count + count - 1) / count), transform)
   }
 
-  /// Returns the transform of parts of a given size.
+  /// Returns the transform of each part of `size` elements.
   ///
-  /// Blocks the thread.
+  /// The call blocks its thread until all parts are transformed.
   static func blockingParts<Element: Sendable, Output: Sendable>(
     _ elements: [Element], of size: Int, _ transform: @Sendable (ArraySlice<Element>) -> Output
   ) -> [Output] {
     guard elements.count > size else { return elements.isEmpty ? [] : [transform(elements[...])] }
     let ranges = ranges(elements.count, size)
     let outputs = Mutex([Output?](repeating: nil, count: ranges.count))
-    // This works on the calling thread too, so it ends even if no other thread is free.
+    // `concurrentPerform` also works on the calling thread, so it ends even if no other thread is free.
     DispatchQueue.concurrentPerform(iterations: ranges.count) { part in
-      // Transformed without the lock, which would let one thread work at a time.
+      // The transform runs outside the lock: under the lock only one thread at a time could work.
       let output = transform(elements[ranges[part]])
       outputs.withLock { $0[part] = output }
     }
@@ -81,14 +81,15 @@ enum ConcurrentMap {
 }
 
 extension Collection {
-  /// Returns the elements in order, or `nil` if the sort was given up.
+  /// Returns the elements in order, or `nil` if `isGivenUp` returned true during the sort.
   ///
-  /// Sorting a hundred thousand records takes longer than a store may take to be suspended.
+  /// Sorting a hundred thousand records takes longer than suspending a store may take, so the sort can be
+  /// ended early.
   /// - Parameter isGivenUp: Called at every comparison, so it must be cheap.
   func sorted(by precedes: (Element, Element) -> Bool, unless isGivenUp: () -> Bool) -> [Element]? {
     do {
       return try sorted { left, right in
-        // An error is the only way to end the standard library's sort early.
+        // Throwing an error from the comparison is the only way to end the standard library's sort early.
         if isGivenUp() { throw CancellationError() }
         return precedes(left, right)
       }
@@ -99,13 +100,13 @@ extension Collection {
 }
 
 extension Array {
-  /// Returns the elements of two sorted arrays in order, and of equal ones those of this array first.
+  /// Merges two sorted arrays into one, with an element of this array before an equal element of `other`.
   func merged(with other: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
     var merged: [Element] = []
     merged.reserveCapacity(count + other.count)
     var next = 0
     for element in other {
-      // The arguments in the other order would put equal elements of `other` first.
+      // With the arguments exchanged, an element of `other` would come before an equal element of `self`.
       while next < count, !precedes(element, self[next]) {
         merged.append(self[next])
         next += 1

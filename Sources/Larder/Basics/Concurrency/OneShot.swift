@@ -1,13 +1,14 @@
-// Concurrency/ holds the means by which tasks wait, and the one way to spread work over the cores.
-// Invariant: no continuation is resumed twice or under a lock, and nothing here blocks the cooperative pool unless its name says so.
-// Called by every room.
+// Concurrency/ holds the types by which tasks wait for each other, and the functions that spread work over the cores.
+// Invariant: no continuation is resumed twice or under a lock, and no function here blocks the cooperative pool unless its name says so.
+// Called by every folder.
 
 internal import Synchronization
 
 /// A value that is set once, and awaited by any number of tasks.
 ///
-/// It settles a race: the first ``resolve(_:)`` holds, and every later one returns `false`. The cancellation of a task does not end its
-/// wait. To end it, resolve the value in a cancellation handler. The result says whether the cancellation came in time.
+/// The first call of ``resolve(_:)`` sets the value, and every later call of ``resolve(_:)`` changes nothing and returns `false`. The
+/// cancellation of a task does not end its wait for the value. To end the wait, call ``resolve(_:)`` in a cancellation handler. If the
+/// handler's call of ``resolve(_:)`` returns `true`, the cancellation came before any other value.
 package final class OneShot<Value: Sendable>: Sendable {
   private enum State: Sendable {
     case awaited([CheckedContinuation<Value, Never>])
@@ -22,14 +23,15 @@ package final class OneShot<Value: Sendable>: Sendable {
   package var isResolved: Bool { state.withLock { if case .resolved = $0 { true } else { false } } }
 
   /// Sets the value and resumes the tasks that await it.
-  /// - Returns: Whether this value holds, or `false` if another one was set before.
+  ///
+  /// - Returns: True if the value was set, or false if another value was set before.
   @discardableResult package func resolve(_ value: Value) -> Bool {
     let waiters: [CheckedContinuation<Value, Never>]? = state.withLock { state in
       guard case .awaited(let waiters) = state else { return nil }
       state = .resolved(value)
       return waiters
     }
-    // Resumed without the lock, because a resumption calls the executor of the task.
+    // The continuations are resumed without the lock, because resuming one calls the executor of its task, which is foreign code.
     for waiter in waiters ?? [] { waiter.resume(returning: value) }
     return waiters != nil
   }
@@ -37,7 +39,8 @@ package final class OneShot<Value: Sendable>: Sendable {
   /// Returns the value as soon as it is set.
   package nonisolated(nonsending) func value() async -> Value {
     await withCheckedContinuation { continuation in
-      // Look and wait are one step under the lock, so that no value is set unseen between them.
+      // The state is checked and the waiter is added under one lock, so that `resolve` cannot set the value between the check and the
+      // insertion.
       let value: Value? = state.withLock { state in
         switch state {
         case .resolved(let value): return value

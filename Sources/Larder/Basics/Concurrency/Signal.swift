@@ -1,9 +1,10 @@
 internal import Synchronization
 
-/// A signal that wakes tasks that wait for a condition to change.
+/// A signal that wakes all tasks that wait for some condition to change.
 ///
-/// The condition lives elsewhere, behind its own lock. In a loop, a task reads the ``moment``, checks the condition, and waits for a change
-/// after the moment. So it does not miss a change between the check and the wait:
+/// The signal does not hold the condition, which the caller keeps behind a lock of its own. In a loop, a task reads the ``moment``, checks
+/// the condition, and waits for a change after that moment. A change between the check and the wait makes the wait return at once, so the
+/// task does not miss the change:
 ///
 /// ```swift
 /// while !Task.isCancelled {
@@ -13,7 +14,7 @@ internal import Synchronization
 /// }
 /// ```
 package final class Signal: Sendable {
-  /// A point between two calls of ``raise()``.
+  /// A point in time between two calls of ``raise()``, as the number of calls so far.
   package struct Moment: Hashable, Sendable {
     fileprivate let number: UInt64
   }
@@ -24,7 +25,7 @@ package final class Signal: Sendable {
     var waiters: [CheckedContinuation<Void, Never>] = []
 
     mutating func removeWaiters() -> [CheckedContinuation<Void, Never>] {
-      // Removed as they are woken, so that none is resumed twice.
+      // The continuations are removed under the lock in which they are read, so that no second call resumes the same one.
       defer { waiters = [] }
       return waiters
     }
@@ -34,34 +35,36 @@ package final class Signal: Sendable {
 
   package init() {}
 
-  /// The present moment, to be read before the condition is checked.
+  /// The present moment, which a task must read before it checks its condition.
   package var moment: Moment { state.withLock { $0.moment } }
 
   /// Whether ``finish()`` was called.
   package var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  /// Whether a task waits, for tests.
+  /// Whether a task waits for the signal, for tests.
   package var isAwaited: Bool { state.withLock { !$0.waiters.isEmpty } }
 
-  /// Wakes all tasks that wait.
+  /// Wakes all tasks that wait for the signal.
   ///
-  /// Call it after the condition has changed, so that the tasks find the change.
+  /// Call `raise()` after the condition has changed, so that the woken tasks find the change.
   package func raise() {
     wake { state in state.moment = Moment(number: state.moment.number + 1) }
   }
 
-  /// Wakes all tasks that wait, and lets no later wait suspend.
+  /// Wakes all tasks that wait for the signal, and makes every later ``wait(after:)`` return at once.
   package func finish() {
     wake { $0.isFinished = true }
   }
 
   /// Returns when the signal was raised after a moment, when it is finished, or when the task is cancelled.
   ///
-  /// It may return early, because another task was cancelled. Check the condition again.
+  /// The call also returns early if another waiting task is cancelled. Check the condition again after every return of this function,
+  /// because the condition may not have changed.
   package nonisolated(nonsending) func wait(after moment: Moment) async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        // A cancellation before this point is seen here. A later one finds the continuation.
+        // The check and the insertion share one lock, so that no cancellation is missed. A cancellation before the check makes
+        // `isCancelled` true, and a later cancellation finds the continuation in `waiters`.
         let isOver = state.withLock { state in
           if state.moment != moment || state.isFinished || Task.isCancelled { return true }
           state.waiters.append(continuation)
@@ -70,7 +73,8 @@ package final class Signal: Sendable {
         if isOver { continuation.resume() }
       }
     } onCancel: {
-      // Wakes all, since waiters have no identity. The others check their condition and wait again.
+      // Waiters have no identity, so a cancellation wakes all of them. Each task that was not cancelled checks its condition and waits
+      // again.
       wake { _ in }
     }
   }
@@ -80,7 +84,7 @@ package final class Signal: Sendable {
       change(&state)
       return state.removeWaiters()
     }
-    // Resumed without the lock, because a resumption calls the executor of the task.
+    // The continuations are resumed without the lock, because resuming one calls the executor of its task, which is foreign code.
     for waiter in waiters { waiter.resume() }
   }
 }

@@ -1,20 +1,20 @@
 package import Dispatch
 
-/// The serial executor of a store, on which its backend may block without blocking the cooperative pool.
+/// The serial executor of a store, on whose thread the store's backend may block without blocking the cooperative pool.
 package final class StoreExecutor: SerialExecutor {
   package let queue: DispatchQueue
 
   package init(label: String) { queue = DispatchQueue(label: label, qos: .userInitiated) }
 
   package func enqueue(_ job: consuming ExecutorJob) {
-    // A closure cannot consume the parameter, and the queue runs it exactly once.
+    // A closure cannot consume the noncopyable `job`. `UnownedJob` can be copied, and the queue runs the closure exactly once.
     let job = UnownedJob(job)
     queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
 
   package func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 
-  /// Runs blocking work on the executor's queue, and returns its result without blocking the caller's thread.
+  /// Runs blocking work on the executor's queue, and returns the result without blocking the caller's thread.
   package func run<Result: Sendable, Failure: Error>(
     _ work: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
@@ -23,11 +23,11 @@ package final class StoreExecutor: SerialExecutor {
 }
 
 extension DispatchQueue {
-  /// Runs work that may block on the queue, and returns its result without blocking the caller's thread.
+  /// Runs work that may block on this queue, and returns the result without blocking the caller's thread.
   nonisolated(nonsending) func run<Output: Sendable, Failure: Error>(
     _ work: @escaping @Sendable () throws(Failure) -> Output
   ) async throws(Failure) -> Output {
-    // A continuation throws `any Error` only, so the typed error is passed as a result.
+    // A continuation can throw only `any Error`, so the typed error of `work` is passed on as a `Result`.
     let result: Result<Output, Failure> = await withCheckedContinuation { continuation in
       async {
         do throws(Failure) {

@@ -4,12 +4,14 @@
 
 /// The entries of a cache with limits, in the order of their eviction.
 struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
-  /// Facts about an entry that decide when it is evicted.
+  /// Properties of an entry that decide when the entry is evicted.
   struct Item: Sendable {
     let byteCount: Int
-    /// Moment of its expiry by the monotonic clock, if the wall clock was right about its age.
+    /// Moment of the monotonic clock at which the entry expires, if the wall clock was right about its age.
     let expiry: Duration
-    /// Moment of its proven expiry, which does not depend on one reading of the wall clock and is not before ``expiry``.
+    /// Moment at which the expiry is certain without relying on one reading of the wall clock.
+    ///
+    /// The proven moment is never before ``expiry``.
     let provenExpiry: Duration
     let recordKey: RecordKey
   }
@@ -23,56 +25,56 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
 
   private var order = EvictionOrder<Key>()
   private var items: [Key: Item] = [:]
-  /// Entries in the order of their proven expiry.
+  /// Entries in the order of their ``Item/provenExpiry``.
   private var proven = KeyQueue<Key>()
-  /// Entries that expire by the wall clock before that is proven.
+  /// Entries whose ``Item/expiry`` is earlier than their ``Item/provenExpiry``, in the order of ``Item/expiry``.
   private var doubtful = KeyQueue<Key>()
-  /// Size of all entries.
+  /// Size of all entries in bytes.
   ///
-  /// `Int64`, because entries of up to 2 GiB each may sum to more than an `Int` of 32 bits holds.
+  /// The sum is an `Int64`, because entries of up to 2 GiB each may add up to more than an `Int` of 32 bits holds.
   private var byteCount: Int64 = 0
 
   var count: Int { items.count }
 
-  /// Counts a use of an entry, which keeps it for longer.
+  /// Counts a use of an entry, so that the entry is evicted later.
   mutating func touch(_ key: Key) { order.touch(key) }
 
-  /// Removes an entry that was deleted.
+  /// Removes an entry whose record was deleted.
   mutating func remove(_ key: Key) {
     order.remove(key)
     _ = removeItem(of: key)
   }
 
-  /// Inserts an entry, and returns the victims that make room for it.
+  /// Inserts an entry, and returns the victims that make room for the new entry.
   ///
-  /// The entry itself is never one of them.
+  /// The new entry itself is never a victim.
   mutating func insert(_ key: Key, _ item: Item, policy: EvictionPolicy, now: Duration) -> [Victim] {
-    // Before making room, so that an entry that is stored again does not count twice.
+    // The old item of the key is removed before room is made, so that an entry that is stored again does not count twice.
     _ = removeItem(of: key)
     let victims = makeRoom(for: item.byteCount, policy: policy, now: now)
     order.insert(key)
     items[key] = item
     byteCount += Int64(item.byteCount)
     proven.insert(key, at: item.provenExpiry)
-    // Otherwise `proven` has the entry at the same moment, and it needs no second place.
+    // If `expiry` equals `provenExpiry`, the queue `proven` already lists the entry at this moment.
     if item.expiry < item.provenExpiry { doubtful.insert(key, at: item.expiry) }
     return victims
   }
 
-  /// Removes the entries that have certainly expired.
+  /// Removes the entries whose expiry is proven, and returns them.
   ///
-  /// Under critical pressure, also removes half of the others.
+  /// Under critical pressure, half of the remaining entries are removed too.
   mutating func relieve(_ pressure: MemoryPressure, now: Duration) -> [Victim] {
     var victims = takeExpired(now)
     guard pressure == .critical else { return victims }
-    // Rounded up, so that a cache of one entry gives it up.
+    // Half is rounded up, so that a cache with one entry gives that entry up.
     for _ in 0..<(count + 1) / 2 {
       if let victim = evictNext(.memoryPressure, now) { victims.append(victim) }
     }
     return victims
   }
 
-  /// Removes entries until one of `bytes` fits within the limits, and returns them.
+  /// Removes entries until an entry of `bytes` fits within the limits, and returns the removed entries.
   private mutating func makeRoom(for bytes: Int, policy: EvictionPolicy, now: Duration) -> [Victim] {
     guard excess(policy, bytes) != nil else { return [] }
     var victims = takeExpired(now)
@@ -80,27 +82,28 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
     return victims
   }
 
-  /// Returns the limit that one more entry of `bytes` would pass, or `nil` if it fits.
+  /// Returns the limit that one more entry of `bytes` would pass, or `nil` if the entry fits.
   private func excess(_ policy: EvictionPolicy, _ bytes: Int) -> CacheStatistics.EvictionCause? {
-    // A first entry always fits: one that is larger than the limit was refused before.
+    // An empty cache has room for any entry: `commitEntry` refuses an entry that by itself is larger than the byte limit.
     guard count > 0 else { return nil }
     if let limit = policy.countLimit, count + 1 > limit { return .count }
     if let limit = policy.byteLimit, byteCount + Int64(bytes) > limit { return .bytes }
     return nil
   }
 
-  /// Removes the entries whose expiry is proven.
+  /// Removes the entries whose expiry is proven, and returns them as victims.
   private mutating func takeExpired(_ now: Duration) -> [Victim] {
     var victims: [Victim] = []
     while let key = proven.popFirst(by: now), let victim = victim(key, .expired) { victims.append(victim) }
     return victims
   }
 
-  /// Removes an entry that has expired by the wall clock, or else the one that is least worth keeping.
+  /// Removes an entry that has expired by the wall clock, or else the entry that the eviction order gives up first.
   private mutating func evictNext(_ cause: CacheStatistics.EvictionCause, _ now: Duration) -> Victim? {
     if let key = doubtful.popFirst(by: now) { return victim(key, cause) }
     while let key = order.evict() {
-      // A key without an item is the one that is being stored again. It keeps no place here, and returns as a new key.
+      // A key that is in the order and has no item belongs to the entry that is being stored again. `insert` adds this key to the order
+      // anew.
       if let victim = victim(key, cause) { return victim }
     }
     return nil
@@ -112,7 +115,7 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
     return removeItem(of: key).map { Victim(key: key, recordKey: $0.recordKey, cause: cause) }
   }
 
-  /// Removes the item of a key but not its place in the order, which an entry that is stored again keeps.
+  /// Removes the item of a key, and leaves the key's place in the eviction order to an entry that is stored again.
   private mutating func removeItem(of key: Key) -> Item? {
     guard let item = items.removeValue(forKey: key) else { return nil }
     byteCount -= Int64(item.byteCount)

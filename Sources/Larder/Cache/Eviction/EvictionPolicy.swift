@@ -1,13 +1,14 @@
-/// The limits of a cache's size, which hold on disk as in memory.
+/// The limits of a cache's size, which apply to its entries on disk and in memory.
 ///
-/// Over a limit, expired entries are removed first, then entries that were used rarely and long ago. The wall clock may be wrong, so an
-/// entry is removed no earlier than needed if only one reading of the wall clock says that it has expired, as after a launch.
+/// If a new entry would exceed a limit, expired entries are removed first, then entries that were used rarely and long ago. After a launch,
+/// only one reading of the wall clock may say that an entry has expired, and that clock may be wrong. Such an entry is removed only as far
+/// as room is needed.
 public struct EvictionPolicy: Hashable, Sendable {
   /// Largest number of entries, or `nil` for no limit.
   public let countLimit: Int?
   /// Largest size of all values together, in bytes of JSON, or `nil` for no limit.
   ///
-  /// A value that is larger by itself is returned and not stored.
+  /// A value that is larger than the limit by itself is returned and not stored.
   public let byteLimit: Int?
 
   /// Makes a policy.
@@ -20,16 +21,16 @@ public struct EvictionPolicy: Hashable, Sendable {
 
   /// A policy without limits.
   ///
-  /// Entries stay until a call removes them, expired entries too.
+  /// Entries stay until a call removes them, even after they have expired.
   public static let none = EvictionPolicy()
 }
 
-/// Urgency with which the system asks for memory.
+/// The urgency with which the system asks for memory, for ``CachedRepository/relieve(_:)``.
 public enum MemoryPressure: Hashable, Sendable {
   /// Removes the entries whose expiry is proven by more than one reading of the wall clock.
   case warning
   /// Does the same as `warning`, then removes half of the other entries.
   ///
-  /// The removed half has expired, or was used rarely and long ago.
+  /// Entries that have expired by the wall clock are removed first, then entries that were used rarely and long ago.
   case critical
 }

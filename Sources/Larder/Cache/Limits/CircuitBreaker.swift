@@ -3,42 +3,45 @@ internal import Synchronization
 
 /// A circuit breaker, which stops requests to a host that fails.
 ///
-/// It is *closed* and lets requests through until several fail in a row. Then it is *open*, and requests fail at once with
-/// ``CacheError/circuitOpen(until:)``. After the cool-down it is *half-open*, and lets one request through as a probe. A probe that
-/// succeeds closes the breaker, and one that fails opens it for twice as long. A probe that has not ended after the cool-down, or after 30
-/// seconds if that is longer, no longer counts, and the next request is the probe.
+/// A breaker is *closed* and lets requests through until several fail in a row. Then the breaker is *open*, and requests fail at once with
+/// ``CacheError/circuitOpen(until:)``. After the cool-down the breaker is *half-open*, and lets one request through as a probe. A probe
+/// that succeeds closes the breaker, and a probe that fails opens it for twice as long. A probe that has not ended after the cool-down, or
+/// after 30 seconds if that is longer, no longer counts, and the next request is the probe.
 ///
-/// A request that is cancelled, or that ends with an error that does not count, is neither a success nor a failure. It neither opens nor
-/// closes the breaker, and after such a probe the next request is the probe. Share one breaker among all requests to a host.
+/// A request that is cancelled, or that ends with an error that does not count, is neither a success nor a failure. Such a request neither
+/// opens nor closes the breaker. If the probe ends in this way, the next request is the probe. Share one breaker among all requests to a
+/// host.
 public final class CircuitBreaker: Sendable {
   /// States of a breaker, by the requests that it lets through.
   public enum Phase: Hashable, Sendable {
-    /// All requests.
+    /// The breaker lets all requests through.
     case closed
-    /// No request until this date, by the wall clock at the time of the answer.
+    /// The breaker lets no request through until this date, which is computed from the wall clock at the time of the answer.
     case open(until: Date)
-    /// One request as a probe, which is running or will be the next one.
+    /// The breaker lets one request through as a probe. The probe is running, or the next request will be the probe.
     case halfOpen
   }
 
   private enum Mode {
     case closed(failures: Int)
-    /// No request until this moment of the monotonic clock.
+    /// The breaker lets no request through until this moment of the monotonic clock.
     case open(until: Duration)
     /// A probe is running.
     ///
-    /// If it has not ended by this moment, the next request is a probe.
+    /// If the probe has not ended by this moment, the next request is a probe.
     case probing(until: Duration)
   }
 
   private struct State {
     var mode = Mode.closed(failures: 0)
     var coolDown: Duration
-    /// Changes with each opening and closing, so that requests that began before do not count after it.
+    /// A number that increases with each opening of the breaker, with each probe, and with the success of a probe.
+    ///
+    /// The result of a request counts only if `generation` has not changed since the request was admitted.
     var generation: UInt64 = 0
   }
 
-  /// Permission to send one request.
+  /// Permission to send one request, with the generation of the breaker at that time.
   struct Admission: Sendable {
     let generation: UInt64
   }
@@ -52,7 +55,7 @@ public final class CircuitBreaker: Sendable {
 
   /// Makes a closed breaker.
   ///
-  /// By default five failures open it for 30 seconds, and failed probes double that up to ten minutes.
+  /// By default five failures in a row open the breaker for 30 seconds, and each failed probe doubles that time, up to ten minutes.
   public init(
     failureLimit: Int = 5, coolDown: Duration = .seconds(30), maximumCoolDown: Duration = .seconds(600),
     clock: any WallClock = SystemClock()
@@ -94,7 +97,7 @@ public final class CircuitBreaker: Sendable {
     }
   }
 
-  /// Time that every probe may take.
+  /// Time that a probe may take even if the cool-down is shorter.
   private static let shortestProbe = Duration.seconds(30)
 
   /// Permits a request, or throws ``CacheError/circuitOpen(until:)``.
@@ -105,14 +108,14 @@ public final class CircuitBreaker: Sendable {
       case .closed:
         return (Admission(generation: state.generation), uptime)
       case .open(let until) where until <= uptime, .probing(let until) where until <= uptime:
-        // A new generation, so that a late end of the probe before this one does not close or open the breaker.
+        // Each probe begins a new generation, so that a late result of the previous probe neither closes nor opens the breaker.
         state.generation += 1
         state.mode = .probing(until: uptime + max(state.coolDown, Self.shortestProbe))
         return (Admission(generation: state.generation), uptime)
       case .open(let until):
         return (nil, until)
       case .probing:
-        // The end of a probe is not known, so the error names the present.
+        // The end of the running probe is not known, so the error names the present as the date.
         return (nil, uptime)
       }
     }
@@ -126,18 +129,19 @@ public final class CircuitBreaker: Sendable {
     let traits = error.map(ErrorTraits.init)
     let isCancelled = Task.isCancelled
     state.withLock { state in
-      // The request began before the last opening or closing. Its end says nothing about the host now.
+      // If the generations differ, the breaker has opened, closed or begun a probe since the request began. The result of such an old
+      // request says nothing about the present state of the host.
       guard admission.generation == state.generation else { return }
       guard let traits else { return close(&state) }
       guard traits.countsAgainstBreaker, !isCancelled else {
-        // The probe has shown nothing about the host, so the next request is the probe.
+        // A probe that was cancelled, or whose error does not count, says nothing about the host, so the next request is the probe.
         if case .probing = state.mode { state.mode = .open(until: uptime) }
         return
       }
       let wanted = traits.retryAfter ?? .zero
       switch state.mode {
       case .closed(let failures):
-        // At once, not only after several failures: the provider has said that requests before then will fail.
+        // A long `Retry-After` opens the breaker at the first failure, because the provider has said that earlier requests will fail.
         if wanted > coolDown {
           open(&state, until: uptime + wanted)
         } else if failures + 1 >= failureLimit {
@@ -159,7 +163,8 @@ public final class CircuitBreaker: Sendable {
   }
 
   private func close(_ state: inout State) {
-    // Not for a success in the closed mode, or failures of the requests beside it would not count.
+    // A success in the closed mode keeps the generation. If every success began a new generation, later failures of requests that were
+    // already running would not count.
     if case .probing = state.mode { state.generation += 1 }
     state.mode = .closed(failures: 0)
     state.coolDown = coolDown

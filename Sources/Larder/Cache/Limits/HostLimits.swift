@@ -4,7 +4,7 @@
 
 /// Limits that all requests to one host share: the number of concurrent requests, quotas, and a circuit breaker.
 ///
-/// Make one for each host, and give it to every source that sends requests to that host, also to sources of different types:
+/// Make one `HostLimits` for each host, and give it to every source that sends requests to that host, also to sources of different types:
 ///
 /// ```swift
 /// let host = HostLimits(
@@ -28,8 +28,8 @@ public struct HostLimits: Sendable {
 
   /// Runs a request within the limits.
   ///
-  /// The request first waits for its turn. Quotas and breaker are checked just before it is sent, so that a request that waited behind
-  /// failures is not sent after them. A cancelled task sends no request.
+  /// The request first waits for a permit of ``concurrency``. Quotas and breaker are checked after that wait, so that the request is not
+  /// sent if the breaker has opened meanwhile. A cancelled task sends no request.
   /// - Parameters:
   ///   - weight: Weight of the request, which counts against the quotas.
   ///   - request: The request. It is called at most once.
@@ -37,15 +37,16 @@ public struct HostLimits: Sendable {
   ///   request.
   public func run<Result>(weight: Double = 1, _ request: () async throws -> Result) async throws -> Result {
     try Task.checkCancellation()
-    // The other keys of its group must not wait for this one, because it may wait here for one of them.
+    // A key that is fetched in a ``FetchGroup`` leaves the group before this call waits for a permit. If the key stayed, it could wait for
+    // a permit that another key of the group holds, while the request of that other key waits for the whole group.
     FetchTicket.current?.giveUp()
     guard let concurrency else { return try await runAdmitted(weight, request) }
     return try await concurrency.withPermit { try await runAdmitted(weight, request) }
   }
 
-  /// Runs a request within the quotas and the breaker, after its turn has come.
+  /// Runs a request within the quotas and the breaker, after the request has its permit.
   func runAdmitted<Result>(_ weight: Double, _ request: () async throws -> Result) async throws -> Result {
-    // The task may have been cancelled while it waited for its turn.
+    // The task may have been cancelled while it waited for a permit.
     try Task.checkCancellation()
     var taken: [TokenBucket] = []
     let admission: CircuitBreaker.Admission?
@@ -54,10 +55,11 @@ public struct HostLimits: Sendable {
         try await quota.take(weight)
         taken.append(quota)
       }
-      // After the quotas, since taking from a quota may wait, and a probe that waits would keep all other requests out.
+      // The breaker is checked after the quotas. If it were checked first, the probe (the one request that a half-open breaker admits)
+      // could wait for a quota, and would keep all other requests out during that wait.
       admission = try breaker?.admit()
     } catch {
-      // A request that is not sent uses up no quota.
+      // A request that the breaker or a later quota refuses is not sent, so the tokens that it has taken go back to the quotas.
       for quota in taken { quota.giveBack(weight) }
       throw error
     }
@@ -69,7 +71,7 @@ public struct HostLimits: Sendable {
 extension RemoteSource {
   /// Returns this source within the limits of its host.
   ///
-  /// Each attempt counts, retries included.
+  /// Each attempt of a fetch counts against the limits, retries included.
   /// - Parameters:
   ///   - limits: Limits of the host, shared by all its sources.
   ///   - weight: Weight of a key's fetch, which counts against the quotas. 1 by default.
@@ -92,14 +94,15 @@ private struct LimitedSource<Source: RemoteSource>: RemoteSource {
 
 /// A limit of concurrent operations.
 ///
-/// Further operations wait, in the order in which they came.
+/// Operations beyond the limit wait, and begin in the order of their calls.
 ///
 /// ```swift
 /// let limit = ConcurrencyLimit(4)
 /// let page = try await limit.withPermit { try await download(url) }
 /// ```
 ///
-/// Share one limit among all requests to a host. A task that is cancelled while it waits leaves the queue at once. The cost is constant.
+/// Share one limit among all requests to a host. A task that is cancelled while it waits leaves the queue at once. The cost of a permit
+/// does not depend on the number of waiting tasks.
 public final class ConcurrencyLimit: Sendable {
   /// Number of operations that may run at a time.
   public let limit: Int
@@ -107,7 +110,7 @@ public final class ConcurrencyLimit: Sendable {
 
   /// Makes a limit.
   ///
-  /// A number below 1 becomes 1.
+  /// A limit below 1 becomes 1.
   public init(_ limit: Int) {
     self.limit = max(limit, 1)
     semaphore = AsyncSemaphore(self.limit)
@@ -122,6 +125,6 @@ public final class ConcurrencyLimit: Sendable {
     return try await operation()
   }
 
-  /// Number of operations that wait.
+  /// Number of operations that wait for a permit.
   public var waitingCount: Int { semaphore.waitingCount }
 }

@@ -3,17 +3,19 @@ internal import Synchronization
 
 /// A token bucket, a quota that refills evenly up to its capacity.
 ///
-/// Share one bucket among all requests that count against one quota. A full bucket, and the tokens that refill it meanwhile, may be used in
-/// one period: twice the capacity. If a provider counts a quota by the minutes of the clock, make a bucket of two fifths of its number. At
-/// most four fifths of the quota are then used in any minute.
+/// Share one bucket among all requests that count against one quota. Within one period, callers may use all tokens of a full bucket and all
+/// tokens that refill it, which is up to twice the capacity. If a provider counts a quota by the minutes of the clock, make a bucket of two
+/// fifths of the provider's number. With a bucket of two fifths of the quota, callers use at most four fifths of the quota in any minute.
 public final class TokenBucket: Sendable {
   private struct State {
-    /// Tokens in the bucket, below zero if waiting callers were promised more than there are.
+    /// Tokens in the bucket, below zero after callers have taken tokens in advance for which they wait or that exceed the capacity.
     var tokens: Double
     var filledAt: Duration
   }
 
-  /// Largest weight that may be taken at once, from 0, which lets nothing through, to 10¹².
+  /// Number of tokens in a full bucket, from 0 to 10¹².
+  ///
+  /// A bucket of capacity 0 lets no weight above 0 through.
   public let capacity: Double
   /// Longest wait for tokens.
   ///
@@ -25,7 +27,7 @@ public final class TokenBucket: Sendable {
 
   /// Makes a full bucket that refills in `period`.
   ///
-  /// A value outside its range is moved to the nearest end, and `NaN` counts as 0.
+  /// An argument outside its range is moved to the nearest end of the range, and `NaN` counts as 0.
   public init(_ capacity: Double, per period: Duration, maximumWait: Duration = .zero, clock: any WallClock = SystemClock()) {
     self.capacity = capacity.isNaN ? 0 : min(max(capacity, 0), Self.heaviest)
     self.maximumWait = maximumWait.bounded
@@ -34,21 +36,21 @@ public final class TokenBucket: Sendable {
     state = Mutex(State(tokens: self.capacity, filledAt: clock.uptime))
   }
 
-  /// Weight that could be taken now, which is 0 while callers wait.
+  /// Weight that could be taken now, which is 0 while callers wait for tokens.
   public var available: Double {
     let now = clock.uptime
     return max(state.withLock { fill(&$0, now) }, 0)
   }
 
-  /// Largest weight.
+  /// Largest capacity and largest weight.
   ///
-  /// A `Double` could not count larger debts exactly.
+  /// A `Double` could not represent numbers of tokens above this limit with enough precision.
   private static let heaviest = 1e12
 
-  /// Takes tokens, and waits for them if the bucket allows it.
+  /// Takes tokens, and waits for missing ones if the wait is at most ``maximumWait``.
   ///
-  /// A weight above the capacity is let through when the bucket is full, and paid off afterwards. A cancelled wait gives its tokens back. A
-  /// weight below 0 counts as 0.
+  /// A weight above the capacity is let through when the bucket is full, and later callers wait until the missing tokens have refilled. A
+  /// cancelled wait gives its tokens back. A weight below 0 counts as 0.
   /// - Throws: ``CacheError/quotaExceeded(until:)``, with `.distantFuture` if the bucket has no capacity or if the weight is above 10¹²
   ///   or `NaN`. `CancellationError`.
   public func take(_ weight: Double = 1) async throws {
@@ -75,15 +77,16 @@ public final class TokenBucket: Sendable {
     }
   }
 
-  /// Takes tokens now, and returns the wait until they are there.
+  /// Takes tokens, and returns the time until the bucket has refilled enough to cover them.
   private func reserve(_ weight: Double) throws -> Duration {
     let now = clock.uptime
     let wait: Duration = state.withLock { state in
       fill(&state, now)
-      // At most the capacity: a larger weight goes through when the bucket is full, or it would wait forever.
+      // A weight above the capacity is let through when the bucket is full. If its caller waited for the whole weight, the wait would never
+      // end, since the bucket never holds more tokens than its capacity.
       let missing = min(weight, capacity) - state.tokens
       let wait = missing > 0 ? Duration(bounding: missing / rate) : .zero
-      // Also for a caller that waits: the next one then waits behind it.
+      // A caller that waits takes its tokens now, so that the next caller waits behind it.
       if wait <= maximumWait { state.tokens -= weight }
       return wait
     }
@@ -91,11 +94,12 @@ public final class TokenBucket: Sendable {
     return wait
   }
 
-  /// Adds the tokens of the time since the last call, and returns the number of tokens.
+  /// Adds the tokens that have refilled since the last call, and returns the number of tokens.
   @discardableResult private func fill(_ state: inout State, _ now: Duration) -> Double {
     let passed = max((now - state.filledAt).inSeconds, 0)
     state.tokens = min(state.tokens + passed * rate, capacity)
-    // Never back: two callers may read the clock in one order and lock in the other.
+    // `filledAt` never moves back, since two callers may read the clock in one order and lock in the other. If `filledAt` moved back, the
+    // same time would fill the bucket twice.
     state.filledAt = max(now, state.filledAt)
     return state.tokens
   }

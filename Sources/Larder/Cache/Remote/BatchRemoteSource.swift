@@ -12,14 +12,15 @@
 /// }
 /// ```
 ///
-/// A ``CachedRepository`` over such a source gathers the keys that wait into requests. One request takes the keys of a call of
-/// ``CachedRepository/values(for:policy:maxConcurrentFetches:)`` or ``CachedRepository/prefetch(_:)``, the keys of single calls that wait
-/// because as many requests run as may, or the keys that failed in one request and are retried. A key that waits alone is fetched alone. No
-/// timer is involved.
+/// A ``CachedRepository`` over such a source gathers waiting keys into requests. The keys of one call of
+/// ``CachedRepository/values(for:policy:maxConcurrentFetches:)`` or ``CachedRepository/prefetch(_:)`` share requests. Keys that wait
+/// because the limit of concurrent requests is reached share requests too, and so do keys that failed in one request and are retried. A key
+/// that waits alone is fetched alone. The cache never delays a request by a timer to gather more keys.
 ///
-/// All else is as with single keys. Callers of a key share its fetch. Each key has its own count of attempts and its own `Retry-After`. A
-/// cancelled caller leaves at once, and a request is cancelled when the callers of all its keys have left. Limit the requests with
-/// ``limited(by:)``, where a request counts once, however many keys it has. Several caches share requests through one ``GatheredSource``.
+/// In all other respects a cache treats keys that share a request like keys that are fetched one by one. Callers of a key share its fetch.
+/// Each key has its own count of attempts and its own `Retry-After`. A cancelled caller leaves at once, and a request is cancelled when the
+/// callers of all its keys have left. Limit the requests with ``limited(by:)``, where a request counts once, however many keys it has.
+/// Several caches share requests through one ``GatheredSource``.
 public protocol BatchRemoteSource<Key, Value>: RemoteSource {
   /// Identity of a value.
   associatedtype Key
@@ -33,8 +34,8 @@ public protocol BatchRemoteSource<Key, Value>: RemoteSource {
   ///
   /// `true` by default.
   ///
-  /// It is called for each key that waits, with the first key of the request. It must be quick and always return the same for the same
-  /// keys.
+  /// The cache calls this method for each waiting key, with the first key of the request. The method must be quick, and must always return
+  /// the same for the same keys.
   func canShareRequest(_ key: Key, _ other: Key) -> Bool
 
   /// Returns the weight of a request, which counts against the quotas of ``HostLimits``. 1 by default.
@@ -42,16 +43,16 @@ public protocol BatchRemoteSource<Key, Value>: RemoteSource {
 
   /// Fetches the values of several keys.
   ///
-  /// It is called away from every actor, several times at once, and with each key once in a call.
+  /// The cache calls this method away from every actor, possibly several times at once, and never with the same key twice in one call.
   /// - Parameter requests: The keys, at least one and at most ``maxKeysPerRequest``, each with the validator of its stored value.
   /// - Returns: A result for each key. A key whose result is a failure fails alone, and a key without a result fails with
   ///   ``CacheError/unanswered``. If all keys fail, the request counts as failed for the circuit breaker, with the first key's error.
-  /// - Throws: Any error, with which every key of the request fails. If its ``RemoteSourceError/mayConcernOneKey`` is `true`, the keys are
-  ///   fetched again instead, in two requests of half of the keys each.
+  /// - Throws: Any error, with which every key of the request fails. If the error's ``RemoteSourceError/mayConcernOneKey`` is `true`, no
+  ///   key fails with it at once, and the keys are fetched again in two requests of half of the keys each.
   func fetch(_ requests: [FetchRequest<Key>]) async throws -> [Key: Result<Fetched<Value>, any Error>]
 }
 
-/// One key of a request, with the validator of its stored value.
+/// One key of a request for several keys, with the validator of its stored value.
 public struct FetchRequest<Key: Hashable & Sendable>: Hashable, Sendable {
   /// Key of the value.
   public let key: Key
@@ -66,13 +67,13 @@ public struct FetchRequest<Key: Hashable & Sendable>: Hashable, Sendable {
 }
 
 extension BatchRemoteSource {
-  /// A hundred keys.
+  /// The largest number of keys in one request by default: 100.
   public var maxKeysPerRequest: Int { 100 }
 
-  /// Returns `true`: any two keys may share a request.
+  /// Returns `true`: any two keys may share a request by default.
   public func canShareRequest(_ key: Key, _ other: Key) -> Bool { true }
 
-  /// Returns 1: a request counts once.
+  /// Returns 1: by default a request counts once against the quotas.
   public func requestWeight(of keys: [Key]) -> Double { 1 }
 
   /// Fetches the value of one key in a request of its own.
@@ -87,8 +88,8 @@ extension BatchRemoteSource {
   ///
   /// Keys that wait are gathered into requests.
   ///
-  /// A request counts once against the limits, with the weight of ``requestWeight(of:)``. Its keys are chosen when its turn has come, so
-  /// that keys that arrive during the wait join it.
+  /// A request counts once against the limits, with the weight of ``requestWeight(of:)``. The keys of a request are chosen when the limits
+  /// let it run, so that keys that arrive during the wait join it.
   /// - Parameter limits: Limits of the host, shared by all its sources. Without a limit of concurrency, six requests run at a time.
   public func limited(by limits: HostLimits) -> GatheredSource<Key, Value> {
     GatheredSource(self, limits: limits) { requestWeight(of: $0) }

@@ -9,13 +9,13 @@ internal import Synchronization
 /// print(try await now, try await later)      // one request, if both caches share a GatheredSource
 /// ```
 ///
-/// A request with a key of the group waits until each call of the group has handed its key over or needs no request. A call needs none if
-/// it was answered from storage, joined a running fetch, failed before, or was cancelled. Keys of other callers do not wait for the group.
-/// ``CachedRepository/values(for:policy:maxConcurrentFetches:)`` and ``CachedRepository/prefetch(_:)`` make groups of their own.
+/// A request with a key of the group waits until each call of the group has handed its key over or needs no request. A call needs no
+/// request if it was answered from storage, joined a running fetch, failed before, or was cancelled. Keys of other callers do not wait for
+/// the group. ``CachedRepository/values(for:policy:maxConcurrentFetches:)`` and ``CachedRepository/prefetch(_:)`` make groups of their own.
 ///
 /// - Important: Make as many calls of ``run(_:)`` as the group was made for, all at the same time, because each waits for the others. Put
 ///   nothing between a cache and the ``GatheredSource`` where one key waits for another, such as a ``ConcurrencyLimit`` of your own. A key
-///   that waits in the library's own ``HostLimits`` leaves the group first.
+///   that must wait in the library's own ``HostLimits`` leaves the group before it waits.
 public final class FetchGroup: Sendable {
   let members: FetchGroupMembers
 
@@ -24,10 +24,10 @@ public final class FetchGroup: Sendable {
   /// - Parameter count: Number of calls of ``run(_:)`` that you will make.
   public init(_ count: Int) { members = FetchGroupMembers(max(count, 0)) }
 
-  // The calls that were not made must not hold the requests of the others forever.
+  // If fewer calls were made than announced, the requests of the other calls must not wait for the missing ones forever.
   deinit { members.finish() }
 
-  /// Runs a call as one of the group.
+  /// Runs a call as one of the calls of the group.
   ///
   /// The first key that the call fetches belongs to the group.
   /// - Throws: The error of the call.
@@ -38,7 +38,7 @@ public final class FetchGroup: Sendable {
   }
 }
 
-/// A gatherer of keys, which a complete ``FetchGroup`` calls so that its requests start.
+/// An object that gathers keys into requests, and that a ``FetchGroup`` calls when the group is complete, so that the requests start.
 protocol FetchGathering: AnyObject, Sendable {
   func startRequests()
 }
@@ -48,7 +48,7 @@ final class FetchGroupMembers: Sendable {
   private struct State: Sendable {
     var outstanding: Int
     var isFinished = false
-    /// Gatherers at which keys of the group wait.
+    /// Gatherers (which combine keys into one request) at which keys of the group wait.
     var gatherers: [ObjectIdentifier: any FetchGathering] = [:]
   }
 
@@ -56,15 +56,15 @@ final class FetchGroupMembers: Sendable {
 
   init(_ count: Int) { state = Mutex(State(outstanding: count)) }
 
-  /// True if no key is outstanding.
+  /// True if no key of the group is outstanding.
   var isComplete: Bool { state.withLock { $0.isFinished || $0.outstanding <= 0 } }
 
-  /// Adds a key that will arrive.
+  /// Adds a key that will arrive at a gatherer later.
   func add() { state.withLock { $0.outstanding += 1 } }
 
-  /// Counts a key as arrived.
+  /// Counts a key as arrived at a gatherer, or as certain not to arrive if `gatherer` is `nil`.
   ///
-  /// The last one starts the requests of the group.
+  /// The last outstanding key starts the requests of the group.
   func remove(_ gatherer: (any FetchGathering)?) {
     start { state in
       state.outstanding -= 1
@@ -72,25 +72,25 @@ final class FetchGroupMembers: Sendable {
     }
   }
 
-  /// Ends the wait for all outstanding keys.
+  /// Ends the wait for all outstanding keys of the group, and starts the requests of the group.
   func finish() { start { $0.isFinished = true } }
 
-  /// Changes the count, and starts the requests of the group if it is complete then.
+  /// Applies a change to the state, and starts the requests of the group if the group is complete afterwards.
   private func start(_ change: (inout State) -> Void) {
     let gatherers: [any FetchGathering] = state.withLock { state in
       change(&state)
       guard state.isFinished || state.outstanding <= 0 else { return [] }
-      // The gatherers are kept, since a group of keys that are retried may become incomplete and complete again.
+      // The gatherers stay registered, since a group of retried keys may become incomplete and complete again.
       return Array(state.gatherers.values)
     }
-    // Outside the lock: a gatherer that starts asks the group whether it is complete.
+    // The gatherers are called outside the lock, because `startRequests` reads `isComplete` of the group, which takes the same lock.
     for gatherer in gatherers { gatherer.startRequests() }
   }
 }
 
 /// The place of one fetch in a ``FetchGroup``.
 ///
-/// It is given up when the key arrives at a gatherer, or when it is certain not to arrive.
+/// The place is given up when the key arrives at a gatherer, or when the key is certain not to arrive.
 final class FetchTicket: Sendable {
   @TaskLocal static var current: FetchTicket?
 
@@ -106,45 +106,47 @@ final class FetchTicket: Sendable {
 
   init(_ group: FetchGroupMembers? = nil) { self.group = group }
 
-  /// The group that the key must wait for, or `nil` after the place was given up, since no later event would end the wait.
+  /// The group whose other keys a request must wait for, or `nil` once the key's place in the group was given up.
+  ///
+  /// After the place was given up, no later event would end a wait for the group.
   var heldBy: FetchGroupMembers? { state.withLock { $0.isUsed } ? nil : group }
 
-  /// Gives the place up, because the key has arrived at a gatherer or will never arrive.
+  /// Gives the place in the group up, because the key has arrived at a gatherer or will never arrive.
   func giveUp(at gatherer: (any FetchGathering)? = nil) {
     let isFirst = state.withLock { state in
       defer { state.isUsed = true }
       return !state.isUsed
     }
-    // Once only: a second countdown would complete the group before all of its keys have arrived.
+    // A ticket counts down once only. A second countdown would complete the group before all of its keys have arrived.
     if isFirst { group?.remove(gatherer) }
   }
 
-  /// Gives the place up at the end of the call, unless a fetch has taken it over.
+  /// Gives the place in the group up at the end of the call, unless a fetch has taken the ticket over.
   func endCall() {
-    // The fetch goes on without the call, and gives the place up itself.
+    // A fetch that has taken the ticket may continue after the call, and gives the place up itself.
     if !state.withLock({ $0.isTaken }) { giveUp() }
   }
 
-  /// Returns the ticket for a fetch that begins: this one for the first fetch, and a ticket without a group for later ones.
+  /// Returns the ticket for a fetch that begins: this ticket for the first fetch, and a ticket without a group for later fetches.
   func taken() -> FetchTicket {
     let isFirst = state.withLock { state in
       defer { state.isTaken = true }
       return !state.isTaken && !state.isUsed
     }
-    // A call may fetch several keys, but only the first belongs to its group.
+    // A call may fetch several keys, but only the first of them belongs to the group of the call.
     return isFirst ? self : FetchTicket()
   }
 
-  /// Remembers that the key has failed in a request with other keys.
+  /// Keeps the failure of a request that the key shares with other keys.
   func note(_ failure: SharedFailure) { state.withLock { $0.failure = failure } }
 
-  /// The failure that the key shares with other keys of its request, or `nil`.
+  /// The failure that the key shares with the other keys of its last request, or `nil`.
   var failure: SharedFailure? { state.withLock { $0.failure } }
 }
 
 /// The failure of a request for several keys.
 ///
-/// It makes the keys that are retried form a group again.
+/// Through this object, the keys that are retried after the same wait form a group again.
 final class SharedFailure: Sendable {
   private struct State: Sendable {
     var random: Double?
@@ -153,7 +155,7 @@ final class SharedFailure: Sendable {
 
   private let state = Mutex(State())
 
-  /// Returns the random number for the wait before the next attempt, the same for all keys of the request.
+  /// Returns the random number for the wait before the next attempt, which is the same for all keys of the request.
   func random(_ next: () -> Double) -> Double {
     state.withLock { state in
       let random = state.random ?? next()
@@ -169,7 +171,7 @@ final class SharedFailure: Sendable {
       state.groups[delay] = group
       return group
     }
-    // Outside the lock of this failure, since the group has a lock of its own.
+    // The key is added outside the lock of this failure, since the group has a lock of its own.
     group.add()
     return FetchTicket(group)
   }

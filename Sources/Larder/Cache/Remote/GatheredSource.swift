@@ -2,10 +2,10 @@ internal import Synchronization
 
 /// A source that gathers the keys that wait into requests for several keys.
 ///
-/// Made by ``BatchRemoteSource/limited(by:)``.
+/// Get one from ``BatchRemoteSource/limited(by:)``.
 ///
-/// A ``CachedRepository`` over a ``BatchRemoteSource`` makes one for itself. Make one yourself to set limits, or to share requests among
-/// several caches, whose keys and values are then parts of the source's:
+/// A ``CachedRepository`` over a ``BatchRemoteSource`` makes a `GatheredSource` for itself. Make one yourself to set limits, or to share
+/// requests among several caches, whose keys and values are then parts of the source's:
 ///
 /// ```swift
 /// let gathered = forecasts.limited(by: host)
@@ -31,7 +31,7 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
     self.source = source
     self.limits = limits
     self.weight = weight
-    // The permits of the host, which sources of single keys take too.
+    // The requests take the permits of the host's concurrency limit, which sources of single keys take too.
     turns = limits.concurrency?.semaphore ?? AsyncSemaphore(Self.defaultConcurrency)
     queue = Mutex(GatheringQueue())
   }
@@ -48,13 +48,14 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
     let ticket = FetchTicket.current
     let waiter = OneShot<GatheredAnswer<Value>>()
     let id = queue.withLock { $0.add(FetchRequest(key: key, validator: validator), group: ticket?.heldBy, waiter: waiter) }
-    // After the key was added: giving the place up may start the group's request, which must find the key.
+    // The ticket is given up after the key was added, because that may start the request of the group, which must find the key.
     ticket?.giveUp(at: self)
     startRequests()
     let answer = await withTaskCancellationHandler {
       await waiter.value()
     } onCancel: {
-      // Cancels the request if this was its last key. The waiter does not depend on that: a source may ignore the cancellation.
+      // If no other key of the request has a caller, the request is cancelled. The caller is resumed in any case, because a source may
+      // ignore the cancellation.
       queue.withLock { $0.removeMember(id) }?.cancel()
       waiter.resolve(GatheredAnswer(result: .failure(CancellationError()), failure: nil))
     }
@@ -65,31 +66,33 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
 }
 
 extension GatheredSource: FetchGathering {
-  /// Waits for the turn of another request, if a waiting key may start one and no other request waits for its turn.
+  /// Starts a task for the next request, if a waiting key may start a request and no other task waits for a permit.
   func startRequests() {
     guard queue.withLock({ $0.claimStart() }) else { return }
-    // The request takes its keys when its turn has come, so that keys that arrive until then go with it.
+    // The request takes its keys when its turn comes, so that keys that arrive during the wait go with it.
     Task { await takeTurn() }
   }
 
-  /// Waits for a turn, runs one request in it, and starts the next one.
+  /// Waits for a permit of `turns`, runs one request with it, and starts the task of the next request.
   private func takeTurn() async {
-    // Never cancelled: a cancelled caller removes its key from the queue, and a turn without keys is given back at once.
+    // The wait for a permit is never cancelled. A cancelled caller removes its key from the queue, and a permit
+    // without waiting keys is released at once.
     await turns.acquire()
     defer { turns.release() }
     let batch = queue.withLock { $0.takeBatch(upTo: source.maxKeysPerRequest, canShare: source.canShareRequest) }
-    // Keys may be left that did not fit or could not share, and the next request waits for its turn while this one runs.
+    // Some waiting keys may not have fitted into this request. The next request waits for its turn while this one runs.
     startRequests()
     guard let batch else { return }
-    // Without the ticket of the call that happened to start the task: the request belongs to all of its keys.
+    // The task inherits the ticket of the call that happened to start it. The ticket is cleared, because the request belongs to all of its
+    // keys.
     let task = Task { await FetchTicket.$current.withValue(nil) { await request(batch) } }
-    // All callers may have left between the last two steps.
+    // If all callers left before `setTask`, none of them could cancel the task, so it is cancelled here.
     if queue.withLock({ $0.setTask(task, of: batch) }) { task.cancel() }
     await task.value
     startRequests()
   }
 
-  /// Sends one request, and gives each of its keys its answer.
+  /// Sends one request, and resolves the waiter of each of its keys.
   private func request(_ batch: GatheringQueue<Key, Value>.Batch) async {
     let requests = batch.requests
     var answers: [Key: Answer]?
@@ -98,19 +101,20 @@ extension GatheredSource: FetchGathering {
       try await limits.runAdmitted(weight(requests.map(\.key))) {
         let results = try await source.fetch(requests)
         answers = results
-        // For the breaker, a request in which every key failed is a failed request.
+        // The circuit breaker counts a request in which every key failed as a failed request, so the first error is thrown to the breaker.
         if let error = Self.failureOfAll(results, requests) { throw error }
       }
     } catch {
       failure = error
     }
-    // A request with one key cannot be divided, and one with answers has failed for the breaker only.
+    // A request with one key cannot be divided. A request with answers has failed for the circuit breaker only, and each key has its
+    // answer.
     if let failure, answers == nil, requests.count > 1, (failure as? any RemoteSourceError)?.mayConcernOneKey == true {
       return queue.withLock { $0.divide(batch, after: failure) }
     }
     let shared = SharedFailure()
     for member in queue.withLock({ $0.endBatch(batch) }) {
-      // A limit that refuses one half of a divided request says less than the error of the whole request.
+      // If the limits refuse one half of a divided request, its keys get the error of the whole request, which names the cause.
       if let cause = member.failure, (failure as? CacheError)?.isOfLimits == true {
         member.waiter.resolve(GatheredAnswer(result: .failure(cause), failure: shared))
         continue
@@ -121,7 +125,7 @@ extension GatheredSource: FetchGathering {
     }
   }
 
-  /// Returns the first key's error if every key of a request has failed, or `nil`.
+  /// Returns the error of the first key if every key of a request has failed, or `nil`.
   private static func failureOfAll(_ answers: [Key: Answer], _ requests: [FetchRequest<Key>]) -> (any Error)? {
     var first: (any Error)?
     for request in requests {
@@ -138,7 +142,7 @@ extension GatheredSource: GatheringSource {
 
 /// A source whose requests take several keys.
 ///
-/// A cache fetches the keys of one call at the same time over such a source.
+/// Over such a source, a cache fetches the keys of one call at the same time, so that they share requests.
 protocol GatheringSource: RemoteSource {
   /// Largest number of keys in one request.
   var maxKeysTogether: Int { get }

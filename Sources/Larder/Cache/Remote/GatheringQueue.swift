@@ -9,27 +9,27 @@ struct GatheredAnswer<Value: Sendable>: Sendable {
 struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   typealias Answer = OneShot<GatheredAnswer<Value>>
 
-  /// A key with its waiting caller.
+  /// A key that waits for a request, with its caller.
   struct Member: Sendable {
     let id: UInt64
     let request: FetchRequest<Key>
     let group: FetchGroupMembers?
     let waiter: Answer
-    /// Half of a divided request that the key belongs to, or `nil` for a key that may join any request.
+    /// Number of the half of a divided request that the key belongs to, or `nil` if the key may join any request.
     var part: UInt64?
-    /// Failure of the request that was divided.
+    /// Error of the request that was divided, or `nil`.
     var failure: (any Error)?
 
-    /// True if a request may begin with this key.
+    /// True if a request may begin with this key, because the key belongs to no group or to a complete one.
     var mayStart: Bool { group?.isComplete ?? true }
   }
 
-  /// Keys of one request.
+  /// The keys of one request, with their callers.
   struct Batch: Sendable {
     let id: UInt64
     let members: [Member]
 
-    /// The keys without duplicates, since two caches may want the same key.
+    /// The keys of the request without duplicates, because two caches may request the same key at the same time.
     var requests: [FetchRequest<Key>] {
       var keys: Set<Key> = []
       return members.map(\.request).filter { keys.insert($0.key).inserted }
@@ -38,14 +38,14 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
 
   /// A request that was taken out of the queue and has not ended.
   private struct Running: Sendable {
-    /// Members that still wait for the request.
+    /// Numbers of the members whose callers still wait for the request.
     var waiting: Set<UInt64>
     var task: Task<Void, Never>?
   }
 
   private(set) var waiting: [Member] = []
   private var running: [UInt64: Running] = [:]
-  /// True if the next request waits for its turn.
+  /// True while a task waits for its turn to run the next request.
   private var isStarting = false
   private var last: UInt64 = 0
 
@@ -63,9 +63,9 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return id
   }
 
-  /// Returns true if the caller must wait for the turn of another request.
+  /// Returns true if the caller must start the next request.
   ///
-  /// Only one caller at a time does.
+  /// After a result of `true`, every call returns `false` until ``takeBatch(upTo:canShare:)`` has taken the keys of that request.
   mutating func claimStart() -> Bool {
     guard !isStarting, waiting.contains(where: \.mayStart) else { return false }
     isStarting = true
@@ -74,8 +74,8 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
 
   /// Takes the keys of the next request out of the queue: the first key that may start, and the keys that may go with it.
   ///
-  /// A key of an incomplete group joins only if another member of the request has the same key. Otherwise the rest of its group would need
-  /// a further request.
+  /// A key of an incomplete group joins only if another member of the request has the same key and validator. Otherwise the remaining keys
+  /// of its group would need a further request.
   mutating func takeBatch(upTo limit: Int, canShare: (Key, Key) -> Bool) -> Batch? {
     isStarting = false
     guard let first = waiting.first(where: \.mayStart) else { return nil }
@@ -83,8 +83,10 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     var requests = [first.request.key: first.request.validator]
     for member in waiting where member.id != first.id {
       let request = member.request
+      // A request carries one validator for each key. A member with the same key and another validator waits for a later request.
       let isSame = requests[request.key].map { $0 == request.validator }
-      // The halves of a divided request stay apart, or a bad key would come together with the same keys again.
+      // After a request was divided, a key joins only keys of its own half. Otherwise the key that made the request fail could be requested
+      // together with the same keys again.
       let joins = requests.count < limit && member.part == first.part && member.mayStart && canShare(first.request.key, request.key)
       if isSame ?? joins {
         requests[request.key] = request.validator
@@ -99,15 +101,15 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return batch
   }
 
-  /// Keeps the task of a request, and returns true if none of its members waits any more.
+  /// Keeps the task of a request, and returns true if no caller waits for the request any more.
   mutating func setTask(_ task: Task<Void, Never>, of batch: Batch) -> Bool {
     running[batch.id]?.task = task
     return running[batch.id]?.waiting.isEmpty ?? false
   }
 
-  /// Removes a cancelled member.
+  /// Removes a member whose caller was cancelled.
   ///
-  /// Returns the task of its request if no other member waits for that.
+  /// Returns the task of the member's request if no other caller waits for the request.
   mutating func removeMember(_ id: UInt64) -> Task<Void, Never>? {
     waiting.removeAll { $0.id == id }
     // A linear search is enough, because few requests run at a time.
@@ -116,21 +118,22 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return running[batch]?.waiting.isEmpty == true ? running[batch]?.task : nil
   }
 
-  /// Ends a request, and returns the members that still wait for it.
+  /// Ends a request, and returns the members whose callers still wait for it.
   mutating func endBatch(_ batch: Batch) -> [Member] {
-    // Without cancelled members, whose waiters have their outcome.
+    // Cancelled members are left out, because their callers have been resumed with an error already.
     let left = running.removeValue(forKey: batch.id)?.waiting ?? []
     return batch.members.filter { left.contains($0.id) }
   }
 
   /// Ends a request that failed as a whole, and queues its keys for two requests of half of the keys each.
   ///
-  /// The halves go before all keys that were not requested yet, and behind the halves of other requests. Halves that succeed then come
-  /// between halves that fail, so that one bad key does not look like a host that is down.
+  /// The halves are queued before all keys that were not requested yet, and behind the halves of other requests. If one bad key makes
+  /// requests fail, this order mixes halves that succeed with halves that fail. The circuit breaker, which opens after several failures in
+  /// a row, is then less likely to open because of one bad key.
   mutating func divide(_ batch: Batch, after failure: any Error) {
     var members = endBatch(batch)
     var keys: [Key: Int] = [:]
-    // By distinct keys, so that two members of one key stay in one half.
+    // Distinct keys are counted, so that two members with the same key stay in one half.
     for member in members where keys[member.request.key] == nil { keys[member.request.key] = keys.count }
     let (first, second) = (nextNumber(), nextNumber())
     for position in members.indices {

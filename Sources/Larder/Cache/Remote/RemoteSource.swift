@@ -1,6 +1,6 @@
 // Remote/ holds the sources of values: the protocols that apps implement, and the gathering of several keys into one request.
-// Invariant: A source sends requests only. Stored values, retries and shared fetches are the cache's.
-// Called by `CachedRepository+Fetching.swift`, one call for each attempt.
+// Invariant: A source sends requests only. The cache stores the values, retries requests and shares fetches among callers.
+// Called by `CachedRepository+Fetching.swift`, once for each attempt.
 
 public import Foundation
 
@@ -22,12 +22,13 @@ public import Foundation
 /// }
 /// ```
 ///
-/// A source sends one request for each call. It does not cache, retry or share requests. ``CachedRepository`` and ``HostLimits`` do that.
+/// A source sends one request for each call. A source does not cache, retry or share requests. Caching, retries and shared requests are the
+/// tasks of ``CachedRepository`` and ``HostLimits``.
 ///
-/// A cache calls its source away from every actor, for different keys at the same time, and once at a time for each key. There is one
-/// exception: after a task was cancelled, because its last caller left or its key was removed, the next call for the key may begin before
-/// the cancelled one ends. A source that ignores cancellation is thus called at most twice at once for a key, until a minute after the
-/// first of the two was cancelled.
+/// A cache calls its source away from every actor, for different keys at the same time, and once at a time for each key. The rule of one
+/// call for each key has one exception: after the last caller of a key has left, or the key was removed, the next call for the key may
+/// begin before the earlier call ends. If the callers leave and the source ignores cancellation, the source may thus run two calls for one
+/// key at the same time. A third call beside the two may begin at the earliest a minute after the first was cancelled.
 ///
 /// ## Topics
 ///
@@ -62,63 +63,65 @@ public protocol RemoteSource<Key, Value>: Sendable {
   /// - Parameters:
   ///   - key: Key of the value.
   ///   - validator: Validator of the stored value, such as an ETag, so that the source may answer ``Fetched/notModified(freshUntil:)``.
-  ///     `nil` if no value is stored, or if it came without a validator.
+  ///     `nil` if no value is stored, or if the stored value came without a validator.
   /// - Throws: Any error. A ``RemoteSourceError`` says whether a retry may help.
   func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value>
 }
 
-/// Answer of a source.
+/// The answer of a source for one key.
 public enum Fetched<Value: Sendable>: Sendable {
   /// The value of the key.
   ///
-  /// The next fetch gets `validator` back. `freshUntil` is the provider's own expiry, in the place of ``FreshnessPolicy/fresh``. It is not
-  /// jittered, and may be shorter or longer than the policy's, but does not go beyond ``FreshnessPolicy/usable``. A date that is not a
-  /// number counts as none.
+  /// The next fetch of the key passes `validator` back to the source. `freshUntil` is the end of the fresh time as the provider gives it,
+  /// and replaces ``FreshnessPolicy/fresh``. The cache adds no random jitter to `freshUntil`. It may be earlier or later than the policy's
+  /// end of the fresh time, but is cut to the end of ``FreshnessPolicy/usable``. A `freshUntil` that is not a number counts as `nil`.
   case value(Value, validator: String? = nil, freshUntil: Date? = nil)
-  /// The value with the validator is still current.
+  /// The stored value, whose validator the request carried, is still current.
   ///
-  /// It counts as fetched now.
+  /// The stored value counts as fetched at the moment of this answer.
   case notModified(freshUntil: Date? = nil)
   /// There is no value for this key, and a new request would not find one soon: the place is not covered, or the page does not exist.
   ///
-  /// The absence is stored for `lifetime`, or else for ``FreshnessPolicy/negative``, and replaces an older value. Throw an error for a
-  /// failure instead. The reason is stored, and errors show it.
+  /// The absence is stored for `lifetime`, or else for ``FreshnessPolicy/negative``, and replaces an older value. After a failure, throw an
+  /// error and do not return `.absent`. The reason is stored with the absence, and is part of the error that callers receive.
   case absent(reason: String, lifetime: Duration? = nil)
 }
 
 /// An error of a source that says whether a retry may help.
 ///
-/// Other errors count as transient, except `CancellationError`, `DecodingError`, `EncodingError`, ``CacheError`` and ``RepositoryError``.
+/// Errors of other types count as transient, except `CancellationError`, `DecodingError`, `EncodingError`, ``CacheError`` and
+/// ``RepositoryError``.
 public protocol RemoteSourceError: Error {
   /// True if the same request may succeed soon: without a connection, after a timeout, and for HTTP 408, 429 and 5xx.
   var isTransient: Bool { get }
-  /// Time for which the provider asks to wait, like HTTP's `Retry-After`: from zero to a hundred years, or `nil`, the default.
+  /// Time for which the provider asks to wait, like HTTP's `Retry-After`: from zero to a hundred years, or `nil` (the default) for none.
   var retryAfter: Duration? { get }
   /// True if the failure shows that the host is in trouble.
   ///
   /// By default the same as ``isTransient``.
   ///
-  /// A failure that does not count says nothing about the host, neither that it fails nor that it works.
+  /// The circuit breaker ignores a failure that does not count: such a failure is no sign that the host fails, and no sign that it works.
   var countsAgainstBreaker: Bool { get }
   /// True if one key may have made a request for several keys fail, such as a key that the server cannot parse.
   ///
   /// `false` by default.
   ///
-  /// A ``BatchRemoteSource`` is then called again for each half of the keys, so that the bad key fails alone. In the worst case that takes
-  /// twice as many requests as there are keys. Return `false` for failures of the host, such as a wrong password.
+  /// After an error with `true`, a ``BatchRemoteSource`` is called again for each half of the keys, so that in the end only the bad key
+  /// fails. In the worst case, this halving takes twice as many requests as there are keys. Return `false` for failures of the host, such
+  /// as a wrong password.
   var mayConcernOneKey: Bool { get }
 }
 
 extension RemoteSourceError {
-  /// `nil`: the provider does not ask for a wait.
+  /// The default `nil`: the provider does not ask for a wait.
   public var retryAfter: Duration? { nil }
-  /// The same as ``isTransient``.
+  /// The default, which is the same as ``isTransient``.
   public var countsAgainstBreaker: Bool { isTransient }
-  /// `false`: a failed request has failed for all of its keys.
+  /// The default `false`: a failed request has failed for all of its keys.
   public var mayConcernOneKey: Bool { false }
 }
 
-/// The properties of an error that decide about retries and the circuit breaker, with defaults for errors that state none.
+/// The properties of an error that decide about retries and the circuit breaker, with defaults for errors of other types.
 struct ErrorTraits {
   let isTransient: Bool
   let retryAfter: Duration?
@@ -130,7 +133,7 @@ struct ErrorTraits {
       isTransient = error.isTransient
       retryAfter = error.retryAfter?.bounded
       countsAgainstBreaker = error.countsAgainstBreaker
-    // A retry would fail in the same way, and none of these errors says anything about the host.
+    // These errors would occur again at a retry, and none of them says anything about the host.
     case is CancellationError, is DecodingError, is EncodingError, is CacheError, is RepositoryError:
       (isTransient, retryAfter, countsAgainstBreaker) = (false, nil, false)
     default:

@@ -1,22 +1,24 @@
 internal import Foundation
 internal import Synchronization
 
-/// File copies of a store that this process has made or found, each from before the first record of a newer schema version.
+/// Copies of the store's files that this process has made or found, each from before the first record of a newer schema version.
 struct MigrationCopies: Sendable {
-  /// Paths of the store's copies, by the migration that needed them.
+  /// Paths of the store's copies, by the migration (collection and schema version) before which each was made.
   var files: [MigrationKey: String] = [:]
-  /// True if the backend cannot make copies.
+  /// True if the backend cannot make copies of the store.
   var isUnsupported = false
 
-  /// Number of file names to try for a copy of the store, since other files may have some of them.
+  /// Number of file names to try for one copy of the store.
+  ///
+  /// Other files in the folder may already have some of the names of copies.
   static let nameLimit = 100
 
-  /// Number of bytes that a backend may append to a store's file name, for the files beside it.
+  /// Length in bytes of the longest suffix that a backend appends to the store's file name for its auxiliary files.
   private static let longestSuffix = 13
 
-  /// Returns the path of a store's copy from before a migration, with a number from the second name on.
+  /// Returns the path for a copy of the store from before a migration, with "-2", "-3" and so on if `number` is above 1.
   ///
-  /// The store's file name is shortened in it if it would be too long.
+  /// If the file name would become too long, the part from the store's file name is shortened.
   static func file(_ store: String, collection: String, version: Int, number: Int = 1) -> String {
     let file = URL(fileURLWithPath: store, isDirectory: false)
     let suffix = "-before-\(collection)-v\(version)" + (number == 1 ? "" : "-\(number)")
@@ -26,22 +28,24 @@ struct MigrationCopies: Sendable {
 }
 
 extension StoreCore {
-  /// Copies the store to a file before the first record of a newer schema version of a collection is written, unless a copy exists.
+  /// Copies the store to a file before a collection gets its first record of a newer schema version, unless such a copy exists.
   ///
-  /// Runs on the executor only, while a batch is staged. Nothing of the batch is written yet, and no other process can write to a shared
-  /// store. So the copy holds the records that the older program has left, and that program can open it.
-  /// - Parameter target: Collection to which the records move in the same commit. The copy is then named after it.
-  /// - Throws: The error that prevented the copy. The write that needed it must fail.
+  /// Runs on the executor only, while a batch is staged. No record of the batch is written yet, and no other process can write to a shared
+  /// store. So the copy holds the records as an older version of the app left them, and that version can open the copy.
+  /// - Parameter target: Collection to which the records move in the same commit. If the parameter is set, the copy is named after the
+  ///   target collection.
+  /// - Throws: The error that prevented the copy. The write that needed the copy must then fail.
   func copyStore(before version: Int, of collection: Int, movingTo target: Int? = nil) throws(RepositoryError) {
     let state = self.state
     let name = state.names[target ?? collection]
-    // Only a store in files has a path. A collection without records has nothing to keep.
+    // Only a store in files has a path as its name. A collection without records has no record that a copy could preserve.
     guard options.migration.backup == .beforeFirstRewrite, backend.name.hasPrefix("/"), state.collections[collection].records.count > 0
     else { return }
     let key = MigrationKey(collection: target ?? collection, version: version)
     let known = migrations.knownCopies
     if known.isUnsupported { return }
-    // A write that failed after its copy is tried again with the same copy. In an exclusive store only this process has written since.
+    // If a write failed after the copy was made, the repeated write reuses that copy. In an exclusive store no other process can have
+    // written since.
     if known.files[key] != nil, options.access == .exclusive { return }
     var copy = findCopy(before: version, of: collection, named: name, in: state, known)
     if copy == nil { copy = try makeCopy(before: version, of: name) }
@@ -50,9 +54,9 @@ extension StoreCore {
     migrations.note(copy: file, for: key)
   }
 
-  /// Returns the newest copy that an interrupted run has made, for a collection that holds records of the newer version already.
+  /// Returns the newest copy that an interrupted migration has made, for a collection that already holds migrated records.
   ///
-  /// Not for the executor, since it may take as long as reading the store.
+  /// Must not run on the store's executor, because reading a copy takes as long as reading the store.
   func copyOfEarlierRun(before version: Int, of collection: Int) -> String? {
     let state = self.state
     let name = state.names[collection]
@@ -63,26 +67,26 @@ extension StoreCore {
       var isOlder = true
       do throws(RepositoryError) {
         let report = try readRecords(of: file, in: state) { record, position in
-          // A file with records of the newer version is no copy from before the migration.
+          // A file with migrated records was made after the migration began, so it is not a copy from before the migration.
           if position == collection, record.schemaVersion >= version { isOlder = false }
         }
         guard isOlder, report.storeID == openReport.storeID, report.commit.number <= state.commit else { continue }
         if newest.map({ $0.commit < report.commit }) ?? true { newest = (report.commit, file) }
       } catch {
-        // Names are used in ascending order, so no copy follows the first free one.
+        // Copies are named with ascending numbers, so no copy has a higher number than the first unused name.
         if error.code == .dataMissing || error.code == .unsupported { break }
-        // Another file has the name, and the copy may have the next one.
+        // If the file with this number is unreadable or foreign, the copy may have the next number.
       }
     }
     return newest?.file
   }
 
-  /// Returns the path of a copy that holds the same records as the store, or `nil` if there is none.
+  /// Returns the path of an existing copy whose records equal those of the store, or `nil` if there is none.
   private func findCopy(
     before version: Int, of collection: Int, named name: String, in state: StoreState, _ known: MigrationCopies
   ) -> String? {
-    // Another collection of this store may have been migrated just before. Only its copy can be read completely by the older program, so it
-    // serves for this collection too, if it has all of its records.
+    // If another collection of this store was migrated before, only the copy from before that migration is fully readable by the older app.
+    // If that copy has all of this collection's records, no second copy is made.
     for file in Set(known.files.values).sorted() where isCopy(file, of: state, collection, lookingAt: [collection]) == true { return file }
     let all = Set(state.collections.indices)
     for number in 1...MigrationCopies.nameLimit {
@@ -90,7 +94,8 @@ extension StoreCore {
       guard let isCopy = isCopy(file, of: state, collection, lookingAt: all) else { break }
       if isCopy { return file }
     }
-    // The same for a copy that this process does not list, because a run was killed between the two migrations.
+    // If the process was killed between two migrations, `known` lacks the copy that the first migration made. So a copy is also looked for
+    // under the names of the other collections.
     for other in state.collections.indices where other != collection {
       let file = MigrationCopies.file(
         backend.name, collection: state.names[other], version: state.collections[other].records.newestSchemaVersion)
@@ -99,12 +104,13 @@ extension StoreCore {
     return nil
   }
 
-  /// Returns whether a file is a copy of this store, or `nil` if there is no file or copies cannot be read.
+  /// Returns whether a file is a copy of this store, or `nil` if there is no file or if the backend cannot read copies.
   ///
-  /// The records of `collection` must be the same as now. Those of `others` may differ by migrations alone.
+  /// The records of `collection` must equal the store's records. The records of the collections `others` must equal the store's records
+  /// apart from migrations.
   private func isCopy(_ file: String, of state: StoreState, _ collection: Int, lookingAt others: Set<Int>) -> Bool? {
     var counts: [Int: Int] = [:]
-    // A sum, because the order of records in the two files may differ.
+    // The checksums are added up, because the two files may hold the same records in different orders.
     var (isSame, sum) = (true, UInt64(0))
     do throws(RepositoryError) {
       let report = try readRecords(of: file, in: state) { record, index in
@@ -117,7 +123,8 @@ extension StoreCore {
       guard isSame, report.storeID == openReport.storeID, report.commit.number <= state.commit,
         others.allSatisfy({ counts[$0, default: 0] == state.collections[$0].records.count })
       else { return false }
-      // A store that was put back to an earlier time and written since may have equal revisions with other values.
+      // A store that was restored from an older backup and then written may have the same revisions with other values. Equal sums of
+      // checksums show that the values are equal too.
       var ownSum = UInt64(0)
       _ = try readRecords(of: backend.name, in: state) { record, index in
         if index == collection { ownSum &+= record.mixedChecksum }
@@ -128,7 +135,7 @@ extension StoreCore {
     }
   }
 
-  /// Passes the records of a copy, or of the store's own file, to `visit`, each with the position of its collection.
+  /// Passes each record of a copy or of the store's own file to `visit`, together with the position of the record's collection.
   private func readRecords(
     of file: String, in state: StoreState, _ visit: (StoredRecord, Int) -> Void
   ) throws(RepositoryError) -> OpenReport {
@@ -138,11 +145,11 @@ extension StoreCore {
     }
   }
 
-  /// Renames a copy of the store to the name of an older copy that it supersedes, so that each migration keeps one copy.
+  /// Renames a copy of the store to the name of an older copy that it supersedes, so that each migration leaves one copy.
   ///
-  /// A run that was killed after its copy and before its first record leaves a copy. It holds less than the store once another program has
-  /// written.
-  /// - Returns: The path of the copy afterwards.
+  /// If the process is killed after the copy and before the first migrated record, the copy stays. If an older app writes to the store
+  /// after that, the next run of the migration makes a newer copy.
+  /// - Returns: The path of the copy after the renaming.
   private func replaceSuperseded(
     by file: String, before version: Int, of collection: Int, named name: String, in state: StoreState
   ) -> String {
@@ -152,23 +159,25 @@ extension StoreCore {
       guard isSuperseded(other, of: state, collection, before: version) else { continue }
       do throws(RepositoryError) {
         let files = POSIXFileSystem()
-        // Files beside the older copy belong to a process that has it open, or was killed with it open. They do not fit the new copy.
+        // An auxiliary file beside the older copy belongs to a process that has the copy open, or was killed with it open. If the new copy
+        // took that name, it would lie beside an auxiliary file that does not fit it.
         for ending in ["-wal", "-shm", "-journal", "-lock"] where try files.status(of: other + ending) != nil { return file }
         try files.rename(file, to: other)
-        // Without it, power loss could bring the older copy back under this name.
+        // If power fails after the rename and before the sync of the folder, the older copy may come back under this name.
         try files.syncDirectory(URL(fileURLWithPath: other).deletingLastPathComponent().path)
         return other
       } catch {
-        return file  // both stay, and both can be opened
+        return file  // both copies stay under their own names, and both can be opened
       }
     }
     return file
   }
 
-  /// Returns whether a file is a copy of an earlier state of this store, and no collection was migrated since.
+  /// Returns whether a file is a copy of an earlier state of this store, and no collection was migrated since that copy.
   ///
-  /// A copy from another history, as of a store that was put back to an earlier time, does not count. Every record that the store has had
-  /// since before the copy must be in the copy byte for byte, and every record that differs must be newer.
+  /// The file must be of the same history as the store. A store that was restored from a backup has another history. Every record that is
+  /// unchanged since the copy must be in the copy byte for byte. Every changed record must have a newer revision than the copy's last
+  /// commit.
   private func isSuperseded(_ file: String, of state: StoreState, _ collection: Int, before version: Int) -> Bool {
     var versions: [Int: Int] = [:]
     var (same, own) = (UInt64(0), UInt64(0))
@@ -196,7 +205,7 @@ extension StoreCore {
     }
   }
 
-  /// Copies the store to a new file and returns its path, or `nil` if the backend cannot make copies.
+  /// Copies the store to a new file and returns the file's path, or `nil` if the backend cannot make copies.
   private func makeCopy(before version: Int, of name: String) throws(RepositoryError) -> String? {
     for number in 1...MigrationCopies.nameLimit {
       let file = MigrationCopies.file(backend.name, collection: name, version: version, number: number)
@@ -205,12 +214,13 @@ extension StoreCore {
         return file
       } catch {
         notePoison(error)
-        // `.unsupported` for the path of the copy refuses this path only. Any other says that the backend has no copies at all.
+        // `.unsupported` with the copy's path concerns this path only. Any other `.unsupported` means that the backend cannot make copies
+        // at all.
         if error.code == .unsupported, error.file?.hasSuffix(URL(fileURLWithPath: file, isDirectory: false).lastPathComponent) != true {
           migrations.noteCopiesAreUnsupported()
           return nil
         }
-        // Another file has the name, so the next name is tried.
+        // Another file has this name, so the next number is tried.
         if error.code != .alreadyExists { throw .copyFailed(error, file) }
       }
     }
@@ -220,9 +230,9 @@ extension StoreCore {
 }
 
 extension RepositoryError {
-  /// Returns the error of a write for which the store could not be copied.
+  /// Returns the error of a write that failed because the store could not be copied before it.
   ///
-  /// Its code cannot be mistaken for a refusal of the record.
+  /// Codes that stand for a refused record become `.inputOutput`, so that callers do not blame the record.
   fileprivate static func copyFailed(_ error: RepositoryError, _ file: String) -> RepositoryError {
     let passed: [Code] = [.full, .protectedDataUnavailable, .corrupted, .dataMissing, .locked, .poisoned, .outcomeUnknown, .closed]
     return RepositoryError(
@@ -233,9 +243,9 @@ extension RepositoryError {
 }
 
 extension StoredRecord {
-  /// Checksum of the record, spread over 64 bits so that sums of different records differ.
+  /// Checksum of the record, spread over 64 bits so that the sums of different sets of records differ.
   fileprivate var mixedChecksum: UInt64 {
-    // Multipliers of SplitMix64. In a sum of plain 32-bit checksums, two changes could cancel each other.
+    // The constants are the multipliers of SplitMix64. In a sum of plain 32-bit checksums, the changes of two records could cancel out.
     let hash = (UInt64(checksum) &+ 0x9E37_79B9) &* 0xBF58_476D_1CE4_E5B9
     return (hash ^ hash >> 29) &* 0x94D0_49BB_1331_11EB
   }

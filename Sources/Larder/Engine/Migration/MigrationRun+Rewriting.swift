@@ -1,30 +1,32 @@
 internal import Synchronization
 
-/// Rewriting of records in batches, each of which is a write like any other.
+/// Rewrites a collection's older records in batches, each of which is committed like any other write.
 extension MigrationRun {
   func rewrite(_ old: [RecordSlot], isUrgent: Bool) async {
-    // Reversed, because only removing from the end is cheap, and releases finished records.
+    // The records are reversed, so that each part is removed from the end of the array. Removing the end is cheap, and releases the
+    // finished records.
     var rest = Array(old.reversed())
     do throws(RepositoryError) {
       while !rest.isEmpty {
-        // An urgent run migrates on all cores, which one batch would not keep busy.
+        // An urgent run migrates on all cores. One batch is too small to keep all cores busy, so an urgent run takes 16 batches at a time.
         let part = Array(rest.suffix(isUrgent ? options.batchSize * 16 : options.batchSize).reversed())
         rest.removeLast(part.count)
-        // Before each part, so that none is migrated for nothing once the store is being closed.
+        // The check for a closed store runs before each part, so that no part is migrated and then cannot be committed.
         _ = try openCore()
         var records = await migrated(part, isUrgent: isUrgent)[...]
         if !records.isEmpty { findCopyOfEarlierRun() }
         while !records.isEmpty {
           try await commit(Array(records.prefix(options.batchSize)))
           records = records.dropFirst(options.batchSize)
-          // The last batch is reported with the end.
+          // The progress after the last batch is reported by `end`.
           if !(records.isEmpty && rest.isEmpty) { options.progress?(progress) }
           await Task.yield()
         }
         if rest.isEmpty { rest = try await savedMeanwhile() }
       }
       guard let core else { throw .storeClosed }
-      // Before the end is reported, which power loss must not take back.
+      // The buffered batches are flushed before the end is reported. Without the flush, power loss could undo a migration that was reported
+      // as finished.
       if progress.rewritten > 0 { try await core.flush() }
       end(nil)
     } catch {
@@ -32,9 +34,9 @@ extension MigrationRun {
     }
   }
 
-  /// Commits a batch of migrated records.
+  /// Commits a batch of migrated records, or its records one by one if one of them makes the batch fail.
   ///
-  /// If it fails with an error that a single record can cause, commits the records one by one.
+  /// Records are committed one by one only after an error that a single record can cause.
   private func commit(_ records: [MigratedRecord]) async throws(RepositoryError) {
     let core = try openCore()
     do throws(RepositoryError) {
@@ -44,17 +46,17 @@ extension MigrationRun {
         state.progress.skipped += records.count - count
       }
     } catch {
-      // Any other error would fail every record of the batch.
+      // Errors with other codes, such as a full disk, would fail every record of the batch.
       guard [.uniqueViolation, .tooLarge, .encodingFailed].contains(error.code) else { throw error }
       if let only = records.first, records.count == 1 { return note(error, only.old) }
       for record in records { try await commit([record]) }
     }
   }
 
-  /// Returns the older records that a program of an older version has saved in a shared store since the rewrite began.
+  /// Returns the records that an older version of the app has saved in a shared store since the rewrite began.
   ///
-  /// Reads them in the turn of a write, so that no process commits meanwhile. Once there is a record of the new version, older programs
-  /// write no more.
+  /// The records are read within a write, so that no other process commits at the same time. Once the store has a record of the new schema
+  /// version, older versions of the app are refused and save no more.
   private func savedMeanwhile() async throws(RepositoryError) -> [RecordSlot] {
     let core = try openCore()
     guard core.options.access == .shared else { return [] }
@@ -66,15 +68,17 @@ extension MigrationRun {
   }
 
   /// Returns the open store, unless the migration must end.
+  ///
   /// - Throws: `.closed` if the store was closed or released.
   private func openCore() throws(RepositoryError) -> StoreCore {
     guard let core, !state.withLock({ $0.isCancelled }) else { throw .storeClosed }
     return core
   }
 
-  /// Adds the store's copy of an earlier, interrupted migration to the progress.
+  /// Adds the path of a copy that an earlier, interrupted run has made to the progress.
   private func findCopyOfEarlierRun() {
-    // Without a record of the new version, no earlier run has written one, and the first batch makes the copy itself.
+    // If the collection has no record of the new version, no earlier run has rewritten one. In that case the first batch of this run makes
+    // the copy of the store.
     guard progress.backupFile == nil, let core,
       core.state.collections[collection].records.newestSchemaVersion == coder.schemaVersion
     else { return }
@@ -83,7 +87,7 @@ extension MigrationRun {
     if let file = known ?? core.copyOfEarlierRun(before: coder.schemaVersion, of: collection) { note(copy: file) }
   }
 
-  /// Migrates records, on all cores if it is urgent, and records the failures.
+  /// Migrates records, on all cores if the run is urgent, and records the failures in the progress.
   private func migrated(_ slots: [RecordSlot], isUrgent: Bool) async -> [MigratedRecord] {
     isUrgent ? await ConcurrentMap.parts(slots) { $0.compactMap(self.migrated) }.flatMap(\.self) : slots.compactMap(migrated)
   }

@@ -1,27 +1,29 @@
-// Migration/ rewrites older records in the background or before an opening ends, and copies the store before the first rewrite.
-// Invariant: a rewrite keeps the record's revision, and gives way to any newer write of the record.
+// Migration/ rewrites records of older schema versions, in the background or before an opening ends. Before the first rewrite, the store is
+// copied to a file.
+// Invariant: a rewrite keeps the record's revision, and is skipped if the record was written again since the migration read it.
 // Called by the engine when a repository opens.
 
 internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// A rewrite of older records, without its generic type.
+/// A rewrite of a collection's older records, without its generic type.
 protocol AnyMigrationRun: AnyObject, Sendable {
-  /// Ends the migration before its next batch.
+  /// Ends the rewrite before its next batch.
   func cancel()
-  /// Starts the migration again if it stopped because the store was suspended.
+  /// Starts the rewrite again if it stopped because the store was suspended.
   func resume()
-  /// Records the path of the store's copy from before the first record of the migration's version.
+  /// Records the path of the copy of the store that was made before this migration.
   func note(copy file: String)
 }
 
-/// A rewrite of a collection's older records in batches, through the same path as every write.
+/// Rewrites a collection's records of older schema versions in batches, which are committed like every other write.
 ///
-/// The schema version of each record shows whether it is done, so a run that was killed at any point is continued by the next one. Batches
-/// are buffered, with one flush at the end. A rewrite that power loss takes back has lost nothing, because the older record is there again.
+/// The schema version of each record shows whether the record is migrated. If the process is killed, the next run continues with the
+/// records that are left. Batches are buffered, and one flush at the end makes them durable. If power loss undoes a rewrite, no data is
+/// lost, because the older record is still there.
 ///
-/// The store holds the run, and the run holds the store weakly. So a migration does not keep a dropped store open.
+/// The store holds the run strongly, and the run holds the store weakly. So a migration does not keep a dropped store open.
 final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationRun where Item.ID: Hashable & Codable & Sendable {
   weak let core: StoreCore?
   let collection: Int
@@ -29,12 +31,12 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   let coder: RecordCoder<Item>
   let options: StoreOptions.Migration
   let state: Mutex<State>
-  /// Signal that is raised when the migration ends.
+  /// Signal that wakes the callers of ``finish()`` when the migration ends.
   private let ended = Signal()
 
   struct State: Sendable {
     var progress: MigrationProgress
-    /// Revisions of the records that could not be migrated, by key.
+    /// Keys of the records that could not be migrated, with the revision at which that failed.
     var failed: [RecordKey: Revision] = [:]
     var isCancelled = false
   }
@@ -52,7 +54,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   var progress: MigrationProgress { state.withLock { $0.progress } }
 
-  /// True if the migration ends before its next batch, because the store is being closed.
+  /// True if the migration must end before its next batch, because the store is being closed or was released.
   var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
   func cancel() { state.withLock { $0.isCancelled = true } }
@@ -61,20 +63,21 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   func note(copy file: String) { state.withLock { $0.progress.backupFile = file } }
 
-  /// Makes the migration ready for another start if there are older records that it has not tried.
+  /// Makes a finished migration ready for another start if the collection has older records that it has not tried.
   ///
-  /// In a shared store an older program may have saved some.
+  /// In a shared store, an older version of the app may have saved such records since.
   func lookAgain() {
-    // Only for a run that is over. One that goes on has older records left anyway, and would start once more at its end.
+    // A run that has not finished still has older records. If its phase were set to `.waiting` here, the run would be started a second
+    // time.
     guard let core, progress.isOver, !untried(in: core.state.collections[collection].records).isEmpty else { return }
     state.withLock { state in
-      // Once more under the lock, because another task may have started the run meanwhile.
+      // The phase is checked again under the lock, because another task may have restarted the run since the check above.
       guard state.progress.isOver else { return }
       state.progress.phase = .waiting
     }
   }
 
-  /// Returns the records of older schema versions whose migration has not failed since they last changed.
+  /// Returns the records of older schema versions, without the records whose migration failed and that were not written since.
   func untried(in records: RecordMap) -> [RecordSlot] {
     let older = records.older(than: coder.schemaVersion)
     guard !older.isEmpty else { return [] }
@@ -82,9 +85,9 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     return older.filter { failed[$0.key] != $0.revision }
   }
 
-  /// Starts the migration, or starts a stopped one again.
+  /// Starts the migration, or restarts it after it was stopped.
   ///
-  /// Does nothing while it runs or once it is over.
+  /// Does nothing while the migration is running, and after it has finished.
   func start(isUrgent: Bool) {
     let mustStart = state.withLock { state in
       guard !state.isCancelled, state.progress.phase == .waiting || state.progress.phase == .stopped else { return false }
@@ -99,7 +102,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
       let old = core.state.collections[collection].records.ordered().filter { $0.schemaVersion < coder.schemaVersion }
       state.withLock { state in
         let before = state.progress
-        // A new start also tries the records that have failed, so the counts begin anew.
+        // A restart also tries the records that failed before, so the counts of the progress begin at zero.
         state.failed = [:]
         state.progress = MigrationProgress(collection: name, version: coder.schemaVersion, phase: .running)
         state.progress.backupFile = before.backupFile
@@ -113,33 +116,34 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   /// Waits until a started migration ends or the calling task is cancelled.
   func finish() async {
     while !Task.isCancelled {
-      // Before the look at the phase, so that an end in between is not missed.
+      // The signal's moment is read before the phase. If the migration ends between these two reads, `wait(after:)` returns at once.
       let moment = ended.moment
       guard progress.phase == .running else { return }
       await ended.wait(after: moment)
     }
   }
 
-  /// Ends the migration with an error, or as finished without one, and resumes the tasks that wait for it.
+  /// Ends the migration as finished, or as stopped if there is an error, and resumes the tasks that wait for it.
   func end(_ error: RepositoryError?) {
     state.withLock { state in
       state.progress.phase = error == nil ? .finished : .stopped
       state.progress.error = error
     }
-    // Outside the lock, because the app's closure may read the progress.
+    // The app's progress closure runs outside the lock, because it may read the progress, which takes the lock.
     options.progress?(progress)
     ended.raise()
-    // The store may have been resumed before this run met the suspension. Then no other call restarts it.
+    // If `resume()` of the store ran before this run failed with `.suspended`, `resume()` did not restart the run. So the run restarts
+    // itself here.
     if core?.state.isSuspended == false { resume() }
   }
 }
 
-/// Migrations of one store: its rewrites of older records, and the copies made before them.
+/// The migrations of one store: the rewrites of older records, and the copies of the store made before them.
 final class MigrationRegister: Sendable {
   private let runs = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
   private let copies = Mutex(MigrationCopies())
 
-  /// Returns the rewrite of a collection's records, which all its repositories share.
+  /// Returns the rewrite of a collection's records, which all repositories of the collection share.
   func run<Item>(of collection: Int, named name: String, coder: RecordCoder<Item>, in core: StoreCore) -> MigrationRun<Item> {
     let new = MigrationRun(core, collection: collection, name: name, coder: coder)
     return runs.withLock { runs in
@@ -150,39 +154,39 @@ final class MigrationRegister: Sendable {
     }
   }
 
-  /// Ends all rewrites before their next batch.
+  /// Ends all rewrites before their next batch, because the store is being closed or its last user was released.
   func cancelAll() { for run in runs.withLock({ Array($0.values) }) { run.cancel() } }
 
-  /// Continues the rewrites that stopped because the store was suspended.
+  /// Restarts the rewrites that stopped because the store was suspended.
   func resumeAll() { for run in runs.withLock({ Array($0.values) }) { run.resume() } }
 
-  /// Copies of the store that this process has made or found.
+  /// Copies of the store that this process has made or found, from before its migrations.
   var knownCopies: MigrationCopies { copies.withLock { $0 } }
 
-  /// Records the path of the copy that a migration needed, and shows it in the migration's progress.
+  /// Records the path of the copy made before a migration, and adds it to the migration's progress.
   func note(copy file: String, for key: MigrationKey) {
     copies.withLock { $0.files[key] = file }
     runs.withLock { $0[key] }?.note(copy: file)
   }
 
-  /// Records that the backend cannot be copied, so that no later write asks it again.
+  /// Records that the backend cannot make copies of the store, so that no later write tries to.
   func noteCopiesAreUnsupported() { copies.withLock { $0.isUnsupported = true } }
 }
 
-/// The position of a rewrite's collection, and the schema version to which it leads.
+/// Identifies a migration: the position of the collection, and the schema version to which its records are migrated.
 struct MigrationKey: Hashable, Sendable {
   let collection: Int
   let version: Int
 }
 
 extension MigrationProgress {
-  /// True if the migration has nothing left to do, as far as it has looked.
+  /// True if the migration has finished, or found no older record.
   fileprivate var isOver: Bool { phase == .notNeeded || phase == .finished }
 }
 
-/// An executor with threads of its own for migrations.
+/// An executor for migrations, with threads of its own.
 ///
-/// They do not occupy the cooperative pool, and do not wait until it is idle.
+/// On Swift's cooperative thread pool, a migration would occupy threads of the app's tasks, or wait for an idle thread.
 final class MigrationExecutor: TaskExecutor {
   static let lazy = MigrationExecutor(.utility)
   static let urgent = MigrationExecutor(.userInitiated)

@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// Reads and writes of stored values within a write, for triggers and for the product that sets them.
+/// Reads and writes of stored values within a write, for triggers and for LarderSync, which installs triggers.
 extension PendingState {
   /// Returns the position of a collection, or `nil` if it does not exist.
   package func collection(named name: String) -> Int? { names.firstIndex(of: name) }
 
-  /// Returns the stored value of a record, or `nil` if there is none or its bytes are not in memory.
+  /// Returns the stored value of a record, or `nil` if there is no record or its bytes are not in memory.
   package func stored(_ key: RecordKey, in collection: Int) -> StoredValue? {
     collections[collection].records[key]?.stored(triggers[collection]?.coder.schemaVersion)
   }
@@ -13,42 +13,43 @@ extension PendingState {
   /// Returns whether a record exists, even if its bytes are not in memory.
   package func hasRecord(_ key: RecordKey, in collection: Int) -> Bool { collections[collection].records[key] != nil }
 
-  /// Returns the trigger and the coder of a collection, or `nil` if it is not tracked (has no trigger).
+  /// Returns the trigger and the coder of a tracked collection, or `nil` for a collection without a trigger.
   package func tracking(of collection: Int) -> (trigger: any RecordTrigger, coder: any TrackedCoder)? {
     triggers[collection].map { ($0.trigger, $0.coder) }
   }
 
-  /// Visits the stored values of a collection in the order of their keys.
+  /// Passes the stored values of a collection to `body`, sorted by key.
   package func visit(_ collection: Int, _ body: (RecordKey, StoredValue) throws(RepositoryError) -> Void) throws(RepositoryError) {
     for slot in collections[collection].records.ordered() {
-      // The bytes of a record over a limit are not in memory, so it has nothing to visit.
+      // The bytes of a record over a size limit are not in memory, so the loop leaves out such a record.
       if let stored = slot.stored(triggers[collection]?.coder.schemaVersion) { try body(slot.key, stored) }
     }
   }
 
-  /// Stores a value of another device without checks of versions and unique indexes, because it must arrive.
+  /// Stores a value received from another device, without checking schema versions and unique indexes.
   ///
-  /// A value over the store's limits is stored and cannot be read, as after the next opening. If it could be read and edited until then,
-  /// that opening would lose the edit.
+  /// A refused value would leave the devices different for ever. A value over the store's size limits is stored, but every read of it
+  /// throws, as a read will after the next opening of the store. If such a value could be read and edited before the next opening, that
+  /// opening would lose the edit.
   /// - Throws: `.unsupported`, `.encodingFailed` for a value that a backend could not read back.
   package mutating func store(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
     let record = StoredRecord(
       collection: names[collection], key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json)
-    // The same function as at opening, so that this record is refused now if the next opening will refuse it.
+    // An opening of the store makes slots with `StoreLoader.slot`, too. A record that cannot be read after the next opening thus cannot be
+    // read now.
     try upsert(StoreLoader.slot(of: record, value.json, core.options.limits).0, as: value, in: collection)
   }
 
-  /// Returns the error for a value that is over a limit of the store, or `nil`.
+  /// Returns the error for a value that exceeds a size limit of the store, or `nil`.
   ///
   /// A record with such a value could not be read after the next opening.
   package func limitViolation(of value: StoredValue, key: RecordKey) -> RepositoryError? {
     value.json.withUnsafeBytes { RecordLimit.violation(of: core.options.limits, key: key, value: $0) }
   }
 
-  /// Stores a value of a collection that no repository reads.
+  /// Stores a value in a collection that no repository reads.
   ///
-  /// The record is marked as decoded. Tracking it as undecoded would take as long as storing it.
-  ///
+  /// The record is marked as decoded. To track the record as undecoded would take as long as to store it.
   /// - Throws: as ``store(_:for:in:)``.
   package mutating func storeUnread(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
     let slot = RecordSlot(
@@ -56,28 +57,28 @@ extension PendingState {
     try upsert(slot, as: value, in: collection)
   }
 
-  /// Returns the pairs of records with equal values in a unique index that the present write has caused.
+  /// Returns the pairs of records that have equal values in a unique index because of the present write.
   ///
-  /// Each pair is listed once, in the order of collections and keys.
-  /// Cost: none if no written value met an equal one.
+  /// Each pair is listed once, and the pairs are sorted by collection and key. The call costs nothing if no written value equals a value of
+  /// another record.
   package func newDuplicates() -> [StoredDuplicate] {
-    // Nearly every write ends here, without a look at its changes.
+    // Nearly every write has no contested value and returns here, before its changes are compared.
     guard isContested else { return [] }
     var found: [StoredDuplicate] = []
     for (collection, new, old) in uniqueChanges(in: changes[endedCount...]) {
       guard let (index, other) = collections[collection].indexes.newDuplicate(of: new, replacing: old) else { continue }
       found.append(StoredDuplicate(collection: names[collection], index: index, key: new.key, other: other))
     }
-    // If a write has stored both records of a pair, each is found from the other.
+    // If the write has stored both records of a pair, the loop above finds the pair twice, once from each record.
     var pairs: Set<Set<RecordAddress>> = []
     return found.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }.filter { duplicate in
       pairs.insert(Set([duplicate.key, duplicate.other].map { RecordAddress(collection: duplicate.collection, key: $0) })).inserted
     }
   }
 
-  /// Returns a record that now has the same values as another one in a unique index.
+  /// Returns a record that has the same values in a unique index as the record of a key.
   ///
-  /// - Parameter other: The record to return if several have them.
+  /// - Parameter other: The record to return if several records have the same values.
   package func duplicate(
     of key: RecordKey, preferring other: RecordKey, in collection: String, index: String
   ) -> KnownDuplicate {
@@ -86,9 +87,9 @@ extension PendingState {
     return collections[position].indexes.duplicate(of: slot, preferring: other, index: index)
   }
 
-  /// Deletes a record, leaving a tombstone.
+  /// Deletes a record, and stages a tombstone.
   ///
-  /// Does nothing if there is none.
+  /// Does nothing if there is no record.
   package mutating func deleteStored(_ key: RecordKey, in collection: Int) {
     remove(key, in: collection, schemaVersion: 1)
   }
@@ -100,23 +101,24 @@ package struct StoredDuplicate: Sendable, Hashable {
   package let collection: String
   /// Name of the unique index.
   package let index: String
-  /// Key of the record that was written.
+  /// Key of the record that the present write has stored.
   package let key: RecordKey
-  /// Key of the other record with the same values.
+  /// Key of another record with the same values in the index.
   package let other: RecordKey
 }
 
-/// A placeholder for the decoded value of a record that is only used as stored bytes.
+/// A placeholder for the decoded value of a record that is read only as stored bytes.
 private final class UntypedValue: Sendable {
   static let shared = UntypedValue()
 }
 
 extension RecordSlot {
-  /// Returns the stored value of a record, or `nil` if only the backend has its bytes, as for a record over a limit.
+  /// Returns the stored value of the record, or `nil` if its bytes are not in memory, as for a record over a size limit.
   ///
   /// - Parameter newest: Schema version to which values of the collection are migrated.
   func stored(_ newest: Int?) -> StoredValue? {
-    // A slot keeps the version of the stored record, also after its bytes were migrated in memory.
+    // A slot keeps the schema version of the stored record, even after its bytes were migrated in memory. The migrated bytes are of version
+    // `newest`.
     encoded.map { StoredValue(schemaVersion: $0.isBroughtUp ? newest ?? schemaVersion : schemaVersion, json: $0.data) }
   }
 }

@@ -10,7 +10,8 @@ extension RecordCoder: TrackedCoder {
   }
 
   func broughtUp(_ value: StoredValue, key: RecordKey) throws(RepositoryError) -> StoredValue {
-    // No migration leads backwards, and decoding could succeed with the wrong meaning.
+    // No migration leads from a newer version to an older one. Decoding a value of a newer version as the older type could succeed and give
+    // the value a wrong meaning, so it is refused.
     if value.schemaVersion > schemaVersion { throw newer(than: value.schemaVersion, key) }
     guard value.schemaVersion < schemaVersion else { return value }
     return StoredValue(schemaVersion: schemaVersion, json: try migrate(value.json, key: key, from: value.schemaVersion).value)
@@ -25,7 +26,8 @@ extension RecordCoder: TrackedCoder {
 
   func canonicalForm(of value: StoredValue, key: RecordKey) throws(RepositoryError) -> Data {
     let item = try decode(broughtUp(value, key: key).json, key: key)
-    // Larder's own encoder, also in a store that uses Foundation's. That one does not sort sets, so equal sets would differ.
+    // Larder's own `DirectEncoder` is used even in a store that encodes with Foundation. Foundation does not sort sets, so equal sets would
+    // give different bytes.
     do { return try DirectEncoder(depthLimit: StoreOptions.Limits.maximumDepth).encode(item).json } catch {
       throw RepositoryError(.encodingFailed, "the value does not encode as JSON", keyHash: key.hash, underlying: error)
     }
@@ -36,18 +38,18 @@ extension RecordCoder: TrackedCoder {
     return try encode(item, decoding: false).value
   }
 
-  /// Returns a record with the members of its old value that the type neither reads nor writes.
+  /// Returns a record with those JSON members of its old value that the record's type does not read.
   ///
-  /// A newer version of the app has written them, and they must survive an edit here.
+  /// A newer version of the app has written these members, and an edit by this version must keep them. A member counts as unknown if the
+  /// old value decodes to an equal value with the member and without it.
   ///
-  /// A member counts as unknown if the old value decodes to the same with it and without it.
-  ///
-  /// Cost: a pass over the names. A decode and an encode for the old value and for each member that the new value lacks.
+  /// If both values have the same member names, the call costs one pass over the names. If the member names of the two values differ, the
+  /// call also costs a decode and an encode of the old value, and another pair for each member that the new value lacks.
   func keepingUnknownMembers(_ record: EncodedRecord, of old: StoredValue) -> EncodedRecord {
     do throws(RepositoryError) {
       let current = try broughtUp(old, key: record.key).json
       let hasSameNames = current.withUnsafeBytes { old in record.value.withUnsafeBytes { MemberNames.areEqual(old, $0) } }
-      // Nearly every edit ends here, without parsing either value.
+      // Nearly every edit keeps the member names, so the call returns here without parsing the old or the new value.
       if hasSameNames { return record }
       let before = try JSONObject(json: current)
       var after = try JSONObject(json: record.value)
@@ -57,7 +59,8 @@ extension RecordCoder: TrackedCoder {
       for path in lost {
         var without = before
         without.setMember(nil, at: path[...])
-        // A member that the type reads was removed by the edit itself, and must stay removed.
+        // If the old value decodes to another value without this member, the type reads the member. The edit has removed a member that the
+        // type reads on purpose, so the member stays removed.
         guard form(of: without, key: record.key) == reference else { continue }
         after.setMember(before.member(at: path[...]), at: path[...])
         isChanged = true
@@ -66,17 +69,18 @@ extension RecordCoder: TrackedCoder {
       return EncodedRecord(
         key: record.key, schemaVersion: record.schemaVersion, value: after.json, decoded: record.decoded, keepsEncoded: keepsEncoded)
     } catch {
-      // An old value that is no object, or that does not migrate, has no members to keep. The edit must not fail for it.
+      // If the old value is not an object or cannot be migrated, none of its members can be kept. The edit does not fail, because it
+      // replaces the old value.
       return record
     }
   }
 
-  /// Decodes an object as the type and encodes it again, or returns `nil` if it does not decode.
+  /// Decodes an object as the record's type and encodes it again, or returns `nil` if it does not decode.
   private func form(of object: JSONObject, key: RecordKey) -> Data? {
     do throws(RepositoryError) { return try encode(decode(object.json, key: key), decoding: false).value } catch { return nil }
   }
 
-  /// Returns the paths of members that `object` has and `other` lacks, also within objects that both have.
+  /// Returns the paths of the members that `object` has and `other` lacks, including those of nested objects that both have.
   private static func paths(in object: JSONObject, missingIn other: JSONObject) -> [[String]] {
     var paths: [[String]] = []
     for name in object.names {
@@ -84,7 +88,7 @@ extension RecordCoder: TrackedCoder {
       case (_, nil): paths.append([name])
       case (.object(let inner), .object(let otherInner)):
         paths += Self.paths(in: inner, missingIn: otherInner).map { [name] + $0 }
-      // An array has no names by which its elements could be matched, so the edit replaces it whole.
+      // The elements of an array have no names by which to match them, so the edit's array replaces the old one as a whole.
       default: break
       }
     }
@@ -101,7 +105,7 @@ extension JSONObject {
   fileprivate mutating func setMember(_ value: JSONValue?, at path: ArraySlice<String>) {
     guard let name = path.first else { return }
     guard path.count > 1 else { return self[name] = value }
-    // The edit may have replaced the object by another kind of value, which has no place for the member.
+    // If the edit has replaced the parent object by a value of another kind, the member has no place there and is dropped.
     guard var inner = self[name]?.objectValue else { return }
     inner.setMember(value, at: path.dropFirst())
     self[name] = .object(inner)
@@ -109,11 +113,12 @@ extension JSONObject {
 }
 
 extension StoreOptions.Limits {
-  /// Limits that no record exceeds.
+  /// Limits that no record can exceed.
   static let largest = Self(recordBytes: .max, keyBytes: .max, jsonDepth: .max)
 
-  /// Returns the limits for the records of a collection, or `nil` for a collection in which sync keeps its own data.
+  /// Returns the limits for the records of a collection, or `nil` for a collection in which LarderSync stores its own data.
   ///
-  /// Keys and values of sync contain those of the app, and so may be longer and deeper than the limits that the app's own keep.
+  /// Sync's keys and values contain those of the app. So the keys and values of sync may be longer and deeper than the limits that the
+  /// app's records must keep.
   func holding(for collection: String) -> Self? { collection.hasPrefix("larder.sync.") ? nil : self }
 }

@@ -1,26 +1,28 @@
 package import Foundation
 
-// Tracking/ lets another product of the package, as LarderSync with its outbox, write records in the same commit as each change.
-// Invariant: a trigger throws before it writes anything, and runs for every change of this process except those of migrations and its own.
+// Tracking/ lets another product of the package write records in the same commit as each change. LarderSync uses a trigger to write its
+// outbox, which has an entry for each synced record and marks the edits that the server lacks.
+// Invariant: a trigger throws before it writes anything. A trigger runs for every change of this process, except those of migrations and
+// its own.
 // Called by PendingState.
 
-/// A trigger that writes records of its own in the commit of each change of a collection.
+/// A trigger, which writes records of its own in the same commit as each change of a collection.
 package protocol RecordTrigger: Sendable {
-  /// Names of the collections that the trigger writes, beside the one that it watches.
+  /// Names of the collections to which the trigger writes, apart from the collection whose changes it receives.
   var collections: [String] { get }
-  /// Writes the trigger's own records for a change that is about to be made.
+  /// Writes the trigger's own records for a change of a record, before the change is staged.
   ///
-  /// - Throws: The error that forbids the change, before anything is written.
+  /// - Throws: The error that forbids the change, thrown before the trigger has written anything.
   func willChange(_ change: TriggeredChange, in pending: inout PendingState) throws(RepositoryError)
 }
 
-/// A change of one record that is about to be made.
+/// A change of one record that is passed to the trigger before it is staged.
 package struct TriggeredChange: Sendable {
   /// Name of the record's collection.
   package let collection: String
   /// Key of the changed record.
   package let key: RecordKey
-  /// Stored value before the change, or `nil` for a new record and for one whose bytes are not in memory, as those over a limit.
+  /// Stored value before the change, or `nil` for a new record or one whose bytes are not in memory (over a size limit).
   package let old: StoredValue?
   /// Stored value after the change, or `nil` for a deletion.
   package let new: StoredValue?
@@ -32,9 +34,9 @@ package struct TriggeredChange: Sendable {
 package protocol TrackedCoder: Sendable {
   /// Schema version of the values that the coder writes.
   var schemaVersion: Int { get }
-  /// Decodes a stored value as the collection's type, after migrating an older one.
+  /// Decodes a stored value as the collection's type, after migrating it to the coder's schema version.
   ///
-  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.newerSchema`. `.unsupported` if `type` is not that of the collection.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.newerSchema`. `.unsupported` if `type` is not the collection's type.
   func item<Item>(_ type: Item.Type, of value: StoredValue, key: RecordKey) throws(RepositoryError) -> Item
   /// Migrates a stored value to the coder's schema version.
   ///

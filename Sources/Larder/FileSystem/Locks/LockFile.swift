@@ -1,102 +1,115 @@
 // Locks/ holds the locks between processes, and between stores of one process.
-// Invariant: a file has one writer, or only writers that share it, under all its names.
+// Invariant: a file has one writer, or only writers that share its lock, under all its names.
 // Called by JSONFile, LarderBlobs and LarderSQLite.
 
 internal import Foundation
 internal import Synchronization
 
-/// An open lock file, with the steps that exclusive and shared locks are made of.
+/// An open lock file, with the operations of which exclusive and shared locks consist.
 ///
-/// `flock` belongs to the descriptor. Unlike with POSIX record locks, no `close` of another descriptor drops it, and it ends with the
-/// process, however that ends. It does not name its holder. A registry in this process therefore distinguishes `.alreadyOpen` from
-/// `.locked`, and the text of the file says how its holder uses the lock.
+/// An `flock` lock belongs to the descriptor. Closing another descriptor of the file does not release an `flock` lock, but would release a
+/// POSIX record lock. An `flock` lock ends with the process, even if the process is killed. `flock` does not report the holder of a lock. A
+/// registry in this process distinguishes `.alreadyOpen` from `.locked`, and the text of the lock file says how the holder uses the lock.
 struct LockFile: Sendable {
-  /// Lock files and main files that this process has locked: ``exclusive``, or the number of shares.
+  /// Lock files and main files that this process has locked, with ``exclusive`` or the number of shares that this process holds.
   ///
-  /// Locks are taken and released under this mutex, so that no thread sees a lock without its entry.
+  /// Locks are taken and released under this mutex, so that no thread finds a lock without its entry in the registry.
   static let registry = Mutex<[FileIdentity: Int]>([:])
   static let exclusive = -1
 
   let path: String
   let descriptor: Int32
   let identity: FileIdentity
-  /// True if the file has only one name.
+  /// True if the file has only one name (hard link).
   ///
-  /// A file with several may belong to another program: it is locked, but not written or given away.
+  /// A file with several names may belong to another program. A file with several names is locked, but its text, mode and owner are left as
+  /// they are.
   let hasOneName: Bool
 
   /// Opens the lock file, and creates it if it is missing.
-  /// - Throws: `.unsupported` for anything but a plain file.
+  ///
+  /// - Throws: `.unsupported` if the path leads to anything but a plain file.
   init(opening path: String) throws(RepositoryError) {
     switch SystemCall.uninterrupted({ Int(openLock(path)) }) {
     case .done(let number):
       let descriptor = Int32(number)
       do throws(RepositoryError) {
         let status = try POSIXFile.status(of: descriptor, path)
-        // A named pipe or device can be opened, and must not be written to.
+        // `open` succeeds on a named pipe or a device. Writing the lock's text to either would reach another program or the device.
         if status.st_mode & S_IFMT != S_IFREG { throw RepositoryError.notAPlainFile(.other, path) }
         (self.path, self.descriptor, identity) = (path, descriptor, FileIdentity(status))
+        // The link count is 0 if a holder removed the file after `open` returned. `isInPlace()` later detects a file that was removed.
         hasOneName = status.st_nlink <= 1
         if hasOneName { Self.adopt(descriptor, status: status, path: path) }
       } catch {
+        // The initializer throws, so no lock object will exist that closes the descriptor.
         _ = closeDescriptor(descriptor)
         throw error
       }
+    // The system refuses to open a directory for writing (EISDIR), and to open a socket (ENXIO).
     case .failed(EISDIR): throw .notAPlainFile(.directory, path)
     case .failed(ENXIO): throw .notAPlainFile(.other, path)
     case .failed(let number): throw .system("open", number, file: path)
     }
   }
 
-  /// Opens the lock file for one attempt to lock it, and closes it again if the attempt fails.
-  /// - Parameter attempt: Returns `nil` if it did not get the lock.
+  /// Opens the lock file for one attempt to lock it, and closes the file if the attempt does not get the lock.
+  ///
+  /// - Parameter attempt: Closure that returns the lock, or `nil` if it did not get the lock.
   static func attempt<Lock>(
     _ path: String, _ attempt: (LockFile) throws(RepositoryError) -> Lock?
   ) throws(RepositoryError) -> Lock? {
     let file = try LockFile(opening: path)
     var isLocked = false
-    // A descriptor that stays open would leak with every round of a wait.
+    // A caller that waits for the lock calls `attempt` every 2 ms, so a descriptor that stays open would leak each time.
     defer { if !isLocked { _ = closeDescriptor(file.descriptor) } }
     let lock = try attempt(file)
     isLocked = lock != nil
     return lock
   }
 
-  /// Gives a lock file that root has created to the owner of its directory, who could not open it if root were killed.
+  /// Gives a lock file that root has created to the owner of the file's directory.
+  ///
+  /// If the root process were killed, its lock file would stay behind, and the owner of the directory could not open it.
   private static func adopt(_ descriptor: Int32, status: stat, path: String) {
     var directory = stat()
     guard geteuid() == 0, status.st_uid == 0, stat(PathText.parent(of: path), &directory) == 0, directory.st_uid != 0 else { return }
     _ = fchown(descriptor, directory.st_uid, directory.st_gid)
   }
 
-  /// Takes or changes the lock without waiting.
-  /// - Returns: True if it was taken, `false` if other holders prevent it.
+  /// Takes or changes the lock without waiting for other holders.
+  ///
+  /// - Returns: True if the lock was taken, `false` if other holders prevent it.
   func takeLock(_ operation: Int32) throws(RepositoryError) -> Bool { try Self.takeLock(operation, descriptor: descriptor, path: path) }
 
   static func takeLock(_ operation: Int32, descriptor: Int32, path: String) throws(RepositoryError) -> Bool {
+    // The call must not wait (LOCK_NB), because callers hold the registry's mutex. Waiting would block every other lock and unlock of this
+    // process.
     try SystemCall.perform("flock", path, accepting: EWOULDBLOCK) { flock(descriptor, operation | LOCK_NB) }
   }
 
-  /// True if the path still leads to this file.
+  /// Returns true if the path still leads to this lock file.
   ///
-  /// The last holder removes the file while it has the lock, so a file that was locked may have no name.
+  /// The last holder removes the lock file while it holds the lock. A process that opened the file before its removal can lock it
+  /// afterwards, but a lock on a file without a name excludes nobody.
   func isInPlace() throws(RepositoryError) -> Bool {
     var status = stat()
     return try SystemCall.perform("lstat", path, accepting: ENOENT) { lstat(path, &status) } && FileIdentity(status) == identity
   }
 
-  /// Removes the lock file while it is locked, unless somebody has removed or replaced it by hand.
+  /// Removes the lock file while it is locked, unless somebody has removed or replaced the file by hand.
   func remove() {
     var status = stat()
     if lstat(path, &status) == 0, FileIdentity(status) == identity { unlink(path) }
   }
 
-  /// Sets the mode to 0600, which the umask may have narrowed when the file was created.
+  /// Sets the mode of the lock file to 0600, because the umask may have narrowed it when the file was created.
   func setMode() { if hasOneName { _ = fchmod(descriptor, 0o600) } }
 
-  /// Releases the lock and closes the file.
+  /// Releases the lock and closes the lock file.
   ///
-  /// A child process may hold a copy of the descriptor between `fork` and `exec`, so that closing alone would not release the lock.
+  /// A child process may hold a copy of the descriptor between `fork` and `exec`. While the copy is open, closing alone does not release
+  /// the lock, so the lock is released explicitly.
   func close() {
     Self.unlock(descriptor)
     _ = closeDescriptor(descriptor)
@@ -105,11 +118,11 @@ struct LockFile: Sendable {
   static func unlock(_ descriptor: Int32) { _ = flock(descriptor, LOCK_UN) }
 }
 
-// A method named `open` hides the C function of that name. O_NONBLOCK keeps a named pipe from blocking the call.
+// A separate function, because the method named `open` hides the C function. O_NONBLOCK keeps a named pipe from blocking the call.
 private func openLock(_ path: String) -> Int32 { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600) }
 
 extension RepositoryError {
-  /// The error for a file that this process has open already, often because a view opens its store each time it is made.
+  /// Returns the error for a file that this process has open already, often because a view opens its store each time the view is created.
   static func openInThisProcess(_ path: String) -> RepositoryError {
     RepositoryError(
       .alreadyOpen,
@@ -118,35 +131,40 @@ extension RepositoryError {
   }
 }
 
-/// The text in a lock file: the process that holds the lock, and how it uses the lock.
+/// The text in a lock file: the process that holds the lock, and how that process uses the lock.
 struct LockNote {
-  /// The use of a lock by its holder.
+  /// The use of a lock by its holder: exclusive, shared, or held by one process only while it opens or closes the store.
   enum Use: String {
     case exclusive = ""
     case opening, shared, closing
   }
 
+  /// Process id of the holder, or `nil` if the text has none.
   var process: pid_t?
-  /// `nil` if the text is empty, as when the holder has just taken the lock and not written yet.
+  /// Use of the lock, or `nil` if the text is empty, for example if the holder has taken the lock but has not written the text yet.
   var use: Use?
 
-  /// Description of the holder for an error message.
+  /// Description of the lock's holder for an error message.
   var holder: String {
+    // A shared lock has many holders, and the text names only the process that wrote it.
     if use == .shared { return "other processes share the store" }
     return process.map { "process \($0) holds the lock" } ?? "another process holds the lock"
   }
 }
 
 extension LockFile {
-  /// Writes this process's id and its use of the lock into the file.
+  /// Writes this process's id and its use of the lock into the lock file.
   ///
-  /// An exclusive lock works without this text, a shared one does not. Does nothing to a file with several names.
-  /// - Returns: The `errno` of the call that failed, if one did.
+  /// An exclusive lock works without this text. A shared lock needs the text, because other processes take a share only if the text says
+  /// "shared". The function does not write to a file with several names.
+  ///
+  /// - Returns: The `errno` of the call that failed, or `nil` on success.
   @discardableResult
   func write(_ use: LockNote.Use) -> Int32? {
+    // A file with several names may belong to another program, and its contents must not be overwritten.
     guard hasOneName else { return nil }
     let text = use == .exclusive ? "\(getpid())\n" : "\(getpid()) \(use.rawValue)\n"
-    // A shorter text over a longer one would leave the end of the old one behind.
+    // Without `ftruncate`, a shorter text would leave the end of the longer old text in the file.
     guard ftruncate(descriptor, 0) == 0 else { return errno }
     return Array(text.utf8).withUnsafeBytes { bytes in
       SystemCall.writeAll(bytes, at: 0) { piece, offset in
@@ -155,11 +173,12 @@ extension LockFile {
     }
   }
 
-  /// The text that the lock file holds now.
+  /// The text that the lock file contains now.
   var note: LockNote {
+    // The longest text has 19 bytes: a process id of ten digits, a space, seven letters of the use, and a line feed.
     var bytes = [UInt8](repeating: 0, count: 32)
     let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
-    // A text without its line feed is still being written.
+    // Without a line feed the text is incomplete, because its writer is still writing it or was killed.
     guard count > 0, let end = bytes.prefix(count).firstIndex(of: UInt8(ascii: "\n")) else { return LockNote() }
     let words = String(decoding: bytes[..<end], as: UTF8.self).split(separator: " ")
     return LockNote(

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Synchronization
 
-/// An exclusive `flock` on a lock file, which `release` removes.
+/// An exclusive `flock` lock on a lock file, which `release` removes.
 final class POSIXLock: HeldLock {
   private let file: Mutex<LockFile?>
 
@@ -9,21 +9,25 @@ final class POSIXLock: HeldLock {
 
   deinit { release() }
 
-  /// Takes the lock, or throws at once.
+  /// Takes the lock, or throws at once if another holder has it.
   ///
-  /// - Parameter afterOpening: Called between opening and locking, so that tests can release the lock of another holder just then.
+  /// - Parameter afterOpening: Closure that is called between opening and locking, so that tests can release another holder's lock at that
+  ///   moment.
   static func acquire(_ path: String, afterOpening: () -> Void = {}) throws(RepositoryError) -> POSIXLock {
     try LockFile.registry.withLock { (held) throws(RepositoryError) -> POSIXLock in
-      // A round ends without a lock only if a holder removed the file between opening and locking. 1,000 such rounds are contention.
+      // An attempt returns `nil` only if a holder removed the file between opening and locking. After 1,000 such attempts the lock counts
+      // as taken.
       for _ in 0..<1_000 {
         let lock = try LockFile.attempt(path) { file throws(RepositoryError) -> POSIXLock? in
-          // `flock` alone would report `.locked`: it does not distinguish two descriptors of this process from two processes.
+          // `flock` alone would give `.locked`, because it does not distinguish two descriptors of this process from two processes.
           if held[file.identity] != nil { throw .openInThisProcess(path) }
           afterOpening()
           guard try file.takeLock(LOCK_EX) else { throw RepositoryError(.locked, file.note.holder, file: path) }
-          // A lock on a removed file excludes nobody: the next process creates another file.
+          // A lock on a removed file excludes nobody, because the next process creates another file at the path.
           guard try file.isInPlace() else { return nil }
           file.setMode()
+          // An error of writing the holder's name into the lock file is ignored. The name only appears in the errors of other processes,
+          // and `flock` excludes these processes even without the name.
           file.write(.exclusive)
           held[file.identity] = LockFile.exclusive
           return POSIXLock(file)
@@ -38,7 +42,8 @@ final class POSIXLock: HeldLock {
     LockFile.registry.withLock { held in
       guard let file = file.withLock({ $0.take() }) else { return }
       held[file.identity] = nil
-      // Removed while it is locked: otherwise the next holder's file could go.
+      // The file is removed while this process holds the lock. After the unlock, the next process may lock the same file. If the file were
+      // removed then, a third process could create and lock another file at the path.
       file.remove()
       file.close()
     }

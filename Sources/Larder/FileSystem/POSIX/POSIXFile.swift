@@ -4,35 +4,37 @@ internal import Synchronization
 
 /// An open file of the operating system.
 ///
-/// A mutex guards every use of the descriptor and its closing. No call can reach a descriptor that was closed and given out again.
+/// A mutex guards every use of the descriptor and its closing. Without the mutex, a call could use a descriptor number that was closed
+/// meanwhile and now belongs to another file.
 final class POSIXFile: OpenFile {
   let path: String
   private let state: Mutex<State>
 
   private struct State {
+    /// Descriptor of the file, or `nil` after the file was closed.
     var descriptor: Int32?
-    /// True if the next sync must cover the whole inode.
+    /// True if the next sync must cover the whole inode, by `fsync`.
     ///
-    /// `fdatasync` may leave out a new file's mode or owner.
+    /// `fdatasync` may leave out the mode or owner of a new file.
     var metadataChanged: Bool
-    /// Identity of the file, if ``lock()`` has locked it.
+    /// Identity of the file if ``lock()`` has locked it, or `nil` otherwise.
     var lock: FileIdentity?
   }
 
-  /// Creates a file that owns an open descriptor and closes it.
+  /// Creates a file object that owns an open descriptor and closes it.
   init(path: String, descriptor: Int32, isNew: Bool) {
     self.path = path
     state = Mutex(State(descriptor: descriptor, metadataChanged: isNew))
   }
 
   deinit {
-    // No caller is left to receive an error. Code that needs it closes the file first.
+    // A `deinit` cannot throw, so an error of closing is ignored. Code that needs the error calls `close()` before it releases the file.
     _ = closeOnce()
   }
 
   func size() throws(RepositoryError) -> Int {
     let size = try currentStatus().st_size
-    // `off_t` is wider than `Int` on 32-bit systems.
+    // `off_t` can be wider than `Int`, which has 32 bits on some systems, and a size that is cut off would be wrong.
     guard let count = Int(exactly: size) else {
       throw RepositoryError(
         .tooLarge, "expected a file of at most \(Int.max) bytes, which this system can address, found \(size)", file: path)
@@ -45,16 +47,18 @@ final class POSIXFile: OpenFile {
   func setMode(_ mode: UInt16) throws(RepositoryError) {
     try withState("fchmod") { (state, descriptor) throws(RepositoryError) in
       try SystemCall.perform("fchmod", path) { fchmod(descriptor, mode_t(mode)) }
-      // `fdatasync` may leave the mode out.
+      // `fdatasync` may leave out the mode, so the next sync must be an `fsync`.
       state.metadataChanged = true
     }
   }
 
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
     try withState("pread") { (_, descriptor) throws(RepositoryError) in
+      // A negative offset is refused before it is subtracted from the size below, because the subtraction could overflow and trap.
       guard offset >= 0 else { throw .system("pread", EINVAL, file: path) }
       let size = Int(clamping: try Self.status(of: descriptor, path).st_size)
-      // The file's size limits the memory, also if a damaged file asks for a count of gigabytes.
+      // At most the size of the file is allocated. A caller may pass a `count` that a damaged file holds, and an unbounded `count` could
+      // allocate gigabytes.
       var data = Data(count: max(0, min(count, size - offset)))
       let outcome = data.withUnsafeMutableBytes { buffer in
         SystemCall.readAll(into: buffer, at: offset) { piece, offset in
@@ -62,6 +66,7 @@ final class POSIXFile: OpenFile {
         }
       }
       switch outcome {
+      // The result is shorter if another process cut the file between `fstat` and `pread`.
       case .done(let filled): return filled == data.count ? data : data.prefix(filled)
       case .failed(let number): throw .system("pread", number, file: path, offset: offset)
       }
@@ -79,25 +84,28 @@ final class POSIXFile: OpenFile {
   }
 
   #if os(Linux)
-    /// Allocates disk space for the range without writing it, or writes zero bytes if the file system cannot.
+    /// Allocates disk space for the range without writing to it, or writes zero bytes if the file system cannot allocate.
     func allocate(_ range: Range<Int>) throws(RepositoryError) {
       let isAllocated = try withState("fallocate") { (_, descriptor) throws(RepositoryError) in
         guard range.lowerBound >= 0 else { throw .system("fallocate", EINVAL, file: path) }
-        // `posix_fallocate` refuses an empty range with EINVAL, which below means the file system.
+        // `posix_fallocate` refuses an empty range with EINVAL. The switch below takes EINVAL for a file system that cannot allocate, so an
+        // empty range returns before the call.
         guard !range.isEmpty else { return true }
-        // The call returns its error instead of setting `errno`. If the file system has no such call, glibc writes to each block. musl does
-        // not.
+        // `posix_fallocate` returns its error instead of setting `errno`. If the file system cannot allocate, glibc writes to each block
+        // and musl returns an error.
         let outcome = SystemCall.uninterrupted {
           errno = posix_fallocate(descriptor, off_t(range.lowerBound), off_t(range.count))
           return errno == 0 ? 0 : -1
         }
         switch outcome {
         case .done: return true
-        // The range is valid here, so EINVAL too means that the file system cannot do it.
+        // The range is valid here, so EINVAL also means that the file system cannot allocate.
         case .failed(EOPNOTSUPP), .failed(ENOSYS), .failed(EINVAL): return false
         case .failed(let number): throw .system("fallocate", number, file: path, offset: range.lowerBound)
         }
       }
+      // `writeZeros` is called outside `withState`, because it locks the same mutex, and locking a mutex twice in one thread would
+      // deadlock.
       if !isAllocated { try writeZeros(range) }
     }
   #endif
@@ -105,10 +113,10 @@ final class POSIXFile: OpenFile {
   func cut(to size: Int) throws(RepositoryError) {
     try withState("ftruncate") { (state, descriptor) throws(RepositoryError) in
       guard size >= 0 else { throw .system("ftruncate", EINVAL, file: path) }
-      // `ftruncate` would grow the file, with a hole that has no space on the disk.
+      // A size beyond the end is ignored, because `ftruncate` would grow the file by a hole without space on the disk.
       guard size < Int(clamping: try Self.status(of: descriptor, path).st_size) else { return }
       try SystemCall.perform("ftruncate", path) { ftruncate(descriptor, off_t(size)) }
-      // Reset only after success: the next sync must still cover the inode.
+      // The size has changed, and the next sync must make it durable with the whole inode.
       state.metadataChanged = true
     }
   }
@@ -116,6 +124,7 @@ final class POSIXFile: OpenFile {
   func sync() throws(RepositoryError) {
     try withState("fsync") { (state, descriptor) throws(RepositoryError) in
       let (call, outcome) = DurableSync.file(descriptor, metadata: state.metadataChanged)
+      // `metadataChanged` is cleared only after a successful sync, because after a failure the metadata may not be on the disk.
       if case .failed(let number) = outcome { throw .system(call, number, file: path) }
       state.metadataChanged = false
     }
@@ -131,20 +140,21 @@ final class POSIXFile: OpenFile {
   #endif
 
   func close() throws(RepositoryError) {
-    // `close` always frees the descriptor, so a second call could close another file. EINTR says nothing about the data.
+    // `close` always frees the descriptor, so a second call could close another file. EINTR does not mean that data was lost, so it is
+    // ignored.
     if let number = closeOnce(), number != EINTR { throw .system("close", number, file: path) }
   }
 
-  /// Closes the descriptor and releases its lock.
-  ///
-  /// Returns the `errno` of a failure.
+  /// Closes the descriptor and releases the file's lock, and returns the `errno` of a failure.
   private func closeOnce() -> Int32? {
+    // A file without a lock does not need the registry, so that closing it waits for no thread that takes a lock.
     guard let lock = state.withLock({ $0.lock }) else { return state.withLock { $0.descriptor.take() }.flatMap(closeDescriptor) }
-    // The registry's mutex comes first, as in `lock()`: another order could deadlock.
+    // The registry's mutex is locked before the file's mutex, as in `lock()`. Two threads with opposite orders could deadlock.
     return LockFile.registry.withLock { held in
       guard let descriptor = state.withLock({ $0.descriptor.take() }) else { return nil }
       held[lock] = nil
-      // A child process may hold a copy of the descriptor, so that closing would not release the lock.
+      // A child process may hold a copy of the descriptor between `fork` and `exec`. While a child process holds a copy, closing the
+      // descriptor in this process does not release the lock, so the file is unlocked first.
       LockFile.unlock(descriptor)
       return closeDescriptor(descriptor)
     }
@@ -153,7 +163,7 @@ final class POSIXFile: OpenFile {
   func lock() throws(RepositoryError) {
     try LockFile.registry.withLock { (held) throws(RepositoryError) in
       let identity = FileIdentity(try currentStatus())
-      // `flock` would only report `.locked`, also if this process itself has the file open.
+      // The registry of locks shows that this process itself has locked the file, where `flock` would only report that the file is locked.
       if held[identity] != nil { throw .openInThisProcess(path) }
       try withState("flock") { (state, descriptor) throws(RepositoryError) in
         guard try LockFile.takeLock(LOCK_EX, descriptor: descriptor, path: path) else {
@@ -171,17 +181,20 @@ final class POSIXFile: OpenFile {
     try withState("fchown") { (state, descriptor) throws(RepositoryError) in
       let status = try Self.status(of: descriptor, path)
       guard status.st_uid != owner.user || status.st_gid != owner.group else { return }
-      // Only root may change the user. Others may set a group that they belong to.
+      // Only root may change the user of a file. Other users may set a group that they belong to, so the second call leaves the user as it
+      // is.
       if fchown(descriptor, owner.user, owner.group) != 0, fchown(descriptor, uid_t.max, owner.group) != 0 { return }
       state.metadataChanged = true
     }
   }
 
   func copyAttributes(of file: any OpenFile) throws(RepositoryError) {
+    // Copying a file to itself would lock its mutex twice in one thread and deadlock.
     guard let file = file as? POSIXFile, file !== self else { return }
     try file.withState("fgetxattr") { (_, source) throws(RepositoryError) in
       try withState("fsetxattr") { (state, descriptor) throws(RepositoryError) in
-        // An extended attribute that this process may not set stays unset, as the owner does. Every other failure is thrown.
+        // The C function leaves out an attribute that this process may not set, as `setOwner` does with the owner. For failures of other
+        // kinds, the C function returns an error, which is thrown.
         try SystemCall.perform("fsetxattr", path) { larder_copy_attributes(source, descriptor) }
         state.metadataChanged = true
       }
@@ -201,7 +214,7 @@ final class POSIXFile: OpenFile {
     }
   }
 
-  /// Returns the `fstat` status of an open descriptor.
+  /// Returns the status of an open descriptor, from `fstat`.
   static func status(of descriptor: Int32, _ path: String) throws(RepositoryError) -> stat {
     var status = stat()
     try SystemCall.perform("fstat", path) { fstat(descriptor, &status) }
@@ -211,7 +224,8 @@ final class POSIXFile: OpenFile {
 
 /// Closes a descriptor once, and returns the `errno` of a failure.
 ///
-/// EINTR is not repeated: Linux has released the descriptor by then, and another thread may own the number already.
+/// `close` is not repeated after EINTR. When `close` returns EINTR, Linux has already released the descriptor, and another thread may have
+/// got the same number.
 func closeDescriptor(_ descriptor: Int32) -> Int32? {
   close(descriptor) == 0 ? nil : errno
 }

@@ -6,33 +6,33 @@ package enum CallOutcome: Hashable, Sendable {
   case failed(Int32)
 }
 
-/// Loops around system calls that may be interrupted or end early.
+/// Loops around system calls that a signal may interrupt or that may transfer fewer bytes than requested.
 ///
-/// The calls are closures, so that tests can simulate that.
+/// The calls are passed as closures, so that tests can simulate interrupted and short calls.
 package enum SystemCall {
-  /// Largest number of bytes for one call.
+  /// Largest number of bytes that one call is given.
   ///
-  /// Linux moves at most 0x7FFFF000, and Darwin refuses more than `INT32_MAX`.
+  /// Linux transfers at most 0x7FFFF000 bytes in a call, and Darwin refuses more than `INT32_MAX`.
   package static let largestTransfer = 1 << 30
 
-  /// Calls the closure, which returns -1 for failure, and repeats it while a signal interrupts it (EINTR).
+  /// Calls the closure, which returns -1 for failure, and repeats it while a signal interrupts the call (EINTR).
   ///
-  /// Not for `close`, which must not be repeated.
+  /// Do not use this function for `close`: a repeated `close` could close another file that got the same descriptor number.
   package static func uninterrupted(_ call: () -> Int) -> CallOutcome {
     while true {
       let result = call()
       if result != -1 { return .done(result) }
-      // Read at once: any other call may change `errno`.
+      // `errno` is read directly after the call, because any other call may change it.
       let number = errno
       if number != EINTR { return .failed(number) }
     }
   }
 
-  /// Calls the closure for a file, and repeats it while a signal interrupts it.
+  /// Makes a system call for a file, and repeats it while a signal interrupts the call (EINTR).
   ///
   /// - Parameters:
   ///   - name: Name of the call, for the error.
-  ///   - accepted: An `errno` that is a result and no failure, if any.
+  ///   - accepted: An `errno` that is a valid result and not a failure, if the call has one.
   /// - Returns: True if the call succeeded, `false` if it failed with the accepted `errno`.
   @discardableResult static func perform(
     _ name: String, _ path: String, accepting accepted: Int32? = nil, _ call: () -> Int32
@@ -45,11 +45,9 @@ package enum SystemCall {
     }
   }
 
-  /// Writes all bytes, and goes on after a short write.
+  /// Writes all bytes, in several calls if a call writes fewer bytes than it was given, and returns the `errno` of a failed call.
   ///
-  /// Returns the `errno` of the call that failed.
-  ///
-  /// A call that writes nothing and reports no error counts as EIO, since repeating it would never end.
+  /// A call that writes no bytes and reports no error counts as EIO, because repeating it would never end.
   package static func writeAll(
     _ bytes: UnsafeRawBufferPointer, at offset: Int, with call: (UnsafeRawBufferPointer, Int) -> CallOutcome
   ) -> Int32? {
@@ -66,9 +64,9 @@ package enum SystemCall {
     return nil
   }
 
-  /// Reads until the buffer is full, and continues after short reads.
+  /// Reads until the buffer is full, in several calls if a call reads fewer bytes than were requested.
   ///
-  /// The result is smaller only if a call reports the end of the file.
+  /// The result is smaller than the buffer only if a call reports the end of the file by returning 0.
   package static func readAll(
     into buffer: UnsafeMutableRawBufferPointer, at offset: Int, with call: (UnsafeMutableRawBufferPointer, Int) -> CallOutcome
   ) -> CallOutcome {
@@ -78,7 +76,8 @@ package enum SystemCall {
       switch call(piece, offset + filled) {
       case .done(0): return .done(filled)
       case .done(let count) where count > 0 && count <= piece.count: filled += count
-      // More bytes than asked for cannot be true, and would move the next piece out of the buffer.
+      // A call that returns a larger count than was requested is faulty, and adding this count to `filled` would put the next piece outside
+      // the buffer.
       case .done: return .failed(EIO)
       case .failed(EINTR): continue
       case .failed(let number): return .failed(number)
@@ -87,28 +86,28 @@ package enum SystemCall {
     return .done(filled)
   }
 
-  /// Calls a sync, and a second one only if the file system does not support the first.
+  /// Makes a sync call, and makes a second, weaker one only if the file system does not support the first.
   ///
-  /// The second call after any other failure would report lost data as a success.
+  /// After any other failure a second sync could succeed although data was lost, so the failure is returned.
   package static func flush(_ call: () -> CallOutcome, unknown other: () -> CallOutcome) -> CallOutcome {
     let outcome = call()
     guard case .failed(let number) = outcome, isUnknownSync(number) else { return outcome }
     return other()
   }
 
-  /// True if an `errno` of `fcntl(F_FULLFSYNC)` or `fcntl(F_BARRIERFSYNC)` means that the file system has no such call.
+  /// Returns true if an `errno` of `fcntl(F_FULLFSYNC)` or `fcntl(F_BARRIERFSYNC)` means that the file system has no such call.
   ///
-  /// ENOTSUP comes from file systems that refuse the call by name, ENOTTY from those without such a control. A sync that lost data fails
-  /// with EIO, ENOSPC or another error.
+  /// A file system that recognizes the call without supporting it returns ENOTSUP, and a file system that does not recognize the call
+  /// returns ENOTTY. A sync that lost data fails with EIO, ENOSPC or another error.
   package static func isUnknownSync(_ number: Int32) -> Bool { [ENOTSUP, EOPNOTSUPP, ENOTTY].contains(number) }
 }
 
-/// The sync calls of this platform.
+/// The sync calls of this platform, for files and directories.
 enum DurableSync {
-  /// Flushes contents and size and, with `metadata`, also attributes such as permission bits.
+  /// Flushes contents and size of a file and, with `metadata`, also attributes such as permission bits.
   ///
-  /// Linux: `fdatasync` covers contents and every size change needed to read them back, `fsync` the rest of the inode. Darwin: `fsync`
-  /// leaves the data in the drive's cache, so the call is `F_FULLFSYNC`.
+  /// On Linux `fdatasync` covers the contents and every size change that is needed to read them back, and `fsync` also covers the rest of
+  /// the inode. On Darwin `fsync` leaves the data in the drive's cache, so the call is `F_FULLFSYNC`.
   static func file(_ descriptor: Int32, metadata: Bool) -> (call: String, outcome: CallOutcome) {
     #if canImport(Darwin)
       return ("fcntl(F_FULLFSYNC)", full(descriptor))
@@ -135,7 +134,7 @@ enum DurableSync {
         unknown: { SystemCall.uninterrupted { Int(fsync(descriptor)) } })
     }
 
-    /// Makes contents and size reach the medium before later writes, or flushes them if the file system has no barrier.
+    /// Makes contents and size reach the medium before all later writes by a barrier, or flushes them if the file system has no barrier.
     static func ordered(_ descriptor: Int32) -> (call: String, outcome: CallOutcome) {
       let outcome = SystemCall.flush(
         { SystemCall.uninterrupted { Int(fcntl(descriptor, F_BARRIERFSYNC)) } }, unknown: { full(descriptor) })

@@ -1,20 +1,22 @@
 internal import HeapModule
 
-/// A geographic index: finds the records nearest to a place, and those in a box.
+/// A geographic index, which finds the records nearest to a place and the records in a box.
 ///
-/// A copy costs O(1), an edit O(log n).
+/// A copy of the index costs O(1). An insertion or removal costs O(log n).
 struct GeoIndex: Sendable {
   private(set) var tree: PersistentTree<GeoEntry>
-  /// Order of records at equal distance.
+  /// Order of record keys, which decides between records at equal distance.
   let keys: KeyOrder
 
-  /// Creates the index of many records, whose keys must all be different, in O(n log n).
+  /// Creates the index of many records in O(n log n).
+  ///
+  /// The keys of the records must all be different.
   init(_ entries: [(GeoCoordinate, RecordSlot)] = [], keys: KeyOrder = .bytes) {
     self.keys = keys
     tree = PersistentTree(sorted: entries.map { GeoEntry($0, $1) }.sorted { $0.key < $1.key })
   }
 
-  /// Creates the index from parts of the records, each sorted.
+  /// Creates the index by merging lists of entries, each of which is sorted by cell and then by record key.
   init(sorted parts: [[GeoEntry]], keys: KeyOrder) {
     self.keys = keys
     tree = PersistentTree(
@@ -25,26 +27,27 @@ struct GeoIndex: Sendable {
 
   var count: Int { tree.count }
 
-  /// Inserts a record, or replaces its entry in the same cell of the curve.
+  /// Inserts a record, or replaces the record's entry if that entry lies in the same cell of the space-filling curve.
   ///
-  /// See ``GeoEntry``.
+  /// ``GeoEntry`` computes the cell of a place.
   mutating func insert(_ slot: RecordSlot, at place: GeoCoordinate) { tree.insert(GeoEntry(place, slot)) }
 
   /// Removes a record from the place where it was inserted.
   ///
-  /// - Returns: False if it was not there.
+  /// - Returns: False if the index does not hold the record at this place.
   @discardableResult mutating func remove(_ key: RecordKey, at place: GeoCoordinate) -> Bool {
     let key = GeoEntry.key(place, key)
-    // A cell holds several places. An entry at another one is that of another state of the record, and `sweep` removes it.
+    // A cell covers several places. An entry with another place shows that the record decoded to that place when it was inserted. After
+    // `false`, the caller removes the entry with `sweep`.
     guard tree.find(key)?.place == place else { return false }
     return tree.remove(key) != nil
   }
 
-  /// Removes a record from any place, for a type that decodes to another place each time.
+  /// Removes all entries of a record by its key, for a type that decodes the same bytes to another place each time.
   ///
-  /// Cost: reads every entry.
+  /// Cost: reads every entry of the index.
   mutating func sweep(_ key: RecordKey) {
-    // Collected first: a removal would change the tree that is being read.
+    // The entries are collected before the first removal, because a removal changes the tree that the loop reads.
     var left: [GeoEntry] = []
     tree.forEachLeaf { leaf in left += leaf.filter { $0.slot.key == key } }
     for entry in left { tree.remove(entry.key) }
@@ -52,7 +55,7 @@ struct GeoIndex: Sendable {
 }
 
 extension GeoIndex {
-  /// Visits the records in a box in no particular order, until `visit` returns `false`.
+  /// Visits the records in a box in an unspecified order, until `visit` returns `false`.
   func forEach(in box: BoundingBox, _ visit: (RecordSlot) -> Bool) {
     guard let ranges = GeoRanges(box) else { return }
     _ = Self.forEach(in: ranges, below: tree.root, visit)
@@ -68,29 +71,32 @@ extension GeoIndex {
     return true
   }
 
-  /// Estimates the number of records in a box, from some hundred nodes at most.
+  /// Estimates the number of records in a box by reading at most a few hundred tree nodes.
   func estimate(_ box: BoundingBox) -> Int {
     guard let ranges = GeoRanges(box) else { return 0 }
     return estimate { ranges.overlaps($0) ? ranges.share(of: $0) : 0 }
   }
 
-  /// Estimates the number of records within a distance in metres, from some hundred nodes at most.
+  /// Estimates the number of records within a distance in metres by reading at most a few hundred tree nodes.
   func estimate(latitude: Double, longitude: Double, within meters: Double) -> Int {
     guard let center = GeoCoordinate(latitude: latitude, longitude: longitude), meters >= 0 else { return 0 }
     let (point, limit) = (SpherePoint(center), GreatCircle.mostSquaredChord(within: meters))
     return estimate { area in
       let (least, most) = (area.leastSquaredChord(to: point), area.mostSquaredChord(to: point))
       if least > limit { return 0 }
-      // The share of the squared chord is the share of the surface. At least 1 %, because the box reaches into the circle.
+      // The surface of a spherical cap grows in proportion to its squared chord, so a fraction of the squared chords estimates the same
+      // fraction of the surface. The fraction is at least 1 %, because a box that reaches into the circle may hold matching records.
       return most <= limit ? 1 : max(0.01, (limit - least) / (most - least))
     }
   }
 
-  /// Sums the counts of nodes by the share of their area that matches, and descends only into nodes that match in part.
+  /// Sums the record counts of tree nodes, each multiplied by the fraction of the node's area that matches.
+  ///
+  /// Only nodes whose area matches in part are opened.
   private func estimate(_ share: (GeoArea) -> Double) -> Int {
     var level = [tree.root]
     var sum = 0.0
-    // Planning must stay cheap, so the number of nodes that are read is bounded.
+    // The budget bounds the number of opened nodes, so that planning a query stays cheap in a large index.
     var budget = 256
     while !level.isEmpty {
       var next: [PersistentTreeNode<GeoEntry>] = []
@@ -98,7 +104,7 @@ extension GeoIndex {
         budget -= children.count
         for child in children {
           let part = share(child.summary)
-          // Leaves are not opened: planning needs an estimate, not a count.
+          // Leaves are not opened, because the query planner needs an estimate and not an exact count.
           if part > 0, part < 1, budget > 0, !child.node.isLeaf {
             next.append(child.node)
           } else {
@@ -106,11 +112,11 @@ extension GeoIndex {
           }
         }
       }
-      // A tree of one leaf has no summaries to estimate by, and is small enough to count.
+      // A tree of one leaf has no inner nodes with summaries, so its few entries are counted one by one.
       if case .leaf(let entries) = tree.root { sum += entries.reduce(0) { $0 + share(GeoArea($1)) } }
       level = next
     }
-    // Rounded up: an estimate of 0 would rank the plan as free.
+    // Rounded up, because the planner would rank a plan with an estimate of 0 records as free.
     return Int(sum.rounded(.up))
   }
 }
@@ -118,27 +124,27 @@ extension GeoIndex {
 extension GeoIndex {
   /// Visits the records by their distance in metres, nearest first, until `visit` returns `false`.
   ///
-  /// Equal distances are ordered by id.
+  /// Records at equal distance are visited in the order of their ids.
   ///
-  /// The search is best-first: it expands the nearest node next, so the ten nearest of many records cost little. Records farther than
-  /// `meters` are not visited, records at exactly that distance are. A centre that is not a valid place has no records near it.
+  /// The search is best-first: it expands the nearest tree node next, so finding the ten nearest of many records reads few nodes. A record
+  /// at exactly the distance `meters` is visited, a record farther away is not. If the centre is not a valid place, no record is visited.
   func nearest(
     to latitude: Double, _ longitude: Double, within meters: Double? = nil,
     _ visit: (RecordSlot, _ meters: Double) -> Bool
   ) {
     guard let center = GeoCoordinate(latitude: latitude, longitude: longitude) else { return }
     let limit = meters ?? .infinity
-    // NaN compares false here, so it is near nothing, too.
+    // A limit of NaN fails this comparison, so a search within NaN metres visits no record.
     guard limit >= 0 else { return }
     let point = SpherePoint(center)
     let chordLimit = GreatCircle.mostSquaredChord(within: limit)
-    // `open` is ordered by a lower bound of the distance, `measured` by the true distance.
+    // The heap `open` is ordered by a lower bound of the distance, the heap `measured` by the exact distance.
     var open = Heap<Candidate>()
     var measured = Heap<Neighbour>()
     open.insert(Candidate(squaredChord: 0, content: .node(tree.root)))
     while let candidate = open.popMin() {
       let least = GreatCircle.leastDistance(squaredChord: candidate.squaredChord)
-      // No node or entry in `open` can be nearer than `least`, so these are final.
+      // No node or entry in `open` can be nearer than `least`, so measured records below `least` can be visited now.
       while let first = measured.min, first.meters < least {
         measured.removeMin()
         guard visit(first.slot, first.meters) else { return }
@@ -155,19 +161,20 @@ extension GeoIndex {
           if chord <= chordLimit { open.insert(Candidate(squaredChord: chord, content: .entry(entry.place, entry.slot))) }
         }
       case .entry(let place, let slot):
-        // Measured only when its turn comes: the formula takes six trigonometric functions and `atan2`.
+        // The distance is computed when the entry leaves `open`, because it costs six trigonometric functions and `atan2`. A search that
+        // ends early never computes it for the entries left in `open`.
         let distance = GreatCircle.distance(center, place)
         if distance <= limit { measured.insert(Neighbour(meters: distance, slot: slot, keys: keys)) }
       }
     }
-    // `open` is empty now, so all measured records are final.
+    // `open` is empty here, so no unmeasured record can be nearer than the measured ones.
     while let first = measured.popMin() {
       guard visit(first.slot, first.meters) else { return }
     }
   }
 }
 
-/// A node, or an entry whose distance was not measured yet.
+/// A tree node, or an entry whose exact distance is not computed yet, in the search for the nearest records.
 private struct Candidate: Comparable {
   enum Content {
     case node(PersistentTreeNode<GeoEntry>)
@@ -181,7 +188,7 @@ private struct Candidate: Comparable {
   static func == (left: Candidate, right: Candidate) -> Bool { left.squaredChord == right.squaredChord }
 }
 
-/// An entry with its measured distance.
+/// A record with its computed distance from the centre of the search for the nearest records.
 private struct Neighbour: Comparable {
   let meters: Double
   let slot: RecordSlot
@@ -193,7 +200,7 @@ private struct Neighbour: Comparable {
   static func == (left: Neighbour, right: Neighbour) -> Bool { left.meters == right.meters && left.slot.key == right.slot.key }
 }
 
-/// The extent of the places below a node: the box around their points in space, and their ranges on the map.
+/// The extent of the places below a tree node: a box around their points in space, and their ranges of latitude and longitude.
 struct GeoArea: TreeSummary {
   private(set) var low: SpherePoint
   private(set) var high: SpherePoint
@@ -205,7 +212,7 @@ struct GeoArea: TreeSummary {
   init(_ entry: GeoEntry) {
     (low, high) = (entry.point, entry.point)
     (south, north) = (entry.place.latitude, entry.place.latitude)
-    // A pole is on every meridian, so a box at any longitude must reach it.
+    // A pole is on every meridian. With the full range of longitudes, a search in a box at any longitude finds the record at the pole.
     let isPole = abs(entry.place.latitude) == 90
     (west, east) = isPole ? (-180, 180) : (entry.place.longitude, entry.place.longitude)
   }
@@ -217,7 +224,7 @@ struct GeoArea: TreeSummary {
     (west, east) = (min(west, other.west), max(east, other.east))
   }
 
-  /// Returns the squared chord from a point to the nearest point of the box.
+  /// Returns the squared chord (straight-line distance) from a point to the nearest point of the box in space.
   func leastSquaredChord(to point: SpherePoint) -> Double {
     let dx = max(low.x - point.x, 0, point.x - high.x)
     let dy = max(low.y - point.y, 0, point.y - high.y)
@@ -225,7 +232,7 @@ struct GeoArea: TreeSummary {
     return dx * dx + dy * dy + dz * dz
   }
 
-  /// Returns the squared chord from a point to the farthest corner of the box.
+  /// Returns the squared chord (straight-line distance) from a point to the farthest corner of the box in space.
   func mostSquaredChord(to point: SpherePoint) -> Double {
     let dx = max(point.x - low.x, high.x - point.x)
     let dy = max(point.y - low.y, high.y - point.y)
@@ -251,27 +258,28 @@ struct GeoEntry: TreeEntry {
   }
 
   var key: GeoKey { GeoKey(cell: cell, key: slot.key) }
-  // Small leaves, because copying a leaf retains each record in it.
+  // Leaves are small, because an edit that copies a leaf retains each record in it.
   static var leafCapacity: Int { 24 }
   static func digest(_ key: GeoKey) -> UInt64 { key.cell }
-  // Several records can share a cell.
+  // The digest of a key is its cell. Several records can share a cell, so equal digests do not imply equal keys.
   static var isDigestExact: Bool { false }
 
-  /// Returns the tree key of a record at a place.
+  /// Returns the sort key in the tree for a record at a place.
   static func key(_ place: GeoCoordinate, _ key: RecordKey) -> GeoKey { GeoKey(cell: cell(SpherePoint(place)), key: key) }
 
   /// Returns the cell of a point on a space-filling curve.
   ///
-  /// Places with close cells are near each other.
+  /// The index sorts entries by cell, so that the entries of a tree leaf are near each other.
   ///
-  /// The cell interleaves the bits of the three coordinates (G. M. Morton, 1966), 21 of each. A cell is about six metres wide.
+  /// The cell number interleaves the bits of the three coordinates (G. M. Morton, 1966), 21 of each. A cell is about six metres wide.
   private static func cell(_ point: SpherePoint) -> UInt64 {
     spread(point.x) | spread(point.y) << 1 | spread(point.z) << 2
   }
 
-  /// Returns the 21 bits of a coordinate, with two zeros between each and the next.
+  /// Returns the 21 bits of a coordinate, with two zero bits between each bit and the next.
   private static func spread(_ coordinate: Double) -> UInt64 {
-    // Clamped: rounding may put a coordinate slightly outside -1 to 1, and a negative number would trap.
+    // Rounding may put a coordinate slightly outside -1 to 1. Without the clamp, a negative number would trap in the conversion to
+    // `UInt64`.
     var bits = UInt64(max(0, min(0x1F_FFFF, (coordinate + 1) * 0x10_0000)))
     bits = (bits | bits << 32) & 0x001F_0000_0000_FFFF
     bits = (bits | bits << 16) & 0x001F_0000_FF00_00FF
@@ -281,7 +289,7 @@ struct GeoEntry: TreeEntry {
   }
 }
 
-/// The sort key of an entry: its cell on the curve, then its record's key.
+/// The sort key of an entry in a geographic index: its cell on the space-filling curve, then its record's key.
 struct GeoKey: Comparable, Sendable {
   let cell: UInt64
   let key: RecordKey

@@ -1,6 +1,7 @@
-// Geo/ holds geography: distances, boxes, and the index that finds the nearest records. Invariant: every distance that leaves this folder
-// comes from GreatCircle.distance, so an index and a scan agree to the last bit. Called by the planner, and by apps through the public
-// values.
+// Geo/ holds geography: distances, boxes, and the index that finds the nearest records.
+// Invariant: every distance that leaves this folder comes from GreatCircle.distance, so an index and a scan of all records yield the same
+// distances.
+// Called by the query planner, and by apps through the public types.
 internal import Foundation
 
 /// A valid place: a latitude of -90 to 90, and a longitude of at least -180 and less than 180.
@@ -10,7 +11,7 @@ struct GeoCoordinate: Hashable, Sendable {
 
   /// Creates a place from degrees with a wrapped longitude, or returns `nil` for NaN, infinity or a latitude beyond ±90.
   init?(latitude: Double, longitude: Double) {
-    // NaN fails this comparison, so the latitude needs no test of its own.
+    // A latitude of NaN or infinity fails this comparison, so `isFinite` is tested for the longitude only.
     guard abs(latitude) <= 90, longitude.isFinite else { return nil }
     self.latitude = latitude
     self.longitude = Self.wrapped(longitude)
@@ -28,17 +29,17 @@ struct GeoCoordinate: Hashable, Sendable {
 enum GreatCircle {
   /// Mean radius R₁ of the Earth in metres.
   ///
-  /// It is the mean `(2a + b) / 3` of the axes 6 378 137 and 6 356 752.3141 (H. Moritz, "Geodetic Reference System 1980", Journal of
-  /// Geodesy 74, 2000).
+  /// The radius is the mean `(2a + b) / 3` of the Earth's axes 6 378 137 and 6 356 752.3141 (H. Moritz, "Geodetic Reference System 1980",
+  /// Journal of Geodesy 74, 2000).
   static let earthRadius = 6_371_008.8
 
-  /// Returns the great-circle distance in metres.
+  /// Returns the great-circle distance between two places in metres.
   ///
-  /// It uses the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984). The haversine `h` alone is
-  /// inexact near the antipode, where it is close to 1. So `1 - h` is computed separately, as a sum of terms that are not negative, and the
-  /// angle is taken from both.
+  /// The function uses the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984). For places near each
+  /// other's antipode the haversine `h` is close to 1, and an angle computed from `h` alone is inexact. To stay exact there, the function
+  /// computes `1 - h` separately, as a sum of terms that are not negative. `atan2` then takes the roots of `h` and `1 - h`.
   static func distance(_ a: GeoCoordinate, _ b: GeoCoordinate) -> Double {
-    // The remainder keeps two places beside the date line a short turn apart.
+    // With `remainder`, the longitudes 179 and -179 degrees differ by 2 degrees. Without it, they would differ by 358 degrees.
     let halfTurn = radians((b.longitude - a.longitude).remainder(dividingBy: 360)) / 2
     let product = cos(radians(a.latitude)) * cos(radians(b.latitude))
     let (sinLatitude, sinSum) = (sin(radians(b.latitude - a.latitude) / 2), sin(radians(a.latitude + b.latitude) / 2))
@@ -52,25 +53,27 @@ enum GreatCircle {
 
   /// Returns a lower bound, in metres, of the distance between two places whose points on the unit sphere have this chord.
   ///
-  /// Use it for pruning only. A margin covers the rounding of both ways to compute a distance.
+  /// Use the bound only to skip nodes and entries that are too far away. The margin of the bound covers the rounding errors of the chord
+  /// and of ``distance(_:_:)``.
   static func leastDistance(squaredChord: Double) -> Double {
     let chord = squaredChord.squareRoot() * (1 - 1e-12) - 1e-13
     return chord <= 0 ? 0 : 2 * earthRadius * asin(min(1, chord / 2)) * (1 - 1e-12)
   }
 
-  /// Returns an upper bound of the squared chord between places within a distance, with the same margin.
+  /// Returns an upper bound of the squared chord between two places that are at most `meters` apart, with a margin for rounding errors.
   static func mostSquaredChord(within meters: Double) -> Double {
     let angle = meters / earthRadius / 2
-    // Half the circumference reaches every place, and the sine descends beyond it.
+    // No two places are more than half the Earth's circumference apart, so a greater limit excludes no place. For a greater limit the sine
+    // decreases, and a chord computed from the sine would wrongly exclude places.
     guard angle < .pi / 2 else { return .infinity }
     let chord = 2 * sin(angle) * (1 + 1e-12) + 1e-12
     return chord * chord
   }
 }
 
-/// A point in space.
+/// A place as a point on the unit sphere, or a corner of a box in space.
 ///
-/// Places are points of the unit sphere, on which there is no pole and no date line.
+/// Distances between points in space need no special case for the poles and the date line, unlike differences of longitudes.
 struct SpherePoint: Sendable {
   var x: Double
   var y: Double

@@ -1,26 +1,29 @@
 internal import Foundation
 
-// Ordered/ holds the ordered index: its entries, and the walk over a part of it in the order of a query. Invariant: entries ascend by their
-// values in the directions of the columns, then by id. Called by IndexSet, the planner and QueryRun.
+// Ordered/ holds the ordered index: its entries, and the walk over a range of entries in the order of a query.
+// Invariant: entries are sorted by their values in the directions of the columns, then by record id.
+// Called by IndexSet, the query planner and QueryRun.
 
-/// A record in an ordered index: its values, then its key.
+/// An entry of an ordered index: the indexed values of a record, and the record.
 ///
-/// Entries are equal if their values and keys are, so that an entry finds the entry of an earlier state of the same record. Only entries of
-/// one index are compared with each other: they have the same columns in the same directions.
+/// Two entries are equal if their values and record keys are equal. To remove the old entry of a changed record, a search with an equal
+/// entry made from the record's old values is enough. Only entries of one index are compared with each other, so the compared entries have
+/// the same columns in the same directions.
 struct IndexEntry: Sendable {
-  /// First 64 bits of the first value, in the form of ``IndexHead``.
+  /// First 64 bits of the first column's value, in the form of ``IndexHead``.
   let head: UInt64
   let slot: RecordSlot
   private let rest: Rest
   private let keys: KeyOrder
   private let descending: UInt32
 
-  /// The part of the values that the head does not contain, in a form that for most entries allocates no memory.
+  /// The part of an entry's values that the head does not contain, in a form that allocates no memory for most entries.
   private enum Rest: Sendable {
-    /// One value, which is its head together with the number that ``IndexHead/rest(of:isDescending:)`` returns.
+    /// One value, which the head and the number of ``IndexHead/rest(of:isDescending:)`` together determine.
     case one(UInt64)
-    /// Two values, each of which is its head alone.
+    /// Two values, each of which fits into its ``IndexHead`` of 64 bits. The number in this case is the head of the second value.
     case two(UInt64)
+    /// One text of more than seven bytes, which does not fit into the head.
     case text(String)
     case values([IndexValue])
   }
@@ -29,7 +32,7 @@ struct IndexEntry: Sendable {
     let (digest, isExact) = order.digest(values)
     (head, self.slot) = (digest.first, slot)
     (keys, descending) = (order.keys, order.descending)
-    // Numbers and short texts need no array: an entry then takes 40 bytes and no allocation.
+    // Numbers and short texts need no array of values, so an entry with such values takes 40 bytes and no allocation.
     rest =
       switch values.count {
       case 1 where isExact: .one(digest.second)
@@ -39,12 +42,12 @@ struct IndexEntry: Sendable {
       }
   }
 
-  /// Directions of the index's columns and order of its keys, which each entry carries.
+  /// Directions of the index's columns and order of the record keys, both of which each entry stores.
   var order: Order { Order(descending: descending, keys: keys) }
 
-  /// Values of all columns.
+  /// Indexed values of the record, one for each column of the index.
   ///
-  /// A text of up to seven bytes is returned in Unicode's composed form, in which texts are compared.
+  /// A text of up to seven bytes is returned in Unicode's composed form, because the head stores texts in that form.
   var values: [IndexValue] { if case .values(let values) = rest { values } else { (0..<columnCount).map(value) } }
 
   var columnCount: Int {
@@ -55,7 +58,7 @@ struct IndexEntry: Sendable {
     }
   }
 
-  /// Returns the value of a column, rebuilt from the head if no array holds it.
+  /// Returns the value of a column, which is rebuilt from its head if the entry stores neither the text nor an array of values.
   func value(_ column: Int) -> IndexValue {
     switch rest {
     case .one(let number): IndexHead.value(head, number, isDescending: order.isDescending(0))
@@ -65,11 +68,13 @@ struct IndexEntry: Sendable {
     }
   }
 
-  /// The order of the entries of one index: the directions of its columns, and the order of keys.
+  /// The order of the entries of one index: the directions of its columns, and the order of record keys.
   struct Order: Sendable {
-    /// Columns that descend, as bits, the first one lowest.
+    /// One bit for each column, which is 1 if the column descends.
     ///
-    /// Columns after the 32nd ascend. Records of equal values always ascend by key.
+    /// The lowest bit is the first column's.
+    ///
+    /// Columns after the 32nd ascend. Records with equal values always ascend by record key.
     let descending: UInt32
     let keys: KeyOrder
 
@@ -82,7 +87,7 @@ struct IndexEntry: Sendable {
 
     func isDescending(_ column: Int) -> Bool { descending != 0 && descending & (1 << UInt32(column)) != 0 }
 
-    /// Compares values with others column by column, up to the end of the shorter list.
+    /// Compares two lists of values column by column, up to the end of the shorter list.
     func compare(_ values: [IndexValue], _ others: [IndexValue], from first: Int = 0) -> ComparisonResult {
       for column in first..<max(first, min(values.count, others.count)) {
         let order = values[column].compared(to: others[column])
@@ -91,17 +96,18 @@ struct IndexEntry: Sendable {
       return .orderedSame
     }
 
-    /// Returns the result of a comparison, reversed if the column descends.
+    /// Returns the result of a comparison of two values of a column, reversed if the column descends.
     func placed(_ result: ComparisonResult, _ column: Int) -> ComparisonResult {
       guard result != .orderedSame, isDescending(column) else { return result }
       return result == .orderedAscending ? .orderedDescending : .orderedAscending
     }
 
-    /// Returns the digest of values, and true if the digest determines all of them.
+    /// Returns the digest of an entry's values, and true if the digest determines all values.
     func digest(_ values: [IndexValue], head: UInt64? = nil) -> (digest: IndexDigest, isExact: Bool) {
       guard let value = values.first else { return (IndexDigest(), true) }
       var digest = IndexDigest(first: head ?? IndexHead.of(value, isDescending: isDescending(0)))
-      // The rest of the first value decides before the second value does, so it takes the second number.
+      // If the head does not hold the whole first value, the rest of that value takes the second number of the digest. Entries are compared
+      // by their whole first value before their second value.
       guard IndexHead.isExact(digest.first, isDescending: isDescending(0)) else {
         let rest = IndexHead.rest(of: value, isDescending: isDescending(0))
         digest.second = rest.number
@@ -113,7 +119,9 @@ struct IndexEntry: Sendable {
     }
   }
 
-  /// Compares this entry with the group of entries whose values begin with a prefix, in the order of the index.
+  /// Compares the first values of this entry with a prefix of values, in the order of the index.
+  ///
+  /// - Returns: `.orderedSame` if this entry's first values equal the prefix.
   func compared(to prefix: [IndexValue]) -> ComparisonResult {
     let count = columnCount
     for column in 0..<min(count, prefix.count) {
@@ -123,13 +131,13 @@ struct IndexEntry: Sendable {
     return count < prefix.count ? .orderedAscending : .orderedSame
   }
 
-  /// Compares the values with those of another entry that has the same head.
+  /// Compares this entry's values with the values of another entry that has the same head.
   private func comparedBehindHead(to other: IndexEntry) -> ComparisonResult {
     switch (rest, other.rest) {
-    // The numbers already ascend in the order of the index, also where a column descends.
+    // In a descending column the bits of these numbers are inverted, so the numbers ascend in the order of the index for both directions.
     case (.one(let number), .one(let otherNumber)), (.two(let number), .two(let otherNumber)):
       return number == otherNumber ? .orderedSame : number < otherNumber ? .orderedAscending : .orderedDescending
-    // Both share the first seven bytes, but a comparison of the whole texts needs no copy without them.
+    // The texts have their first seven bytes in common. The whole texts are compared, because skipping the seven bytes would take a copy.
     case (.text(let text), .text(let otherText)):
       return order.placed(text == otherText ? .orderedSame : text < otherText ? .orderedAscending : .orderedDescending, 0)
     default:
@@ -143,12 +151,13 @@ extension IndexEntry: TreeEntry {
   typealias Summary = NoSummary<IndexEntry>
 
   var key: IndexEntry { self }
-  /// Small leaves, because copying a leaf retains each record in it.
+  /// Leaves of the tree hold few entries, because an edit copies a leaf and retains each record of the leaf.
   static var leafCapacity: Int { 12 }
 
   static func digest(_ key: IndexEntry) -> IndexDigest {
     var (digest, isExact) = key.valueDigest
-    // The key decides only between equal values, and an inexact digest does not show that they are equal.
+    // The record key orders only entries with equal values. If the digest is inexact, its equal numbers do not imply equal values, so the
+    // digest does not include the record key.
     if isExact { digest.key = key.keys.head(of: key.slot.key) }
     return digest
   }
@@ -179,44 +188,45 @@ extension IndexEntry: Comparable {
     }
   }
 
-  /// True if two entries have the same values.
+  /// True if two entries have the same values in all columns.
   func hasValues(of other: IndexEntry) -> Bool {
     head == other.head && columnCount == other.columnCount && comparedBehindHead(to: other) == .orderedSame
   }
 
-  /// True if two entries have the same values in their first columns.
+  /// True if two entries have the same values in the first `columns` columns.
   func hasValues(of other: IndexEntry, inFirst columns: Int) -> Bool {
     if columns == 0 { return true }
     guard head == other.head else { return false }
-    // Equal heads that hold the whole value save the comparison of the first column.
+    // If the equal heads determine the whole first value, the first column needs no comparison.
     let isFirstEqual = IndexHead.isExact(head, isDescending: order.isDescending(0))
     return ((isFirstEqual ? 1 : 0)..<columns).allSatisfy { value($0) == other.value($0) }
   }
 
-  /// True if a value is missing, so that the entry never violates a unique index.
+  /// True if a value of the entry is `nil`, so that the entry never violates a unique index.
   var hasNull: Bool { (0..<columnCount).contains { value($0) == .null } }
 }
 
 extension PersistentTree<IndexEntry> {
-  /// Removes every entry of a record, for a type that decodes to other values each time.
+  /// Removes all entries of a record by its key, except the entry of `kept`.
   ///
-  /// Cost: reads every entry.
+  /// If a type decodes the same bytes to other values each time, the entries of its records cannot be found by value. Cost: reads every
+  /// entry of the index.
   mutating func sweep(_ key: RecordKey, butFor kept: RecordSlot? = nil) {
-    // Collected first: a removal would change the tree that is being read.
+    // The entries are collected before the first removal, because a removal changes the tree that the loop reads.
     var left: [IndexEntry] = []
     forEachLeaf { leaf in left += leaf.filter { $0.slot.key == key && $0.slot !== kept } }
     for entry in left { remove(entry) }
   }
 
-  /// Returns the rank of the first entry whose values begin with a prefix, or the rank at which it would be.
+  /// Returns the rank of the first entry whose values begin with a prefix, or the rank at which such an entry would be inserted.
   func start(of prefix: [IndexValue]) -> Int { rank(of: prefix) { $0 != .orderedAscending } }
 
-  /// Returns the rank behind the last entry whose values begin with a prefix.
+  /// Returns the rank directly after the last entry whose values begin with a prefix.
   func end(of prefix: [IndexValue]) -> Int { rank(of: prefix) { $0 == .orderedDescending } }
 
-  /// Returns the rank of the first entry at or after a position: the values of all columns, and a key.
+  /// Returns the rank of the first entry at or after a position, which consists of the values of all columns and a record key.
   func rank(of values: [IndexValue], _ key: RecordKey) -> Int {
-    // Entries carry the order of the index, so an empty tree has none.
+    // The order of the index is stored in its entries. An empty tree has no order, and every position has the rank 0.
     guard let order = first?.order else { return 0 }
     var (digest, isExact) = order.digest(values)
     if isExact { digest.key = order.keys.head(of: key) }
@@ -231,11 +241,12 @@ extension PersistentTree<IndexEntry> {
       byDigest: { $0 < digest ? false : digest < $0 ? true : nil })
   }
 
-  /// Returns the rank of the first entry whose comparison with the prefix meets a condition.
+  /// Returns the rank of the first entry whose comparison with a prefix of values meets a condition.
   private func rank(of prefix: [IndexValue], whereFirst isMet: (ComparisonResult) -> Bool) -> Int {
     guard let order = first?.order, !prefix.isEmpty else { return isMet(.orderedSame) ? 0 : count }
     let (group, isExact) = order.digest(prefix)
-    // An exact head leaves the second number to the next column, which a prefix of one value does not constrain.
+    // If the head determines the whole first value, the second number of a digest belongs to the second column. A prefix of one value says
+    // nothing about the second column, so the second number is then not compared.
     let comparesSecond = prefix.count > 1 || !IndexHead.isExact(group.first, isDescending: order.isDescending(0))
     return rank(
       whereFirst: { isMet($0.compared(to: prefix)) },
@@ -250,21 +261,22 @@ extension PersistentTree<IndexEntry> {
 }
 
 extension IndexValue {
-  /// Compares two index values, at the cost of little more than one comparison.
+  /// Compares two index values, for little more than the cost of `==`.
   func compared(to other: IndexValue) -> ComparisonResult {
-    // `==` first: to find equal texts by `<` takes two passes over them.
+    // `==` comes first, because finding that two texts are equal by `<` takes two passes over them.
     if self == other { return .orderedSame }
     return self < other ? .orderedAscending : .orderedDescending
   }
 }
 
-/// Sorted entries of a part of an ordered index, to be merged with other portions.
+/// The sorted entries of some of the records, from which the build of an ordered index merges the whole index.
 ///
-/// Portions can be made in parallel.
+/// A build makes its portions in parallel.
 ///
-/// The digests of the entries are sorted and merged, because they are small and compare as numbers. Two entries are compared only where
+/// The digests of the entries are sorted and merged, because digests are small and compare as numbers. Two entries are compared only if
 /// their digests are equal.
 struct OrderedPortion: Sendable {
+  /// The digest of an entry, and the entry's position in ``entries``.
   private struct Place: Sendable {
     let digest: IndexDigest
     var position: Int
@@ -273,14 +285,14 @@ struct OrderedPortion: Sendable {
   private var entries: [IndexEntry]
   private var places: [Place]
 
-  /// Sorts entries, whose record keys are all different.
+  /// Creates a portion by sorting entries, whose record keys must all be different.
   init(_ entries: [IndexEntry]) {
     self.entries = entries
     places = entries.enumerated().map { Place(digest: IndexEntry.digest($0.element), position: $0.offset) }
     places.sort { Self.isBefore($0, $1, entries: entries) }
   }
 
-  /// Returns the entries of all portions in the order of the index.
+  /// Merges the entries of all portions of an ordered index, and returns them in the order of the index.
   static func joined(_ portions: [OrderedPortion]) -> [IndexEntry] {
     let entries = portions.count == 1 ? portions[0].entries : portions.flatMap(\.entries)
     var runs: [[Place]] = []
@@ -289,7 +301,8 @@ struct OrderedPortion: Sendable {
       runs.append(portion.places.map { Place(digest: $0.digest, position: $0.position + start) })
       start += portion.entries.count
     }
-    // Merged in pairs: each round halves the runs, so an entry moves log₂ of their number times, not once for each.
+    // The sorted runs are merged in pairs, so that each entry moves log₂(number of runs) times. If all runs were merged into the first
+    // one after another, an entry of the first run would move once for each other run.
     while runs.count > 1 {
       runs = stride(from: 0, to: runs.count, by: 2).map { index in
         index + 1 < runs.count ? runs[index].merged(with: runs[index + 1]) { isBefore($0, $1, entries: entries) } : runs[index]
@@ -298,7 +311,7 @@ struct OrderedPortion: Sendable {
     return runs.first?.map { entries[$0.position] } ?? []
   }
 
-  // Called n log n times in a build, to compare a few numbers.
+  // A build calls this function n log n times to compare a few numbers, so the function is inlined.
   @inline(__always)
   private static func isBefore(_ left: Place, _ right: Place, entries: [IndexEntry]) -> Bool {
     if left.digest != right.digest { return left.digest < right.digest }

@@ -1,11 +1,12 @@
 internal import Foundation
 
-/// The first 64 bits of an index value, as a number that never descends where the values ascend.
+/// The first 64 bits of an index value as a number: if a value is less than another, its head is less than or equal to the other's.
 ///
-/// Most comparisons end with it and read no text elsewhere in memory. Three bits are the kind of the value and 56 its beginning. The last
-/// five say whether that is the whole value, and give the length of a short text.
+/// Most comparisons of two index entries need only their heads, and do not follow a reference to a text elsewhere in memory. Three bits of
+/// a head are the kind of the value and 56 bits the beginning of the value. The last five bits say whether the head holds the whole value,
+/// and give the length of a short text.
 enum IndexHead {
-  /// Bit that is set if the value has more than its head.
+  /// Bit of a head that is set if the head holds only a part of the value.
   private static let isPart: UInt64 = 8
 
   /// Returns the head of a value in a column, with all bits inverted if the column descends.
@@ -14,9 +15,9 @@ enum IndexHead {
     return isDescending ? ~head : head
   }
 
-  /// True if all values with this head are equal.
+  /// True if all values with this head are equal, because the head holds the whole value.
   ///
-  /// A descending column inverts every bit of the head, including the one that says so.
+  /// In a descending column all bits of the head are inverted, including the bit ``isPart`` that this function reads.
   static func isExact(_ head: UInt64, isDescending: Bool) -> Bool { (head & isPart == 0) != isDescending }
 
   private static func ascending(_ value: IndexValue) -> UInt64 {
@@ -35,7 +36,8 @@ enum IndexHead {
   private static func head(_ kind: UInt64, _ beginning: UInt64) -> UInt64 { kind << 61 | beginning << 5 }
 
   private static func integer(_ value: Int64) -> UInt64 {
-    // 56 bits hold integers of this range exactly, shifted to be positive. Larger ones share the head at either end.
+    // 56 bits hold the integers from -2⁵⁵ + 1 to 2⁵⁵ - 2 exactly, shifted to be positive. All greater integers share one head with
+    // `isPart` set, and all smaller integers another.
     let limit: Int64 = 1 << 55
     if value >= limit - 1 { return head(2, 1 << 56 - 1) | isPart }  // UInt64
     if value <= -limit { return head(2, 0) | isPart }
@@ -43,26 +45,27 @@ enum IndexHead {
   }
 
   private static func real(_ value: Double) -> UInt64 {
-    // The head holds 56 bits of a number. The last 8 are its rest.
+    // The head holds the first 56 bits of a floating-point number. The last 8 bits of the number are returned by `rest`.
     let bits = ascendingBits(value)
     return head(4, bits >> 8) | (bits & 0xFF == 0 ? 0 : isPart)
   }
 
-  /// Returns the bits of a number, changed so that they ascend with the numbers.
+  /// Returns the bits of a floating-point number, changed so that greater numbers have greater bits.
   ///
-  /// The bit patterns of IEEE 754 ascend for positive numbers and descend for negative ones, so those are inverted.
+  /// The bit patterns of IEEE 754 ascend for positive numbers and descend for negative numbers, so the bits of negative numbers are
+  /// inverted.
   private static func ascendingBits(_ value: Double) -> UInt64 {
     let bits = value.bitPattern
     return bits >> 63 == 0 ? bits | 1 << 63 : ~bits  // UInt64
   }
 
-  /// Returns the first seven bytes of a text in its comparable form, and their number if that is the whole text.
+  /// Returns the head of a text: the first seven bytes of its composed form, and the number of bytes if the text has no more than seven.
   private static func text(_ value: String) -> UInt64 {
     let (beginning, count) = bytes(of: value, from: 0, count: 7)
     return head(5, beginning) | (count > 7 ? isPart : UInt64(count))
   }
 
-  /// Returns the value that a head stands for in a column, which may descend.
+  /// Returns the value of a column that has a head and a rest, where `isDescending` is the direction of the column.
   ///
   /// For a head that is not exact, `rest` must be the number that ``rest(of:isDescending:)`` returned.
   static func value(_ head: UInt64, _ rest: UInt64, isDescending: Bool) -> IndexValue {
@@ -75,9 +78,11 @@ enum IndexHead {
     case 2: IndexValue(Int64(bitPattern: rest ^ 1 << 63))
     case 3: IndexValue(beginning << 8 | (isExact ? 0 : rest))
     case 4: IndexValue(number(ascendingBits: beginning << 8 | (isExact ? 0 : rest)))
-    // The low three bits of a text's head are its length, if it is not longer than seven bytes.
+    // The low three bits of the head are the length of the text, which has at most seven bytes. `IndexEntry` stores longer texts as
+    // strings.
     case 5: IndexValue(text(beginning, count: Int(head & 7)))
-    // Identifiers (kind 6) never get here: their heads are not exact, and their rest is not all of the value.
+    // Identifiers (kind 6) never reach this function. The head and the rest hold only 120 of the 128 bits of an identifier (a UUID), so
+    // `IndexEntry` stores identifiers in its array.
     case 7: .notANumber
     default: .null
     }
@@ -87,10 +92,10 @@ enum IndexHead {
     withUnsafeBytes(of: (beginning << 8).bigEndian) { String(decoding: $0.prefix(count), as: UTF8.self) }
   }
 
-  /// Returns the number for bits of ``ascendingBits(_:)``.
+  /// Returns the floating-point number whose bits ``ascendingBits(_:)`` has returned.
   private static func number(ascendingBits bits: UInt64) -> Double { Double(bitPattern: bits >> 63 == 1 ? bits ^ 1 << 63 : ~bits) }
 
-  /// Returns the bits after the head of a value as a number that ascends with the values, and true if they complete the value.
+  /// Returns the bits of a value after its head, as a number that ascends with the values, and true if head and number determine the value.
   static func rest(of value: IndexValue, isDescending: Bool) -> (number: UInt64, isAll: Bool) {
     let (number, isAll) = rest(of: value)
     return (isDescending ? ~number : number, isAll)
@@ -101,7 +106,7 @@ enum IndexHead {
     case .integer(let value): (UInt64(bitPattern: value) ^ 1 << 63, true)
     case .large(let value): (value & 0xFF, true)
     case .real(let value): (ascendingBits(value) & 0xFF, true)
-    // Never complete: a text may go on behind its fifteenth byte.
+    // Head and rest hold the first 15 bytes of a text. The text may be longer, so the rest never counts as complete.
     case .text(let value): (bytes(of: value, from: 7, count: 8).number, false)
     case .identifier(let high, let low): (high << 56 | low >> 8, false)
     case .null, .bool, .notANumber: (0, true)
@@ -110,11 +115,12 @@ enum IndexHead {
 
   /// Returns some bytes of a text in Unicode's composed form, padded with zeros, and the length of the text in that form.
   ///
-  /// A text already has that form if it has no scalar from U+0300 on, the first that combines, in these bytes or directly behind them,
-  /// where it could change the scalar before. Other scalars take one or two bytes, and their first byte is below that of U+0300.
+  /// U+0300 is the first combining scalar. The requested bytes of a text are already in composed form if no scalar from U+0300 on begins in
+  /// them or directly after them. Scalars below U+0300 take one or two bytes, and their first byte is less than that of U+0300.
   private static func bytes(of text: String, from start: Int, count: Int) -> (number: UInt64, length: Int) {
     var text = text
-    // 0xCC is the first byte of U+0300. Two bytes more, because a combining scalar right behind the cut counts, too.
+    // 0xCC is the first byte of U+0300. Two more bytes are tested, because a combining scalar directly after the requested bytes may change
+    // the last scalar in them.
     let isPlain = text.withUTF8 { bytes in bytes.prefix(start + count + 2).allSatisfy { $0 < 0xCC } }
     if !isPlain { text = text.precomposedStringWithCanonicalMapping }
     return text.withUTF8 { bytes in
@@ -125,10 +131,11 @@ enum IndexHead {
   }
 }
 
-/// The numbers that decide the order of most entries of an ordered index.
+/// Three numbers that decide the order of most entries of an ordered index, without reading the entries' values or record keys.
 ///
-/// They are the head of the first value, then its rest or the head of the second value, then the beginning of the key. A number is 0 if one
-/// before it is only the beginning of a value. It then decides nothing.
+/// The first number is the head of the first value. The second number is the rest of the first value if its head does not hold the whole
+/// value, and the head of the second value, if any, otherwise. The third number is the beginning of the record key. The third number is 0
+/// if the first two numbers do not determine all values, because the key decides only between entries with equal values.
 struct IndexDigest: Comparable, Sendable {
   var first: UInt64 = 0
   var second: UInt64 = 0
@@ -142,15 +149,17 @@ struct IndexDigest: Comparable, Sendable {
 }
 
 extension KeyOrder {
-  /// Returns the beginning of a key as a number that never descends where keys ascend in this order.
+  /// Returns the beginning of a record key as a number: if a key comes before another, its number is less than or equal to the other's.
   func head(of key: RecordKey) -> UInt64 {
     key.withBytes { bytes in
-      // Only integers sort by length first. Other keys sort by their bytes.
+      // Keys of integer ids sort by their number of digits first. All other keys sort by their bytes.
       guard case .numbers = self else { return Self.beginning(bytes[...], count: 8) }
-      // Of two positive integers the one with more digits is greater, of two negative ones it is less.
+      // Of two positive integers the one with more digits is greater. Of two negative integers the one with more digits is less, so all
+      // bits of a negative integer's number are inverted below.
       let isNegative = bytes.first == 0x2D
       let digits = bytes.dropFirst(isNegative ? 1 : 0)
-      // Of 127 digits or more the length is not stored, and only the comparison of the keys decides.
+      // Seven bits hold the number of digits. All integers of 127 or more digits of one sign get the same number, so that the comparison of
+      // their keys decides.
       let size = 1 << 63 | UInt64(Swift.min(digits.count, 127)) << 56
       let head = digits.count >= 127 ? size : size | Self.beginning(digits, count: 7)
       return isNegative ? ~head : head
@@ -163,7 +172,9 @@ extension KeyOrder {
     return number
   }
 
-  /// Returns records in the order of their ids, sorted by numbers first, which costs a fraction of comparing the keys.
+  /// Returns records in the order of their ids.
+  ///
+  /// The records are sorted by ``head(of:)``, and their keys are compared only if the heads are equal, because numbers compare much faster.
   func sorted(_ slots: [RecordSlot]) -> [RecordSlot] {
     var heads: [(head: UInt64, position: Int)] = []
     heads.reserveCapacity(slots.count)

@@ -4,7 +4,7 @@
 public struct IndexColumn<Item>: Sendable {
   let keyPath: any PartialKeyPath<Item> & Sendable
   let isDescending: Bool
-  /// Evidence about the index values of a type with a raw value, or `nil` for other types.
+  /// The run-time check of a raw-representable property's index values, or `nil` for a property of another type.
   ///
   /// See ``RawIndexValues``.
   let rawValues: RawIndexValues?
@@ -20,7 +20,7 @@ public struct IndexColumn<Item>: Sendable {
     Self(keyPath, isDescending: true)
   }
 
-  /// Creates a column whose values `value` reads.
+  /// Creates a column with a closure that reads the index value of a record's property.
   init(
     keyPath: any PartialKeyPath<Item> & Sendable, isDescending: Bool, rawValues: RawIndexValues? = nil,
     value: @escaping @Sendable (Item) -> IndexValue
@@ -37,7 +37,8 @@ public struct IndexColumn<Item>: Sendable {
     self.init(keyPath: keyPath, isDescending: isDescending, rawValues: rawValues) { item in
       let property = read(item)
       let indexValue = property.indexValue
-      // Recorded before the value enters the index, so that a plan made later does not trust an inexact index.
+      // The index value is checked before it enters the index. If the check fails, index values of this type are not exact, and a query on
+      // such an index that is planned after the check tests the records that it finds.
       rawValues?.note(property, indexValue)
       return indexValue
     }
@@ -45,23 +46,23 @@ public struct IndexColumn<Item>: Sendable {
 }
 
 extension IndexColumn: CustomStringConvertible {
-  /// Name of the property, followed by `desc` if the column descends.
+  /// Name of the column's property, followed by `desc` if the column descends.
   public var description: String { keyPath.propertyName + (isDescending ? " desc" : "") }
 }
 
 extension AnyKeyPath {
-  /// Path without its root type, such as `address.city`, or `(computed)` for a property that has no name at run time.
+  /// Path of the property without its root type, such as `address.city`, or `(computed)` for a property that has no name at run time.
   var propertyName: String {
     let text = String(describing: self)
-    // A computed property prints as an address, which differs from process to process.
+    // The description of a computed property holds a memory address, which differs from process to process.
     guard !text.contains("<computed"), let dot = text.firstIndex(of: ".") else { return "(computed)" }
     return String(text[text.index(after: dot)...])
   }
 }
 
-/// A fast reader of one property.
+/// A fast reader of one property of a value.
 ///
-/// It reads a stored property at its offset in memory, at a fraction of the cost of a key path.
+/// The reader reads a stored property at its offset in memory, at a fraction of the cost of a key path.
 struct PropertyReader<Root, Value>: Sendable {
   private let keyPath: any KeyPath<Root, Value> & Sendable
   /// Offset of the property in the value, or `nil` for a property that is computed, observed, or behind a reference.
@@ -69,7 +70,7 @@ struct PropertyReader<Root, Value>: Sendable {
 
   init(_ keyPath: any KeyPath<Root, Value> & Sendable) {
     self.keyPath = keyPath
-    // Looked up once for each reader, not for each record.
+    // The offset is looked up once for each reader, because a look-up for each record would slow down every build of an index.
     offset = MemoryLayout<Root>.offset(of: keyPath as KeyPath<Root, Value>)
   }
 
@@ -77,7 +78,7 @@ struct PropertyReader<Root, Value>: Sendable {
   func callAsFunction(_ root: Root) -> Value {
     guard let offset else { return root[keyPath: keyPath as KeyPath<Root, Value>] }
     return withUnsafeBytes(of: root) { bytes in
-      // `baseAddress` is optional, and the key path is right for every value.
+      // `baseAddress` is an optional. If the bytes of the value have no address, the property is read by its key path.
       guard let base = bytes.baseAddress else { return root[keyPath: keyPath as KeyPath<Root, Value>] }
       return base.advanced(by: offset).assumingMemoryBound(to: Value.self).pointee
     }

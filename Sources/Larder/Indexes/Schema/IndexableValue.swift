@@ -2,36 +2,39 @@ public import Foundation
 
 /// A type whose values can be indexed: text, numbers, Booleans, dates, identifiers, optionals of these, and your own types.
 ///
-/// To make a type with a raw value indexable, declare the conformance. Its values are then ordered by their raw values:
+/// To make a type with a raw value indexable, declare the conformance. The values of the type are then ordered by their raw values:
 ///
 /// ```swift
 /// nonisolated enum Kind: String, Codable, IndexableValue { case pier, beach, summit }
 /// ```
 ///
-/// Two values that are equal must have equal index values, and if the type is `Comparable`, its order must be that of its index values. The
-/// type declares with ``hasExactIndexValues`` whether the converse holds. Where it does, an index alone answers `==`.
+/// Two values that are equal must have equal index values. If the type is `Comparable`, its order must be the order of its index values.
+/// With ``hasExactIndexValues`` the type declares whether two values with equal index values are always equal. If equal index values imply
+/// equal values, a query for `==` takes its results from the index and tests no record.
 public protocol IndexableValue: Sendable {
-  /// Value in the form that indexes compare.
+  /// This value in the form that indexes compare.
   var indexValue: IndexValue { get }
 
   /// Whether two values with equal index values are always equal.
   ///
-  /// Return `true` only if that holds. With `false`, the default, an index finds candidates and each one is tested. A type with a raw value
-  /// inherits the answer of the raw value's type, as long as its index values are those of its raw values. Once a value differs, records
-  /// are tested regardless of this property.
+  /// Return `true` only if equal index values imply equal values. If the property is `false`, as it is by default, a query tests each
+  /// record that the index finds. A type with a raw value inherits this property from the type of the raw value. If the index value of any
+  /// value differs from that of its raw value, queries ignore a `true`, inherited or declared, and test each record that the index finds.
   static var hasExactIndexValues: Bool { get }
 }
 
 extension IndexableValue {
-  /// `false`: each record that an index finds is tested.
+  /// `false`: a query tests each record that an index finds.
   public static var hasExactIndexValues: Bool { false }
 }
 
-// Lets an enumeration conform by a declaration alone.
+// This extension implements the protocol for types with a raw value, so an enumeration only has to declare the conformance.
 extension IndexableValue where Self: RawRepresentable, RawValue: IndexableValue {
-  /// Index value of the raw value.
+  /// The index value of the raw value.
   public var indexValue: IndexValue { rawValue.indexValue }
-  /// Whether the raw values are exact, which counts only while every ``indexValue`` is that of the raw value.
+  /// Whether two raw values with equal index values are always equal.
+  ///
+  /// Queries use this property only as long as every ``indexValue`` of the type is the index value of the raw value.
   public static var hasExactIndexValues: Bool { RawValue.hasExactIndexValues }
 }
 
@@ -122,7 +125,7 @@ extension Double: IndexableValue {
 
 // Every `Float` is exactly a `Double`, so different floats have different index values.
 extension Float: IndexableValue {
-  /// Number as an index value, which is a `Double` that holds it exactly.
+  /// Number as an index value, which is a `Double` that holds the number exactly.
   public var indexValue: IndexValue { IndexValue(Double(self)) }
   /// `true`: values with equal index values are equal.
   public static var hasExactIndexValues: Bool { true }
@@ -135,7 +138,7 @@ extension String: IndexableValue {
   public static var hasExactIndexValues: Bool { true }
 }
 
-// `Date` compares by this number itself, so the order is the same.
+// `Date` compares by `timeIntervalSinceReferenceDate`, so dates and their index values have the same order.
 extension Date: IndexableValue {
   /// The instant, as seconds since the reference date.
   public var indexValue: IndexValue { IndexValue(timeIntervalSinceReferenceDate) }
@@ -143,7 +146,7 @@ extension Date: IndexableValue {
   public static var hasExactIndexValues: Bool { true }
 }
 
-// `UUID` compares by its bytes itself, so the order is the same.
+// `UUID` compares by its bytes, so identifiers and their index values have the same order.
 extension UUID: IndexableValue {
   /// Identifier as an index value, ordered by its bytes.
   public var indexValue: IndexValue { IndexValue(self) }
@@ -151,19 +154,19 @@ extension UUID: IndexableValue {
   public static var hasExactIndexValues: Bool { true }
 }
 
-// `nil` and `.some(nil)` of an optional of an optional have one index value, so such a type is not exact.
+// `nil` and `.some(nil)` of an optional of an optional have the same index value, so `hasExactIndexValues` is `false` for such a type.
 extension Optional: IndexableValue where Wrapped: IndexableValue {
-  /// Index value of the wrapped value, or ``IndexValue/null``, which comes first.
+  /// Index value of the wrapped value, or ``IndexValue/null`` for `nil`, which comes before all other values.
   public var indexValue: IndexValue { self?.indexValue ?? .null }
-  /// Whether the wrapped values are exact.
+  /// Whether two wrapped values with equal index values are always equal.
   ///
-  /// `false` for an optional of an optional, whose two kinds of `nil` have one index value.
+  /// The property is `false` for an optional of an optional, whose two kinds of `nil` have the same index value.
   public static var hasExactIndexValues: Bool { Wrapped.hasExactIndexValues && !(Wrapped.self is any OptionalType.Type) }
 }
 
-/// A type of property whose words a full-text index can find: `String`, an optional of it, or an array.
+/// A type of property whose words a full-text index can find: `String`, an optional or an array of it, or your own type.
 public protocol SearchableText: Sendable {
-  /// Texts of the property, each of which is a field of its own.
+  /// Texts of the property.
   var searchableTexts: [String] { get }
 }
 
@@ -173,11 +176,11 @@ extension String: SearchableText {
 }
 
 extension Optional: SearchableText where Wrapped: SearchableText {
-  /// The wrapped texts, or none.
+  /// The texts of the wrapped value, or an empty array for `nil`.
   public var searchableTexts: [String] { self?.searchableTexts ?? [] }
 }
 
 extension Array: SearchableText where Element: SearchableText {
-  /// Texts of all elements, in order.
+  /// Texts of all elements, in the order of the array.
   public var searchableTexts: [String] { flatMap(\.searchableTexts) }
 }

@@ -1,5 +1,6 @@
-// A property that ascends is written as its key path alone, also beside columns with a direction. These overloads cover two and three
-// columns.
+// With these overloads, an ascending column is written as its key path alone, even beside a column with a direction. These overloads cover
+// indexes of two and three columns. An index with more columns needs `ascending` or `descending` for each of them, unless only its first
+// column has a direction.
 extension RepositoryIndex {
   /// Returns an ordered index whose first column has a direction, and whose other columns ascend.
   public static func ordered<Second: IndexableValue, each Value: IndexableValue>(
@@ -55,8 +56,9 @@ extension RepositoryIndex {
   private static func ordered(_ columns: [IndexColumn<Item>]) -> Self { Self(kind: .ordered(isUnique: false), columns: columns) }
 }
 
-// Overloads that no program can call. The compiler chooses them where no other overload fits, and then shows their message. Without them it
-// only reports of an enumeration with a raw value that it failed to produce a diagnostic (Swift 6.3.1).
+// These overloads are unavailable, so no program can call them. If no other overload fits, the compiler chooses an unavailable one and
+// shows its message. Without these overloads, the compiler only reports "failed to produce diagnostic" for an enumeration with a raw value
+// that is not indexable (Swift 6.3.1).
 extension RepositoryIndex {
   /// Refuses to compile an index of a property whose type cannot be indexed, and names the conformance that it needs.
   @available(

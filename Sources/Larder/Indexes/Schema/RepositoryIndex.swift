@@ -1,20 +1,22 @@
-/// An index that a schema declares, kept in memory beside the records and the same on every backend.
+/// An index of a collection that a schema declares, which Larder keeps in memory beside the records, with every backend.
 ///
 /// ```swift
 /// indexes: [.ordered(\.country, \.name), .unique(\.slug), .geo(\.latitude, \.longitude), .fullText(\.name, \.notes)]
 /// ```
 ///
-/// Declare one for a property that your queries often compare, sort by or search. An index is built when a query first needs it, or at open
-/// with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``. A unique index is always built at open. From then on a query reads records
-/// and indexes of one commit: a write only logs its changes, and the query applies the pending ones. Many pending changes are applied in
-/// the background. Declarations are not stored, so you may add and remove indexes at any time.
+/// Declare an index for a property that your queries often compare, sort by or search. An index is built when a query first needs it, or at
+/// open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``. A unique index is always built at open. A query reads the records and
+/// the indexes of one commit. A write only appends its changes to a log of the index. The next query that uses the index applies the
+/// pending changes. If many changes are pending, a background thread applies them. Declarations of indexes are not stored, so you may add
+/// and remove indexes at any time.
 ///
-/// If a type decodes to other values each time, for example to the current time for a missing date, its records are ordered and found by
-/// the values that the index has read.
+/// A type may decode the same bytes to other values each time, for example to the current time for a missing date. An index orders and
+/// finds each record by the values that the index read when it indexed the record, even if the record later decodes to other values.
 ///
-/// Cost: memory for the keys. Each write appends to a log. Where a unique index is declared, it also decodes the value, which adds some
-/// microseconds. Each change costs, once, the decoding of its value and some microseconds for each index, some ten for a full-text index.
-/// The next query that uses the index pays this, or a background thread. A search takes some microseconds among 100,000 records.
+/// Cost: an index takes memory for the indexed values of each record. Each write appends its changes to a log of the index. If a unique
+/// index is declared, each write also decodes its value, which adds some microseconds. Each change costs, once, the decoding of its value
+/// and some microseconds for each index, or some ten microseconds for a full-text index. The next query that uses the index, or a
+/// background thread, decodes and indexes the pending changes. A search takes some microseconds among 100,000 records.
 ///
 /// ## Topics
 ///
@@ -36,15 +38,15 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
   }
 
   let kind: Kind
-  /// Properties that an ordered index compares, the first one first, or that another kind of index reads.
+  /// Properties that an ordered index compares in this order, or that another kind of index reads.
   let columns: [IndexColumn<Item>]
 
   /// Returns an index for equality, ranges and order of one or several properties.
   ///
-  /// It finds equal values and ranges of the first column, then of the second column among equals of the first, and so on. It returns
-  /// records in this order or in reverse.
+  /// The index finds equal values and ranges of the first property. Among records with equal first values, it finds equal values and ranges
+  /// of the second property, and so on. The index yields records in the order of these properties or in reverse.
   public static func ordered<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
-    // The columns are a parameter pack, so that the compiler checks the type of each.
+    // The columns are a parameter pack, so that the compiler checks that each property's type is indexable.
     var list: [IndexColumn<Item>] = []
     repeat list.append(.ascending(each columns))
     return Self(kind: .ordered(isUnique: false), columns: list)
@@ -52,16 +54,17 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// Returns an ordered index with a direction for each column.
   ///
-  /// Use it for queries that sort by several properties in different directions.
+  /// Use this index for queries that sort by several properties in different directions.
   public static func ordered(_ columns: IndexColumn<Item>...) -> Self {
     Self(kind: .ordered(isUnique: false), columns: columns)
   }
 
   /// Returns an ordered index in which no two records may have the same values.
   ///
-  /// A write that would make two records equal throws `.uniqueViolation` and changes nothing. A transaction is checked as a whole, at its
-  /// end. Values that are `nil` are not equal to each other. Records that are already equal when the index is declared are reported in
-  /// ``OpenReport/duplicates``. They stay, and only new violations are refused.
+  /// A write that would give two records the same values throws `.uniqueViolation` and changes nothing. A transaction is checked as a
+  /// whole, at its end. Values that are `nil` are not equal to each other. If records already have the same values when the index is
+  /// declared, ``OpenReport/duplicates`` lists them. Records that had the same values before the declaration stay in the store, and only
+  /// writes that cause a new violation are refused.
   public static func unique<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
     var list: [IndexColumn<Item>] = []
     repeat list.append(.ascending(each columns))
@@ -70,14 +73,14 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// Returns an index of places on Earth, in degrees.
   ///
-  /// Queries with `near` and `within` need it.
+  /// Queries with `near` and `within` need this index.
   ///
-  /// Saving a record whose latitude is not between -90 and 90, or whose coordinates are not finite, throws `.unsupported`. Such a record
-  /// that is already stored is not in the index. Longitudes wrap around the globe.
+  /// Saving a record whose latitude is not between -90 and 90, or whose coordinates are not finite, throws `.unsupported`. If a record with
+  /// such coordinates is already stored, the index leaves the record out. Longitudes wrap around the globe.
   public static func geo(
     _ latitude: any KeyPath<Item, Double> & Sendable, _ longitude: any KeyPath<Item, Double> & Sendable
   ) -> Self {
-    // Readers are made once for the index, not once for each record.
+    // The property readers are made once for the index, because making them for each record would look up the offsets again.
     let (north, east) = (PropertyReader(latitude), PropertyReader(longitude))
     return Self(kind: .geo { (north($0), east($0)) }, columns: [.ascending(latitude), .ascending(longitude)])
   }
@@ -96,14 +99,14 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// Returns an index of the words of one or several texts.
   ///
-  /// Queries with `matching` need it.
+  /// Queries with `matching` need this index.
   ///
-  /// Words are found by the rules of Unicode, without regard to case and diacritics.
+  /// Texts are divided into words by the rules of Unicode. A search ignores case and diacritics.
   public static func fullText<each Text: SearchableText>(_ texts: repeat any KeyPath<Item, each Text> & Sendable) -> Self {
     var columns: [IndexColumn<Item>] = []
     var readers: [@Sendable (Item, inout [String]) -> Void] = []
     repeat add(each texts, to: &columns, &readers)
-    // A constant copy: a `@Sendable` closure cannot capture the variable.
+    // A `@Sendable` closure cannot capture the variable `readers`, so it captures a constant copy.
     let all = readers
     let read: @Sendable (Item) -> [String] = { item in
       var texts: [String] = []
@@ -118,7 +121,8 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
     _ text: any KeyPath<Item, Text> & Sendable, to columns: inout [IndexColumn<Item>],
     _ readers: inout [@Sendable (Item, inout [String]) -> Void]
   ) {
-    // The column only names the property in plans. The reader below reads its texts.
+    // The column only names the property in query plans, so its closure returns `.null`. The closure in `readers` reads the property's
+    // texts.
     columns.append(IndexColumn(keyPath: text, isDescending: false) { _ in .null })
     let read = PropertyReader(text)
     readers.append { item, texts in texts += read(item).searchableTexts }
@@ -126,7 +130,7 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 }
 
 extension RepositoryIndex: CustomStringConvertible {
-  /// Kind of index and the names of its properties, such as `ordered(country, name)`.
+  /// Kind of the index and names of its properties, such as `ordered(country, name)`.
   public var description: String {
     let names = columns.map(\.description).joined(separator: ", ")
     return switch kind {

@@ -1,5 +1,6 @@
-// Schema/ holds the declarations of a collection: its name, its version, its indexes, and the steps from older versions. Invariant: a
-// schema is a plain value, and opening a repository decides whether it fits a store. Called by LocalRepository and Store.
+// Schema/ holds the declarations of a collection: its name, its version, its indexes, and the migration steps from older versions.
+// Invariant: a schema is a plain value, and opening a repository checks whether the schema fits the store.
+// Called by LocalRepository and Store.
 
 /// The declaration of a collection: its name in the store, the version of its records, its indexes and its migrations.
 ///
@@ -10,14 +11,46 @@
 /// let spots = try await LocalRepository(jsonFile: url, schema: schema)
 /// ```
 ///
-/// A schema is a plain value. Opening a repository checks it against the store. Call ``validate()`` to check it in a test. The name and the
-/// version are stored with every record, so change the version whenever the stored form of a record changes, and declare a step from the
-/// old one. Indexes are not stored, so you can add and remove them at any time.
+/// A schema is a plain value. Opening a repository checks the schema against the store. Call ``validate()`` to check a schema in a test.
+/// The name and the version are stored with every record. Change the version whenever the stored form of a record changes, and declare a
+/// migration step from the old version. Indexes are not stored, so you can add and remove them at any time.
+///
+/// A store with several collections takes a schema for each:
+///
+/// ```swift
+/// let store = try await Store.open(JSONFileBackend(file: url))
+/// let spots = try await store.repository(schema)
+/// let visits = try await store.repository(RepositorySchema<Visit>("visits"))
+/// ```
+///
+/// ## Threads and tasks
+///
+/// Create a schema on any thread, actor or task. Keep it in a `static let` beside its type, so that every opening uses the same schema.
+/// Larder runs the migration steps and reads the indexed properties on threads of its own and on the threads of callers. Migration steps
+/// and indexed properties must therefore not depend on an actor.
 ///
 /// ## Cost
 ///
 /// An index costs memory for each record and time for each write, and is built when a query first uses it. Without an index, a query reads
 /// every record. Older records are migrated when they are read, or in the background.
+///
+/// ## When to use another type
+///
+/// - Pass no schema for a file with one collection, without indexes and of one version. The collection is then named "records".
+/// - Use ``StoreOptions`` for the settings of a whole store, such as limits and the time at which indexes are built.
+/// - Use ``Store/dryRun(_:schema:options:)`` to try the migrations on a file without changing it.
+/// - Use `synced(in:merge:clock:)` of `LarderSync` to make the schema of a synced collection from this one.
+///
+/// ## Avoid
+///
+/// - Do not change the stored form of a record under the same ``version``, unless old records decode as the new type.
+/// - Do not rename a collection without ``renamedFrom``. The new name opens an empty collection, and the records stay under the old name.
+///   Opening throws `.unsupported` only if one of the two names is the default one.
+/// - Do not remove a migration step while a store may hold records of its version. Without the step, reading such a record fails with
+///   `.migrationFailed`. If the schema has no step left, the record is decoded as it is.
+/// - Do not write a migration step that changes the id of a record, or that returns different results for the same record.
+/// - Do not open a collection of one ``Store`` with different schemas. Another type or other indexes throw `.unsupported`.
+/// - Do not declare an index for every property. Index the properties that your queries often compare, sort by or search.
 ///
 /// ## Topics
 ///
@@ -36,45 +69,49 @@
 public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendable {
   /// Name of the collection in the store: "records" unless given.
   ///
-  /// It is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. A name that breaks the rule is refused with
-  /// `.unsupported`. The name is stored, so renaming the Swift type changes nothing. To rename the collection, pass its old name as
-  /// ``renamedFrom``.
+  /// The name is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. Opening refuses a name that breaks this
+  /// rule with `.unsupported`. The name is stored, so you may rename the Swift type of the records without losing them. To rename the
+  /// collection, pass its old name as ``renamedFrom``.
   public let name: String
   /// Version of the records that this code writes, from 1 to 2147483647.
   ///
-  /// Records of a newer version are refused with `.newerSchema`.
+  /// Larder refuses a record of a newer version with `.newerSchema`, because no migration step leads back to an older version.
   public let version: Int
 
   /// Indexes that queries can use.
   ///
   /// See ``RepositoryIndex``.
   public let indexes: [RepositoryIndex<Item>]
-  /// Steps that migrate older records, in order: each from one version to the next, the last one to ``version``.
+  /// Steps that migrate older records, in order: each step from one version to the next, and the last step to ``version``.
   ///
-  /// Without any step, older records are decoded as they are, which is right for changes that `Codable` bridges.
+  /// If a schema has no step, older records are decoded as they are. Leave out the steps if `Codable` can decode the older records as the
+  /// new type.
   public let migrations: [Migration]
   /// Name that the collection had before, whose records move to ``name``, or `nil` for a collection that kept its name.
   ///
-  /// The first opening with ``StoreOptions/Access/exclusive`` moves the records in one commit, unchanged. Later openings have nothing to
-  /// move. An older version of the app can no longer open the file, because the old name is refused. If ``version`` is newer than the
-  /// records, the store is copied first, as for every migration, and the older version can open the copy. Keep the parameter for as long as
-  /// files with the old name exist.
+  /// The first opening with ``StoreOptions/Access/exclusive`` moves the records in one commit, unchanged. Later openings find no record
+  /// under the old name and move none. An older version of the app can no longer open the file, because Larder refuses the old name. If
+  /// ``version`` is newer than the version of the records, Larder copies the store before the move, as before every migration. An older
+  /// version of the app can open this copy. Keep the parameter for as long as files with the old name exist.
   ///
-  /// These are refused with `.unsupported`, and nothing is moved: records under both names, records of another type, a collection that was
-  /// synced under the old name, and a store that is opened `.readOnly` or `.shared`. On a full disk opening throws `.full`.
+  /// Opening throws `.unsupported` and moves no record if the store holds records under both names, or records of another type. Opening
+  /// also throws `.unsupported` if the collection was synced under the old name, or if the store is opened `.readOnly` or `.shared`. On a
+  /// full disk, opening throws `.full`.
   ///
-  /// Limit: if more records moved than ``StoreOptions/Limits-swift.struct/tombstones`` allows, an older version that opens the file under
-  /// an old name other than "records" finds an empty collection.
+  /// Limit: the move leaves a tombstone for each record under the old name. If more records moved than
+  /// ``StoreOptions/Limits-swift.struct/tombstones`` allows, an older version of the app that opens the file under an old name other than
+  /// "records" finds an empty collection.
   public let renamedFrom: String?
-  /// The engine's `trigger` on the collection, as an opaque value, or `nil` for most collections.
+  /// The trigger that `LarderSync` attaches to a synced collection, as an opaque value, or `nil` for a collection without a trigger.
   var attachment: (any Sendable)?
 
   /// Declares a collection.
   ///
-  /// Opening a repository refuses steps with a gap, a repeat or a wrong order before it touches any file. Call ``validate()`` to find such
-  /// a mistake in a test.
+  /// Opening a repository refuses migration steps with a gap, a repeat or a wrong order before it reads or writes any file. Call
+  /// ``validate()`` to find such a mistake in a test.
   ///
-  /// A store that was opened without a name holds its records under the name "records". To name the collection later, pass `renamedFrom`:
+  /// If a schema is created without a name, the store holds its records under the name "records". To name the collection later, pass
+  /// `renamedFrom`:
   ///
   /// ```swift
   /// RepositorySchema<Spot>("spots", indexes: [.ordered(\.name)], renamedFrom: "records")
@@ -90,7 +127,7 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
     self.migrations = migrations
   }
 
-  /// Checks the names, the version and the steps, as opening a repository does.
+  /// Checks the names, the version and the migration steps of the schema, as opening a repository does.
   ///
   /// - Throws: `.unsupported`. For migrations the message names the step that is missing, doubled or misplaced.
   public func validate() throws(RepositoryError) {
@@ -99,7 +136,7 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
         .unsupported, "expected a collection's name of 1 to 64 of A-Z a-z 0-9 _ . - that starts with a letter, digit or _, found another")
     }
     if let renamedFrom {
-      // Names with this prefix belong to Larder's own collections, such as those of sync.
+      // Names with the prefix "larder." belong to Larder's own collections, such as the collections of sync.
       guard CollectionName.isValid(renamedFrom), renamedFrom != name, !renamedFrom.hasPrefix("larder.") else {
         throw RepositoryError(
           .unsupported,
@@ -115,10 +152,10 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   }
 }
 
-/// The rule for names of collections: 1 to 64 bytes of `A-Z a-z 0-9 _ . -`, the first one not a dot or a hyphen.
+/// The rule for names of collections: 1 to 64 bytes of `A-Z a-z 0-9 _ . -`, where the first byte is not a dot or a hyphen.
 enum CollectionName {
   static func isValid(_ name: String) -> Bool {
-    // Bytes and not characters: the limit of 64 counts bytes, and only ASCII is valid.
+    // The limit of 64 counts bytes. Only ASCII is valid, so bytes are compared and not characters, which could combine several scalars.
     let bytes = Array(name.utf8)
     guard (1...64).contains(bytes.count), let first = bytes.first else { return false }
     let isLetterDigitOrLowLine = { (byte: UInt8) in

@@ -1,13 +1,16 @@
-/// The posting list of a word of a query, in one of two forms that design note 0010 measures.
+/// The posting list of a word of a query: the records that hold the word, as a tree or as a table.
 ///
-/// A prefix counts as one word with several spellings.
+/// Design note 0010 measures the costs of trees and tables. A prefix of a query counts as one word. The spellings of a prefix are the words
+/// of the index that begin with the prefix.
 enum PostingList {
-  /// For one spelling, or few records.
+  /// The form for a word with one spelling, or for a prefix whose spellings occur in few records.
   case tree(PersistentTree<TextPosting>)
-  /// For many spellings or common ones: a table by record number, made for one search. Records without the word have zeros.
+  /// A table by record number for a prefix whose spellings have many postings, made for one search.
+  ///
+  /// A record without the word has a tally of zeros.
   case table([Tally], count: Int)
 
-  /// The frequency of a word in a record, and the record's length, which ranking needs with it.
+  /// The frequency of a word in a record, and the record's length in words, both of which the ranking needs.
   struct Tally {
     var frequency: UInt32 = 0
     var length: UInt32 = 0
@@ -22,15 +25,16 @@ enum PostingList {
 
   var isEmpty: Bool { count == 0 }
 
-  /// Visits the records in blocks, by ascending number.
+  /// Visits the postings in blocks, by ascending record number.
   func forEachBlock(_ visit: ([TextPosting]) -> Void) {
     switch self {
     case .tree(let tree): tree.forEachLeaf(visit)
     case .table(let tallies, _):
-      // 256 postings of 12 bytes stay in the processor's cache while they are scored.
+      // A block has at most 256 postings of 12 bytes, so that it stays in the processor's cache while its records are scored.
       for start in stride(from: 0, to: tallies.count, by: 256) {
         let part = tallies[start..<min(start + 256, tallies.count)]
-        // Every posting is written and kept only if it has the word. A branch over the others would be mispredicted half of the time.
+        // The loop writes a posting for every record, and overwrites it in the next step if the record does not have the word. A branch for
+        // records without the word would be mispredicted half of the time.
         let block = [TextPosting](unsafeUninitializedCapacity: part.count) { block, count in
           var filled = 0
           for number in part.indices {
@@ -46,16 +50,17 @@ enum PostingList {
     }
   }
 
-  /// Creates the union of several spellings with their frequencies added.
+  /// Creates the union of the posting lists of several spellings, with the frequencies of a record added.
   ///
-  /// `numbers` must be greater than any record number.
+  /// `numbers` must be greater than every record number of the index, because it is the size of a table by record number.
   init(union spellings: [Postings], numbers: Int) {
-    // One spelling is a list already, shared without a copy.
+    // A single spelling needs no union, so its posting list is shared without a copy.
     guard spellings.count > 1 else {
       self = .tree(spellings.first?.tree ?? PersistentTree())
       return
     }
-    // A table costs a read of every number. Sorting many postings costs far more than that, sorting few costs less.
+    // A search in a table reads the tally of every record number. For many postings, reading the table costs far less than sorting the
+    // postings for a tree. For few postings, sorting costs less.
     let isRare = spellings.reduce(0) { $0 + $1.count } < numbers / 16
     self = isRare ? .tree(PersistentTree(sorted: Self.union(spellings))) : Self.table(spellings, numbers: numbers)
   }
@@ -76,7 +81,8 @@ enum PostingList {
   private static func table(_ spellings: [Postings], numbers: Int) -> PostingList {
     var tallies = [Tally](repeating: Tally(), count: numbers)
     var count = 0
-    // Without the pointer, each access would check for a shared array and its bounds.
+    // The postings are counted through a pointer, because each access to the array itself would check that the array is unshared and the
+    // index in bounds.
     tallies.withUnsafeMutableBufferPointer { tallies in
       for spelling in spellings {
         spelling.forEach { posting in
@@ -90,7 +96,7 @@ enum PostingList {
   }
 }
 
-/// A forward-only cursor through a posting list, which returns the word's frequency in records of ascending number.
+/// A forward-only cursor through the posting list of a word, which returns the word's frequency in records of ascending number.
 struct PostingCursor {
   private let table: [PostingList.Tally]?
   private var cursor: PersistentTreeCursor<TextPosting>
@@ -99,34 +105,36 @@ struct PostingCursor {
     (table, cursor) =
       switch list {
       case .tree(let tree): (nil, PersistentTreeCursor(tree))
-      // The cursor of an empty tree fills the field and is never moved.
+      // If there is a table, all calls read the table. The field `cursor` is not optional, so it gets the cursor of an empty tree, which is
+      // never used.
       case .table(let tallies, _): (tallies, PersistentTreeCursor(PersistentTree()))
       }
   }
 
-  /// Returns the frequency of the word in a record, or 0 if it does not occur.
+  /// Returns the frequency of the word in a record, or 0 if the record does not have the word.
   ///
-  /// Record numbers must not descend from call to call.
+  /// The record numbers must not descend from call to call.
   mutating func frequency(_ number: UInt32) -> UInt32 {
     if let table { return table[Int(number)].frequency }
     return cursor.move(to: number) ? cursor.current.frequency : 0
   }
 }
 
-/// A block of records of the shortest posting list, with their scores so far.
+/// A block of records from the shortest posting list of a search, with the sum of their scores for the words processed so far.
 ///
-/// It is reused for each block, so that it stays in the cache.
+/// A search reuses one object for all blocks, so that its memory stays in the processor's cache.
 ///
-/// Records that cannot reach the score to beat, even with the most that the other words can add, are dropped early.
+/// Each call passes in `least` the lowest score that a record may have after the words processed so far. A record with a lower score is
+/// dropped, because the remaining words cannot raise its score enough to be a result.
 struct PostingBlock {
   private(set) var postings: [TextPosting] = []
   private(set) var scores: [Double] = []
 
-  /// Loads the records of a block whose initial score and first word add up to at least `least`.
+  /// Replaces the content by the records of a block whose initial score plus the score of the first word is at least `least`.
   mutating func load(
     _ block: [TextPosting], weight: Double, _ ranking: BM25, startingAt whole: inout WholeWords, atLeast least: Double
   ) {
-    // The capacity is kept, so that a search allocates its block once.
+    // The arrays keep their capacity, so that a search allocates memory for its blocks once.
     postings.removeAll(keepingCapacity: true)
     scores.removeAll(keepingCapacity: true)
     for posting in block {
@@ -137,16 +145,17 @@ struct PostingBlock {
     }
   }
 
-  /// Keeps the records that also hold another word, if their score then is at least `least`.
+  /// Keeps only the records that also hold another word and whose score with this word is at least `least`.
   mutating func keep(_ cursor: inout PostingCursor, weight: Double, _ ranking: BM25, atLeast least: Double) {
     var kept = 0
     for (index, posting) in postings.enumerated() {
       let frequency = cursor.frequency(posting.number)
-      // Every word must occur, so a record without this one is no result.
+      // A result must hold every word of the query, so a record without this word is dropped.
       guard frequency > 0 else { continue }
       let score = scores[index] + ranking.score(weight: weight, frequency: frequency, length: posting.length)
       guard score >= least else { continue }
-      // Compacted in place: a new array for each word of each block would cost more than the scores.
+      // The kept records move to the front of the same arrays, because new arrays for each word of each block would cost more than the
+      // scores.
       (postings[kept], scores[kept]) = (posting, score)
       kept += 1
     }
@@ -155,23 +164,25 @@ struct PostingBlock {
   }
 }
 
-/// The initial scores of records, read by ascending number: a bonus where the prefix of a query is a word of its own.
+/// The initial scores of records in a search: a bonus for each prefix of the query that the record holds as a whole word.
 ///
-/// A value that is passed on, not a closure: Swift checks exclusive access to captured variables at every use, which would cost more than
-/// the scores.
+/// The search passes these scores as a parameter and not in a closure. Swift checks exclusive access to a captured variable at every use,
+/// which would cost more than the scores.
 struct WholeWords {
   private var words: [Word] = []
   private let bonus: Double
 
-  /// Creates the scores from the postings of each prefix as a word.
+  /// Creates the scores from the posting list of each prefix that is also a whole word of the index.
   ///
-  /// `numbers` must be greater than any record number.
+  /// `numbers` must be greater than every record number of the index, because it is the size of a table by record number.
   init(_ words: [PersistentTree<TextPosting>], bonus: Double, numbers: Int) {
     self.bonus = bonus
     self.words = words.map { Word($0, numbers: numbers) }
   }
 
   /// Returns the initial score of a record.
+  ///
+  /// The record numbers must not descend from call to call.
   mutating func start(_ number: UInt32) -> Double {
     var sum = 0.0
     for index in words.indices where words[index].isIn(number) { sum += bonus }
@@ -179,13 +190,15 @@ struct WholeWords {
   }
 
   private struct Word {
-    /// One flag for each record number if the word is common, which is quicker than a search for each record, or none otherwise.
+    /// One flag for each record number if the word is common, or an empty array if the word is rare.
+    ///
+    /// Reading a flag is faster than moving ``cursor`` for each record.
     private var isHolder: [Bool] = []
     private var cursor: PersistentTreeCursor<TextPosting>
 
     init(_ postings: PersistentTree<TextPosting>, numbers: Int) {
       cursor = PersistentTreeCursor(postings)
-      // For a rarer word, filling the table costs more than the searches that it saves.
+      // For a word in few records, filling the array of flags costs more than the moves of the cursor that it saves.
       guard postings.count > numbers / 32 else { return }
       isHolder = [Bool](repeating: false, count: numbers)
       postings.forEachLeaf { leaf in for posting in leaf { isHolder[Int(posting.number)] = true } }

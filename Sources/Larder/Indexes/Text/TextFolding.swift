@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// A word in the form that the index compares: folded text, with equality and order by its bytes.
+/// A word in the form that a full-text index compares: folded text, with equality and order by its UTF-8 bytes.
 struct Term: Hashable, Comparable, Sendable {
   let text: String
 
-  // Bytes, not `String ==`: folded words need no canonical equivalence, which costs more.
+  // Bytes are compared, because `==` of `String` compares by canonical equivalence, which costs more and changes nothing for folded words.
   static func == (left: Term, right: Term) -> Bool {
     left.compare(right) { $0.elementsEqualBytes($1) }
   }
@@ -18,7 +18,7 @@ struct Term: Hashable, Comparable, Sendable {
   }
 
   private func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
-    // A string bridged from Foundation may have no contiguous storage.
+    // A string that was bridged from Foundation may have no contiguous storage, so its bytes are copied.
     if let result = text.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
     return Array(text.utf8).withUnsafeBytes(body)
   }
@@ -27,7 +27,7 @@ struct Term: Hashable, Comparable, Sendable {
     withBytes { hasher.combine(bytes: $0) }
   }
 
-  /// First eight bytes as a number that never descends where terms ascend.
+  /// First eight bytes of the word as a number: of two different words, the lesser word never has the greater number.
   var head: UInt64 {
     withBytes { bytes in
       var number: UInt64 = 0
@@ -39,22 +39,23 @@ struct Term: Hashable, Comparable, Sendable {
   func hasPrefix(_ prefix: Term) -> Bool { text.utf8.starts(with: prefix.text.utf8) }
 }
 
-/// A folder of a word's spellings into one: capitals or not, with accents or without, wide or narrow.
+/// A folder of words, which maps spellings that a search treats as equal to one form: upper and lower case, accents, wide letters.
 ///
-/// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"), its letters are mapped to upper and then to
-/// lower case, and marks that a search ignores are dropped: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic,
-/// variation selectors, joiners, soft hyphens. Vowel and tone signs of other scripts are letters and stay, as does the voicing of
-/// kana. A few letters that do not decompose are replaced by the letters that people type instead, after CLDR's transform
-/// Latin-ASCII: "ß" is "ss", "ø" is "o", "æ" is "ae". Typographic apostrophes are replaced, too. "İ" and "ı" are "i". There are no
-/// rules of one language: "ä" is "a", never "ae".
+/// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"). The letters of a word are mapped to upper and then
+/// to lower case. Marks that a search ignores are dropped: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic, variation
+/// selectors, joiners, soft hyphens. Vowel and tone signs of other scripts are letters and stay in the word, as do the voicing marks of
+/// kana. A few letters that do not decompose are replaced by the letters that people type instead, after CLDR's transform Latin-ASCII: "ß"
+/// is "ss", "ø" is "o", "æ" is "ae". Typographic apostrophes become "'". "İ" and "ı" are "i". The folding has no rules for single
+/// languages: "ä" is "a", never "ae".
 struct TextFolding {
-  /// Cache of folded words beyond Latin, because texts repeat their words.
+  /// Cache of folded forms of words with scalars beyond Latin, because texts repeat their words.
   private var known: [Term: Term] = [:]
 
-  /// Visits the words of a text that are not empty when folded, with their UTF-8 offsets.
+  /// Visits the words of a text in folded form, with their UTF-8 offsets, and leaves out words whose folded form is empty.
   mutating func words(in text: String, _ visit: (Term, Range<Int>) -> Void) {
     WordSegmentation.words(in: text.utf8) { range, bytes in
-      // Cheapest first: most words are ASCII, most others Latin. The general folding allocates several strings.
+      // The cheapest folding is tried first. Most words are ASCII, and most other words are Latin. The general folding allocates several
+      // strings.
       let word = Self.lowercased(bytes) ?? Self.foldedLatin(bytes) ?? folded(Term(text: String(decoding: bytes, as: UTF8.self)))
       if !word.text.isEmpty { visit(word, range) }
     }
@@ -65,12 +66,12 @@ struct TextFolding {
     var isASCII = true
     let text = String(unsafeUninitializedCapacity: bytes.count) { buffer in
       for (offset, byte) in bytes.enumerated() {
-        // The empty string that is left by a return of 0 is discarded below.
+        // The closure returns 0 for a word that is not ASCII. The resulting empty string is discarded below.
         guard byte < 0x80 else {
           isASCII = false
           return 0
         }
-        // `&-` wraps below "A", so that one comparison tests both ends of the capitals.
+        // `&-` wraps around for bytes below "A", so that one comparison tests both ends of the range of capitals.
         buffer[offset] = byte &- 0x41 < 26 ? byte | 0x20 : byte
       }
       return bytes.count
@@ -81,7 +82,7 @@ struct TextFolding {
   private mutating func folded(_ word: Term) -> Term {
     if let folded = known[word] { return folded }
     let folded = Term(text: Self.folded(word.text))
-    // Bounds the memory of a build over texts in which few words repeat.
+    // Without this bound, the build of an index over texts in which few words repeat would cache every word.
     if known.count >= 10_000 { known.removeAll(keepingCapacity: true) }
     known[word] = folded
     return folded
@@ -93,7 +94,7 @@ struct TextFolding {
       if let letters = plain(scalar.value) {
         scalars.append(contentsOf: letters.unicodeScalars)
       } else {
-        // Upper case first: it joins letters that lower case keeps apart, such as "ς" and "σ".
+        // Letters are mapped to upper case first, because different lower-case letters can have one capital, such as "ς" and "σ".
         for capital in scalar.properties.uppercaseMapping.unicodeScalars {
           scalars.append(contentsOf: capital.properties.lowercaseMapping.unicodeScalars)
         }
@@ -102,15 +103,15 @@ struct TextFolding {
     return String(scalars)
   }
 
-  /// Folded forms of the scalars of Latin alphabets beyond ASCII.
+  /// Folded forms of the scalars from U+0080 to U+024F, which hold the letters of Latin alphabets beyond ASCII.
   ///
-  /// These scalars can be folded one by one: they decompose to letters and to marks that are dropped, so the order of marks does not
-  /// matter.
+  /// A word whose scalars are all below U+0250 can be folded scalar by scalar. The scalars below U+0250 decompose to letters and to marks
+  /// that are dropped, so the order of marks within the word does not matter.
   private static let latin: [[UInt8]] = (UInt32(0x80)..<0x250).map { code in
     Unicode.Scalar(code).map { Array(folded(String($0)).utf8) } ?? []
   }
 
-  /// Returns the folded word if all its letters are Latin, or `nil` if one is not.
+  /// Returns the folded word if all its scalars are below U+0250, which is the end of the table ``latin``, or `nil` otherwise.
   private static func foldedLatin(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Term? {
     var folded: [UInt8] = []
     folded.reserveCapacity(2 * bytes.count)
@@ -122,7 +123,8 @@ struct TextFolding {
         folded.append(byte &- 0x41 < 26 ? byte | 0x20 : byte)
         continue
       }
-      // Bytes below 0xCA begin the scalars below U+0280. The table ends at U+0250 and is checked below.
+      // A first byte of 0xCA or more begins a scalar from U+0280 on. Scalars between the table's end, U+0250, and U+0280 fail the check of
+      // `indices` below.
       guard byte < 0xCA, index < bytes.endIndex else { return nil }
       let place = (Int(byte & 0x1F) << 6 | Int(bytes[index] & 0x3F)) - 0x80
       guard latin.indices.contains(place) else { return nil }
@@ -134,7 +136,7 @@ struct TextFolding {
 
   private static func isDropped(_ code: UInt32) -> Bool {
     switch code {
-    // The first range holds most scalars, which need no further comparison.
+    // The first range holds most scalars of Latin texts, so that for most scalars one comparison is enough.
     case 0..<0xAD: false
     case 0xAD, 0x0300...0x036F, 0x0483...0x0489: true
     case 0x0591...0x05BD, 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7: true
@@ -145,7 +147,7 @@ struct TextFolding {
     }
   }
 
-  // Unicode has no decomposition of these letters, so they are listed.
+  // Unicode has no decomposition of these letters and apostrophes, so they are listed with their replacements.
   private static func plain(_ code: UInt32) -> String? {
     switch code {
     case 0x00DF, 0x1E9E: "ss"

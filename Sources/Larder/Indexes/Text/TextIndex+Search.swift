@@ -1,39 +1,42 @@
 internal import HeapModule
 
-/// A record that a word search found, with its score.
+/// A record that a full-text search found, with its score.
 struct TextMatch: Sendable {
   let slot: RecordSlot
   let score: Double
 }
 
 extension TextIndex {
-  /// Returns the records that hold all words of a text, best first.
+  /// Returns the records that hold all words of a text, in the order of descending score.
   ///
-  /// Equal scores are ordered by key.
+  /// Records with equal scores are ordered by record key.
   ///
-  /// A word matches if it is equal when folded. A prefix also matches any word that begins with it, and counts as one word with all these
-  /// spellings. Records that hold a prefix as a word of its own come before the others. A text without words matches nothing.
+  /// A word of the query matches a word of a record if their folded forms are equal. A prefix matches every word that begins with it, and
+  /// counts as one word with several spellings. Records that hold a prefix as a whole word come before all other results. A text without
+  /// words matches no record.
   ///
-  /// - Parameter limit: Greatest number of records to return. With a small limit, the search costs little more than reading the words'
-  ///   posting lists.
+  /// - Parameter limit: Greatest number of records to return. With a small limit, the search costs little more than reading the posting
+  ///   lists of the words.
   func search(_ text: String, limit: Int = .max) -> [TextMatch] {
     search(TextQuery(text), limit: limit)
   }
 
   /// Returns the records that hold all words of a query, as ``search(_:limit:)`` does for a text.
   func search(_ query: TextQuery, limit: Int = .max) -> [TextMatch] {
-    // With a limit of 0, `BestMatches` would replace the least of an empty heap, which traps.
+    // A limit of 0 returns here, because `BestMatches` would replace the least element of its empty heap, which traps.
     guard limit > 0, let lists = lists(for: query), !lists.contains(where: \.isEmpty) else { return [] }
     let ranking = BM25(records: documents.count, words: wordCount)
     let weights = lists.map { ranking.weight(matches: $0.count) }
     var best = BestMatches(documents: PersistentTreeCursor(documents), keys: keys, limit: limit)
-    // The shortest list leads, because only its records can match. Scores are added in this order.
+    // A result must be in every posting list, so the search visits the records of the shortest list. The scores of the words are added in
+    // the order of their list lengths.
     let order = lists.indices.sorted { lists[$0].count < lists[$1].count }
     let leadWeight = weights[order[0]]
-    // More than all words together can add, so that a prefix that is a word of its own outweighs any sum of them.
+    // The bonus is more than the scores of all words together, so that a record with a prefix as a whole word comes before all others.
     let bonus = order.reduce(1) { $0 + BM25.limit(weight: weights[$1]) }
     var whole = WholeWords(query.prefixes.compactMap { terms.find($0)?.postings.tree }, bonus: bonus, numbers: Int(nextNumber))
-    // One word needs no block: its scores are final as they are computed.
+    // A query of one word needs no `PostingBlock`, which sums the scores of several words, because each record's score is complete after
+    // one posting.
     if lists.count == 1 {
       lists[0].forEachBlock { postings in
         for posting in postings {
@@ -45,14 +48,15 @@ extension TextIndex {
       return best.sorted()
     }
     var others = order.dropFirst().map { (cursor: PostingCursor(lists[$0]), weight: weights[$0], rest: 0.0) }
-    var rest = 0.0  // the most that the words after one can add
+    var rest = 0.0  // the most that the words after the current word can add to a score
     for index in others.indices.reversed() {
       others[index].rest = rest
       rest += BM25.limit(weight: others[index].weight)
     }
     var block = PostingBlock()
     lists[order[0]].forEachBlock { postings in
-      // `rest` is the most that the other words can still add, so a record below this bound can never enter the results.
+      // The words after the first one in `order` add at most `rest` to a score, so a record with a score below `best.least - rest` cannot
+      // enter the results.
       block.load(postings, weight: leadWeight, ranking, startingAt: &whole, atLeast: best.least - rest)
       for index in others.indices {
         block.keep(&others[index].cursor, weight: others[index].weight, ranking, atLeast: best.least - others[index].rest)
@@ -64,14 +68,14 @@ extension TextIndex {
 
   /// Estimates the number of records that a search finds.
   ///
-  /// The estimate is never too low, unless very many words begin with a prefix.
+  /// The estimate is never less than the number of results, unless more than 1,000 words of the index begin with a prefix of the query.
   func estimate(_ query: TextQuery) -> Int {
     if query.isImpossible { return 0 }
     var least = documents.count
     for word in query.words { least = min(least, terms.find(word)?.postings.count ?? 0) }
     for prefix in query.prefixes {
       var sum = 0
-      // The first letter of a text may begin most words of the index, and planning must stay cheap.
+      // A prefix of one letter may begin most words of the index. The budget bounds the words that are read, so that planning stays cheap.
       var budget = 1_000
       terms.forEach(from: prefix) { entry in
         guard entry.term.hasPrefix(prefix) else { return false }
@@ -84,11 +88,11 @@ extension TextIndex {
     return least
   }
 
-  /// Returns the posting lists of a query's words in order, then those of its prefixes, or `nil` for a query without words.
+  /// Returns the posting lists of a query's words and then of its prefixes, or `nil` for a query that no record can match.
   private func lists(for query: TextQuery) -> [PostingList]? {
     if query.isImpossible { return nil }
     var lists = query.words.map { PostingList.tree(terms.find($0)?.postings.tree ?? PersistentTree()) }
-    // One word without records ends the search, before prefixes are expanded.
+    // If a word of the query occurs in no record, there are no results, and the lists of the prefixes need not be made.
     if lists.contains(where: \.isEmpty) { return lists }
     for prefix in query.prefixes {
       var spellings: [Postings] = []
@@ -103,14 +107,14 @@ extension TextIndex {
   }
 }
 
-/// The best records found so far, at most as many as the limit.
+/// The records with the highest scores that a search has found so far, at most as many as its limit.
 private struct BestMatches {
   private struct Candidate: Comparable {
     let score: Double
     let document: TextDocument
     let keys: KeyOrder
 
-    /// Returns true if the left candidate is the worse one: a lower score, or an equal score and a later key.
+    /// Returns true if the left candidate is worse than the right one: its score is lower, or the scores are equal and its key is later.
     static func < (left: Candidate, right: Candidate) -> Bool {
       left.score == right.score ? right.document.precedes(left.document, left.keys) : left.score < right.score
     }
@@ -122,25 +126,28 @@ private struct BestMatches {
   private let limit: Int
   /// Heap of the best candidates of a search with a limit.
   ///
-  /// Without a limit, `all` holds every candidate instead.
+  /// In a search without a limit, `all` holds every candidate instead.
   private var heap = Heap<Candidate>()
   private var all: [Candidate] = []
+  /// Lowest score in the full heap, or minus infinity while the heap is not full.
+  ///
+  /// A record with a score below ``worst`` is not among the best.
   private(set) var worst = -Double.infinity
   private var worstRank = UInt64.max
 
-  /// Score below which no record can enter, with a margin for the rounding of sums.
+  /// Bound for partial scores: ``worst``, less a margin for the rounding of sums of scores.
   var least: Double { worst * (1 - 1e-9) }
 
   init(documents: PersistentTreeCursor<TextDocument>, keys: KeyOrder, limit: Int) {
     (self.documents, self.keys, self.limit) = (documents, keys, limit)
   }
 
-  /// Adds the next record if it is among the best so far.
+  /// Adds a record if it is among the best so far.
   ///
-  /// Numbers must ascend from call to call.
+  /// The record numbers must ascend from call to call.
   mutating func offer(_ number: UInt32, score: Double) {
     guard score >= worst, documents.move(to: number) else { return }
-    // Ranks compare faster than keys, and most of many records with one score are rejected here.
+    // If many records have the same score, most of them are rejected here by their rank, which compares faster than a record key.
     if score == worst, documents.current.rank > worstRank { return }
     let candidate = Candidate(score: score, document: documents.current, keys: keys)
     if limit == .max {

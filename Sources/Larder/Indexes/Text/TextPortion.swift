@@ -1,22 +1,24 @@
-/// The counted words of some records.
+/// A part of a full-text index: the words of some records, each with its postings (the records that contain the word).
 ///
-/// A full-text index is built from portions that are made in parallel.
+/// The build of a full-text index makes several portions in parallel, and merges them into the whole index.
 struct TextPortion: Sendable {
   private(set) var slots: [RecordSlot] = []
   private(set) var lengths: [UInt32] = []
-  /// Words, in order.
+  /// Different words of the records, in ascending order.
   private(set) var terms: [Term] = []
-  /// First eight bytes of each of ``terms``, which compare faster.
+  /// First eight bytes of each word in ``terms`` as a number, which compares faster than the word.
   private(set) var heads: [UInt64] = []
-  /// Postings of all words, one word's after the other's, with positions in ``slots`` as record numbers.
+  /// Postings of all words in the order of ``terms``.
+  ///
+  /// The record number of a posting is the record's position in ``slots``.
   private var allPostings: [TextPosting] = []
-  /// Range in ``allPostings`` of each of ``terms``.
+  /// Range in ``allPostings`` of the postings of each word in ``terms``.
   private var parts: [Range<Int>] = []
 
-  /// Returns the postings of a word, given its position in ``terms``.
+  /// Returns the postings of the word at a position in ``terms``.
   func postings(_ place: Int) -> ArraySlice<TextPosting> { allPostings[parts[place]] }
 
-  /// Counts the words of records and leaves out records without a word.
+  /// Counts the words of the given records, and leaves out records without a word.
   init(_ records: some Sequence<(RecordSlot, [String])>) {
     var draft = Draft()
     for (slot, texts) in records { draft.add(slot, texts) }
@@ -25,23 +27,25 @@ struct TextPortion: Sendable {
 
   private init() {}
 
-  /// A portion under construction, to which records are added.
+  /// A portion of a full-text index under construction, to which records are added one by one.
   struct Draft {
     private var portion = TextPortion()
     private var folding = TextFolding()
     private var known: [Term: Int] = [:]
-    // One list of all occurrences in their order: a list for each word would be looked up and grown at every word.
+    // The postings of all words are in one list, in the order of the records. A list for each word would have to grow at every posting.
     private var occurrences: [(word: Int, posting: TextPosting)] = []
-    /// For each word, its last position in `occurrences` and the number of its postings.
+    /// For each word, the position of its last posting in `occurrences`, or -1.
     private var last: [Int] = []
+    /// For each word, the number of its postings.
     private var counts: [Int] = []
 
-    /// Counts the words of a record and leaves out a record without a word.
+    /// Counts the words of a record and adds the record to the portion, unless the record has no word.
     mutating func add(_ slot: RecordSlot, _ texts: [String]) {
       let number = UInt32(portion.slots.count)
       let start = occurrences.count
       var length: UInt32 = 0
-      // Swapped out while it is used, so that its cache has one owner and is not copied.
+      // While the closure below changes `self`, the folding is in a local variable, so that the cache of the folding has one owner and is
+      // not copied.
       var folding = TextFolding()
       swap(&folding, &self.folding)
       for text in texts {
@@ -51,9 +55,9 @@ struct TextPortion: Sendable {
         }
       }
       swap(&folding, &self.folding)
-      // Nothing was noted for a record without words, so the next record takes its number.
+      // A record without words is not added to the portion, so the next record gets the number of this record.
       guard length > 0 else { return }
-      // The length is known only now, after all texts of the record.
+      // The postings get the record's length here, because it is known only after all texts of the record were counted.
       for position in start..<occurrences.count { occurrences[position].posting.length = length }
       portion.slots.append(slot)
       portion.lengths.append(length)
@@ -69,7 +73,7 @@ struct TextPortion: Sendable {
         last.append(-1)
         counts.append(0)
       }
-      // The word's last occurrence is in this record, so only its frequency grows.
+      // If the word's last posting belongs to this record, the word occurs again in the record, and only the frequency grows.
       if last[word] >= start {
         occurrences[last[word]].posting.frequency += 1
       } else {
@@ -82,12 +86,13 @@ struct TextPortion: Sendable {
     /// Sorts the words and returns the finished portion.
     consuming func finish() -> TextPortion {
       var portion = portion
-      // Sorted here and not while portions are joined, because here all cores sort.
+      // The words are sorted here, in parallel on all cores. Merging the words of the portions, which runs on one core, then needs no sort.
       var order = known.map { (head: $0.key.head, term: $0.key, word: $0.value) }
       order.sort { $0.head == $1.head ? $0.term < $1.term : $0.head < $1.head }
       portion.terms = order.map(\.term)
       portion.heads = order.map(\.head)
-      // A counting sort by word: the number of postings of each word is known, so each posting is moved once.
+      // The postings are moved into the order of the words by a counting sort. The number of postings of each word is known, so each
+      // posting is moved once.
       var next = counts
       var end = 0
       for (_, _, word) in order {
@@ -106,12 +111,13 @@ struct TextPortion: Sendable {
 }
 
 extension TextIndex {
-  /// Creates an index from portions, whose records must all have different keys.
+  /// Creates an index by merging portions, whose records must all have different keys.
   init(_ portions: [TextPortion], keys: KeyOrder = .bytes) {
     self.init(keys: keys)
     let slots = portions.flatMap(\.slots)
     let lengths = portions.flatMap(\.lengths)
-    // A build passes the records in the order of their keys, which saves the sort.
+    // A build passes the records sorted by the bytes of their keys. If `keys` has the order of the bytes too, the records need no sort
+    // here.
     let isOrdered = zip(slots, slots.dropFirst()).allSatisfy { keys.isBefore($0.key, $1.key) }
     let order = isOrdered ? Array(slots.indices) : slots.indices.sorted { keys.isBefore(slots[$0].key, slots[$1].key) }
     let step = Self.rankStep(count: slots.count)
@@ -125,12 +131,13 @@ extension TextIndex {
     nextNumber = UInt32(slots.count)
     wordCount = lengths.reduce(0) { $0 + Int($1) }
 
-    // Each portion numbers its records from 0, so its numbers are shifted by the records before it.
+    // Each portion numbers its records from 0. In the merged index, the record numbers of a portion are shifted by the number of records in
+    // all earlier portions.
     let starts = portions.indices.map { index in UInt32(portions[..<index].reduce(0) { $0 + $1.slots.count }) }
     terms = PersistentTree(sorted: ConcurrentMap.blockingMap(Self.merged(portions)) { $0.entry(portions, starts) })
   }
 
-  /// Returns the words of all portions in order, each with its positions in the portions that have it.
+  /// Returns the different words of all portions in ascending order, each with its positions in the portions that have the word.
   private static func merged(_ portions: [TextPortion]) -> [JoinedTerm] {
     var joined: [JoinedTerm] = []
     var next = portions.map { _ in 0 }
@@ -138,7 +145,7 @@ extension TextIndex {
       var least: (head: UInt64, term: Term)?
       for (portion, place) in zip(portions, next) where place < portion.terms.count {
         let head = portion.heads[place]
-        // Heads decide between most words without a read of their texts.
+        // The heads, the first eight bytes of words, decide most comparisons without a read of the words' texts.
         if let least, least.head < head || least.head == head && !(portion.terms[place] < least.term) { continue }
         least = (head, portion.terms[place])
       }
@@ -155,14 +162,14 @@ extension TextIndex {
   }
 }
 
-/// A word, with its positions in the portions that have it.
+/// A word of a full-text index under construction, with its positions in the portions that have the word.
 private struct JoinedTerm: Sendable {
   let term: Term
   let places: [(portion: Int, place: Int)]
 
-  /// Returns the index entry of the word.
+  /// Returns the index entry of the word, with the postings of all portions.
   ///
-  /// `starts` holds the first record number of each portion.
+  /// `starts` holds the record number in the index of each portion's first record.
   func entry(_ portions: [TextPortion], _ starts: [UInt32]) -> TermEntry {
     var postings: [TextPosting] = []
     postings.reserveCapacity(places.reduce(0) { $0 + portions[$1.portion].postings($1.place).count })

@@ -1,8 +1,10 @@
-/// A posting: the occurrence of a word in one record, with its frequency and the record's length, which ranking needs.
+/// A posting of a full-text index: the frequency of a word in one record, with the record's length in words, which the ranking needs.
 struct TextPosting: TreeEntry {
   typealias Summary = NoSummary<TextPosting>
 
-  /// Number of the record in the index, which is small because numbers are reused after a removal.
+  /// Number of the record in the index.
+  ///
+  /// Numbers stay small, because the number of a removed record is reused.
   var number: UInt32
   var frequency: UInt32
   var length: UInt32
@@ -10,7 +12,7 @@ struct TextPosting: TreeEntry {
   var key: UInt32 { number }
 }
 
-/// A word with its posting list, as an entry of the tree of words.
+/// A word with its posting list, as an entry of the tree of words of a full-text index.
 struct TermEntry: TreeEntry {
   typealias Summary = NoSummary<TermEntry>
 
@@ -18,11 +20,11 @@ struct TermEntry: TreeEntry {
   var postings: Postings
 
   var key: Term { term }
-  /// Small leaves, because copying a leaf retains all its lists.
+  /// Leaves are small, because an edit that copies a leaf retains each posting list in it.
   static var leafCapacity: Int { 12 }
 }
 
-/// The posting list of a word: a tree, or a single posting for a word that occurs in one record, as most do.
+/// The posting list of a word: a tree of postings, or a single posting without a tree, because most words occur in one record.
 enum Postings: Sendable {
   case one(TextPosting)
   case many(PersistentTree<TextPosting>)
@@ -34,7 +36,9 @@ enum Postings: Sendable {
   var count: Int { if case .many(let tree) = self { tree.count } else { 1 } }
   var isEmpty: Bool { count == 0 }
 
-  /// List as a tree, which is created on the spot for a single record.
+  /// The postings as a tree.
+  ///
+  /// A list of a single posting creates a new tree at each call.
   var tree: PersistentTree<TextPosting> {
     switch self {
     case .one(let posting): PersistentTree(sorted: [posting])
@@ -42,9 +46,10 @@ enum Postings: Sendable {
     }
   }
 
-  /// Visits the postings by ascending record number.
+  /// Visits the postings of the word by ascending record number.
   ///
-  /// Inlined, because it runs for each spelling of a prefix, and a call for each posting would dominate.
+  /// The function is inlined, because it runs for each spelling of a prefix. A call for each posting would take most of the time of a
+  /// search for a prefix.
   @inline(__always) func forEach(_ visit: (TextPosting) -> Void) {
     switch self {
     case .one(let posting): visit(posting)
@@ -60,7 +65,7 @@ enum Postings: Sendable {
   }
 
   mutating func insert(_ posting: TextPosting) {
-    // A new posting of the same record replaces the old one and makes no tree.
+    // A new posting of the only record in the list replaces the old posting, and needs no tree.
     if case .one(let present) = self, present.number == posting.number {
       self = .one(posting)
     } else {
@@ -72,36 +77,37 @@ enum Postings: Sendable {
 
   @discardableResult private mutating func edit(_ body: (inout PersistentTree<TextPosting>) -> TextPosting?) -> TextPosting? {
     var tree = tree
-    // Emptied while the tree changes, so that the tree has one owner and changes in place.
+    // `self` is emptied while the tree changes, so that `tree` has one owner and changes in place. If the tree had a second owner, each
+    // change would copy its nodes.
     self = .many(PersistentTree())
     defer { self = .many(tree) }
     return body(&tree)
   }
 }
 
-/// A record of a full-text index, by its record number.
+/// A record of a full-text index, as an entry of the tree of records, which is sorted by record number.
 struct TextDocument: TreeEntry {
   typealias Summary = NoSummary<TextDocument>
 
   let number: UInt32
   var length: UInt32
-  /// Number that never descends where record keys ascend, and compares faster than they do.
+  /// Number by which records sort in the order of their keys, and which compares faster than a record key.
   ///
-  /// Several records may share a rank.
+  /// Several records may have the same rank. Records of the same rank are sorted by comparing their keys.
   var rank: UInt64
   var slot: RecordSlot
 
   var key: UInt32 { number }
-  /// Small leaves, because copying a leaf retains each record in it.
+  /// Leaves are small, because an edit that copies a leaf retains each record in it.
   static var leafCapacity: Int { 12 }
 
-  /// Returns true if the record's key comes before the other's.
+  /// Returns true if this record's key comes before the key of the other record.
   func precedes(_ other: TextDocument, _ keys: KeyOrder) -> Bool {
     rank == other.rank ? keys.isBefore(slot.key, other.slot.key) : rank < other.rank
   }
 }
 
-/// The record number of a key in a full-text index.
+/// The record number and the rank of a record key in a full-text index, as an entry of the tree of keys.
 struct TextNumber: TreeEntry {
   typealias Summary = NoSummary<TextNumber>
 
@@ -111,11 +117,11 @@ struct TextNumber: TreeEntry {
 
   static func digest(_ key: OrderedKey) -> UInt64 { key.order.head(of: key.key) }
   static var isDigestExact: Bool { false }
-  /// Small leaves, because copying a leaf retains each key in it.
+  /// Leaves are small, because an edit that copies a leaf retains each record key in it.
   static var leafCapacity: Int { 12 }
 }
 
-/// A record number that was given back and can be reused.
+/// The number of a removed record in a full-text index, which the index can give to a new record.
 struct FreeNumber: TreeEntry {
   typealias Summary = NoSummary<FreeNumber>
 

@@ -1,16 +1,18 @@
-// Text/ holds full-text search: segmentation into words, folding of spellings, the index with its ranking, and queries. Invariant: texts
-// and queries go through the same segmentation and folding, and nothing else decides which records match. Called by the planner.
+// Text/ holds full-text search: segmentation into words, folding of spellings, the index with its ranking, and queries.
+// Invariant: records' texts and queries go through the same segmentation and folding, which alone decide which records match.
+// Called by the query planner.
 
 /// The segmentation of a text into words, by Unicode's word boundary rules (UAX #29, "Unicode Text Segmentation", section 4).
 ///
 /// A segment between two boundaries is a word if it holds a letter, a digit or an emoji. "can't", "3.14", "1,000" and "snake_case" are one
 /// word each, "well-known" is two. The rules differ from the standard's defaults where search is better served:
-/// - Each Han ideograph, hiragana and katakana is a word by itself (the standard keeps a run of katakana together), with the marks and the
-///   prolonged sound mark that follow it. So a query finds compounds that are written without spaces.
-/// - A run of Thai, Lao, Khmer or Burmese is one word: to divide it takes a dictionary.
+/// - Each Han ideograph, hiragana and katakana is a word by itself, with the marks and the prolonged sound mark that follow it. (The
+///   standard keeps a run of katakana together.) With one word for each character, a query finds the parts of compounds that are written
+///   without spaces.
+/// - A run of Thai, Lao, Khmer or Burmese letters is one word, because dividing it into words takes a dictionary.
 /// - A number sign that is not a digit (½, ²) is a word. A narrow no-break space ends a word.
 enum WordSegmentation {
-  /// Visits the words as ranges of UTF-8 offsets, with their bytes.
+  /// Visits the words of a text as ranges of UTF-8 offsets, with their bytes.
   static func words(in text: some Collection<UInt8>, _ visit: (Range<Int>, Slice<UnsafeBufferPointer<UInt8>>) -> Void) {
     if let done: Void = text.withContiguousStorageIfAvailable({ words(inBytes: $0, visit) }) { return done }
     Array(text).withUnsafeBufferPointer { words(inBytes: $0, visit) }
@@ -28,10 +30,11 @@ enum WordSegmentation {
 
 /// A scanner that applies the word boundary rules to UTF-8 bytes.
 ///
-/// Each byte has a class, so positions are offsets in the text.
+/// Every byte has a ``WordClass``, even a byte after the first of its scalar. The class of every byte lets the scanner move by bytes, and
+/// its positions are offsets in the text.
 private struct WordScanner {
   let bytes: UnsafeBufferPointer<UInt8>
-  // A copy of the static table: access to a static property checks each time that it was initialized.
+  // The scanner has its own reference to the static table, because each access to a static property checks whether it is initialized.
   let ascii: [WordClass]
 
   private func wordClass(_ index: Int) -> WordClass {
@@ -54,7 +57,7 @@ private struct WordScanner {
     var isWord = base.isWord
     index += 1
     if base == .newline {
-      // NEL, LINE SEPARATOR and PARAGRAPH SEPARATOR have two or three bytes, and the next segment begins behind all of them.
+      // NEL, LINE SEPARATOR and PARAGRAPH SEPARATOR have two or three bytes. The next segment begins after all bytes of the newline.
       while index < bytes.count, wordClass(index) == .continuation { index += 1 }
       return false
     }
@@ -89,7 +92,7 @@ private struct WordScanner {
         base = after
       case (.numeric, .midNumber), (.numeric, .midNumberLetter), (.numeric, .singleQuote):  // WB11, WB12
         guard let after = nextBase(&end), after == .numeric else { return isWord }
-      case (.regionalIndicator, .regionalIndicator): base = .other  // WB15, WB16: pairs
+      case (.regionalIndicator, .regionalIndicator): base = .other  // rules WB15 and WB16: regional indicators join in pairs
       default: return isWord  // WB999
       }
       isWord = isWord || base.isWord
@@ -97,7 +100,7 @@ private struct WordScanner {
     }
   }
 
-  /// Returns the next class that does not extend the one before, and moves behind it.
+  /// Returns the class of the next scalar that does not extend the scalar before it, and moves after that scalar's first byte.
   private func nextBase(_ index: inout Int) -> WordClass? {
     while index < bytes.count {
       let found = wordClass(index)
@@ -110,22 +113,22 @@ private struct WordScanner {
 
 /// The class of a scalar in the word boundary rules, after Unicode's property Word_Break (UAX #29).
 ///
-/// Swift has no public access to that property, so the classes are derived from the general category and other properties.
-/// ``WordSegmentation`` lists the differences.
+/// Swift has no public access to the property Word_Break, so the classes are derived from the general category and other properties.
+/// ``WordSegmentation`` lists the differences to the standard.
 enum WordClass: UInt8 {
-  /// White space, and any other scalar that no rule joins.
+  /// White space, and any other scalar that no boundary rule joins with its neighbours.
   case other
   case letter
   case hebrewLetter
   case numeric
-  /// A word by itself: an ideograph, a kana, a number sign such as ½.
+  /// A scalar that is a word by itself: an ideograph, a kana, or a number sign such as ½.
   case single
-  /// A pictograph that a zero-width joiner may connect with the next.
+  /// A pictograph, which a zero-width joiner may connect with the next pictograph to one word.
   case emoji
   case regionalIndicator
-  /// A scalar that belongs to the one before it: a combining mark or a format character.
+  /// A scalar that belongs to the scalar before it: a combining mark or a format character.
   case extend
-  /// A byte of a scalar after its first one.
+  /// A byte of a multi-byte scalar after its first byte.
   case continuation
   case joiner
   case midLetter
@@ -133,7 +136,7 @@ enum WordClass: UInt8 {
   case midNumberLetter
   case singleQuote
   case doubleQuote
-  /// A scalar that joins letters and digits: the low line.
+  /// A scalar that joins letters and digits to one word, such as the low line.
   case connector
   case newline
 
@@ -141,7 +144,7 @@ enum WordClass: UInt8 {
   var isLetter: Bool { self == .letter || self == .hebrewLetter }
   var isExtending: Bool { self == .extend || self == .continuation || self == .joiner }
 
-  /// Classes of ASCII scalars, by code.
+  /// Classes of the ASCII scalars, where the position is the scalar's code.
   static let ascii: [WordClass] = (0..<128).map { (code: UInt8) -> WordClass in
     switch code {
     case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"): .letter
@@ -174,16 +177,16 @@ enum WordClass: UInt8 {
     case .connectorPunctuation: self = .connector
     case .lineSeparator, .paragraphSeparator: self = .newline
     default:
-      // The emoji below U+0100, © and ®, are no words.
+      // © and ®, the only emoji from U+0080 to U+00FF, are not words.
       self = properties.isEmojiModifier ? .extend : properties.isEmoji && code > 0xFF ? .emoji : properties.isAlphabetic ? .letter : .other
     }
   }
 
-  /// Returns the class of scalars whose general category does not determine it, or `nil` for others.
+  /// Returns the class of a scalar whose general category does not determine its class, or `nil` for all other scalars.
   private static func listed(_ code: UInt32) -> WordClass? {
     switch code {
     case 0x85: .newline
-    // The prolonged sound mark and the halfwidth voicing marks belong to the kana before them.
+    // The prolonged sound mark and the halfwidth voicing marks belong to the kana before them, so they do not begin a word.
     case 0x30FC, 0xFF70, 0xFF9E, 0xFF9F: .extend
     case 0x3041...0x3096, 0x309D...0x309F, 0x30A1...0x30FA, 0x30FD...0x30FF, 0x31F0...0x31FF, 0xFF66...0xFF9D, 0x1B000...0x1B16F:
       .single

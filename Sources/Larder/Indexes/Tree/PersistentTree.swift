@@ -1,23 +1,26 @@
-// Tree/ holds the persistent sorted tree under the ordered, geographic and text indexes and the cache's eviction queues: a B+tree of
-// arrays, whose nodes count the entries below them and carry a summary of them. Invariant: a copy costs O(1) and never changes. An edit
-// copies only the nodes on its path that another copy still shares, and none if there is no other. Called by IndexSet, GeoIndex, TextIndex
-// and the cache's KeyQueue.
+// Tree/ holds the persistent sorted tree under the ordered, geographic and text indexes and the cache's eviction queues. The tree is a
+// B+tree of arrays, in which each node stores the count and a summary of the entries below it.
+// Invariant: a copy of a tree costs O(1), and edits of the original never change the copy. An edit copies only the nodes on its path that
+// another copy shares.
+// Called by IndexSet, GeoIndex, TextIndex and the cache's KeyQueue.
 
-/// An element of a ``PersistentTree``, with a key that orders it and occurs once in its tree.
+/// An element of a ``PersistentTree``, with a key that is unique in its tree and by which the tree is sorted.
 protocol TreeEntry: Sendable {
   associatedtype Key: Comparable & Sendable
   associatedtype Summary: TreeSummary where Summary.Entry == Self
-  /// The form of a key that inner nodes store: for most keys a few numbers, so that an edit that copies a node retains no memory.
+  /// The form of a key that inner nodes store instead of the key.
+  ///
+  /// For most keys the digest is a few numbers, so that an edit that copies a node has no references of keys to retain.
   associatedtype Digest: Comparable & Sendable = Key
 
   var key: Key { get }
-  /// Returns the digest of a key. Digests never descend where keys ascend, but different keys may have equal digests.
+  /// Returns the digest of a key: if a key is less than another, its digest is less than or equal to the other's.
   static func digest(_ key: Key) -> Digest
-  /// True if keys with equal digests are equal.
+  /// True if two keys with equal digests are always equal, so that the tree need not compare the keys.
   static var isDigestExact: Bool { get }
-  /// Greatest number of entries in a leaf, at least 3.
+  /// Greatest number of entries in a leaf, which must be at least 3.
   static var leafCapacity: Int { get }
-  /// Greatest number of children of an inner node, at least 3.
+  /// Greatest number of children of an inner node, which must be at least 3.
   static var fanOut: Int { get }
 }
 
@@ -27,15 +30,16 @@ extension TreeEntry where Digest == Key {
 }
 
 extension TreeEntry {
-  /// About a kilobyte, which an edit may have to copy.
+  /// A leaf takes about a kilobyte, because an edit of a tree with copies copies a whole leaf.
   static var leafCapacity: Int { Swift.max(16, Swift.min(256, 1_024 / Swift.max(1, MemoryLayout<Self>.stride))) }
-  /// Few children, because an edit beside a copy retains all children of each node on its path.
+  /// Inner nodes have few children, because an edit of a tree with copies retains all children of each node on its path.
   ///
-  /// For the same reason, entries that refer to memory, which is rarely in the processor's cache, define small leaves of their own.
+  /// Copying a leaf retains the objects that its entries refer to, which are rarely in the processor's cache. Types of entries with
+  /// references define a smaller ``leafCapacity``, so that a copy of a leaf retains fewer objects.
   static var fanOut: Int { 8 }
 }
 
-/// A summary of all entries below a tree node, such as the box around them, by which a search skips the node.
+/// A summary of all entries below a tree node, such as the box around their places, by which a search decides to skip the node.
 protocol TreeSummary: Sendable {
   associatedtype Entry: TreeEntry
 
@@ -43,16 +47,18 @@ protocol TreeSummary: Sendable {
   mutating func formUnion(_ other: Self)
 }
 
-/// The empty summary of a tree that is searched by key and rank only.
+/// The empty summary, for a tree that is searched by key and rank only.
 struct NoSummary<Entry: TreeEntry>: TreeSummary {
   init(_ entry: Entry) {}
   mutating func formUnion(_ other: Self) {}
 }
 
 /// A persistent B+tree, which finds entries by key and by rank, with copies in O(1) and edits in O(log n).
+///
+/// The rank of an entry is its position in the order of the keys, from 0.
 struct PersistentTree<Entry: TreeEntry>: Sendable {
   private(set) var root: PersistentTreeNode<Entry>
-  /// Number of entries.
+  /// Number of entries in the tree.
   private(set) var count: Int
 
   /// Creates an empty tree.
@@ -61,15 +67,17 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
     count = 0
   }
 
-  /// Creates a tree of entries whose keys ascend strictly, in O(n), without a check of their order.
+  /// Creates a tree from entries whose keys must ascend strictly, in O(n).
+  ///
+  /// The order of the entries is not checked.
   init(sorted entries: [Entry]) {
     count = entries.count
-    // Leaves are filled to seven eighths, so that the first insertions do not split every leaf.
+    // Leaves are filled to seven eighths, because the first insertion into a full leaf splits it.
     let part = Swift.max(1, Entry.leafCapacity * 7 / 8)
     var nodes = stride(from: 0, to: entries.count, by: part).map { start in
       PersistentTreeNode.leaf(Array(entries[start..<Swift.min(start + part, entries.count)]))
     }
-    // Room for the first splits, as in the leaves.
+    // Inner nodes are filled to three quarters, so that the first splits of their children do not split them, too.
     let fan = Entry.fanOut * 3 / 4
     while nodes.count > 1 {
       nodes = stride(from: 0, to: nodes.count, by: fan).map { start in
@@ -81,7 +89,7 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
 
   var isEmpty: Bool { count == 0 }
 
-  /// Inserts an entry or replaces the one with its key, and returns the replaced entry.
+  /// Inserts an entry or replaces the entry with its key, and returns the replaced entry.
   @discardableResult mutating func insert(_ entry: Entry) -> Entry? {
     var old: Entry?
     if let right = root.insert(entry, Entry.digest(entry.key), isLast: true, replacing: &old) {
@@ -93,16 +101,18 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
     return old
   }
 
-  /// Changes the entry of a key in place, except for its key, and returns true, or returns false if there is none.
+  /// Changes the entry of a key in place and returns true, or returns false if the tree has no such entry.
+  ///
+  /// `body` must not change the key of the entry.
   @discardableResult mutating func update(_ key: Entry.Key, _ body: (inout Entry) -> Void) -> Bool {
     root.update(key, Entry.digest(key), body)
   }
 
-  /// Removes the entry of a key and returns it, or `nil` if there is none.
+  /// Removes the entry of a key and returns the entry, or `nil` if the tree does not hold the key.
   @discardableResult mutating func remove(_ key: Entry.Key) -> Entry? {
     guard let old = root.remove(key, Entry.digest(key)) else { return nil }
     count -= 1
-    // A root with one child would add a level to every search.
+    // A root with one child is replaced by this child. Without the replacement, each search would descend through one more level.
     while case .inner(let children) = root, children.count < 2 { root = children.first?.node ?? .leaf([]) }
     return old
   }
@@ -114,15 +124,15 @@ extension PersistentTree {
   /// Entry with the least key.
   var first: Entry? { root.first }
 
-  /// Returns the entry of a key, or `nil` if there is none.
+  /// Returns the entry of a key, or `nil` if the tree does not hold the key.
   func find(_ key: Entry.Key) -> Entry? { root.find(key, Entry.digest(key)) }
 
-  /// Returns the last entry before a key and the first entry after it.
+  /// Returns the last entry before a key and the first entry after the key.
   func neighbours(of key: Entry.Key) -> (before: Entry?, after: Entry?) {
     let position = rank(of: key)
     var before: Entry?
     var after: Entry?
-    // Up to three entries: the key itself may be in the tree between its neighbours.
+    // Up to three entries are read, because the entry of the key itself may lie between its neighbours.
     forEach(in: position - 1..<position + 2) { entry in
       if entry.key < key { before = entry } else if entry.key != key, after == nil { after = entry }
       return true
@@ -132,70 +142,74 @@ extension PersistentTree {
 
   /// Returns the rank of the first entry whose key meets a predicate, or `count` if there is none.
   ///
-  /// The predicate must be monotone: once a key meets it, all later keys do. It is called O(log n) times.
+  /// The predicate must be monotone: if a key meets the predicate, all later keys meet it, too. The predicate is called O(log n) times.
   ///
-  /// - Parameter answer: Returns whether keys with a digest meet the predicate, or `nil` if the digest does not decide. Then a key is read.
+  /// - Parameter answer: Returns whether the keys with a given digest meet the predicate, or `nil` if the digest does not decide. After
+  ///   `nil`, the key is read from its leaf.
   func rank(
     whereFirst isAtOrAfter: (Entry.Key) -> Bool, byDigest answer: (Entry.Digest) -> Bool? = { _ in nil }
   ) -> Int {
     root.rank(whereFirst: isAtOrAfter, byDigest: answer)
   }
 
-  /// Returns the number of entries before a key.
+  /// Returns the number of entries whose keys are less than a key.
   private func rank(of key: Entry.Key) -> Int {
     let digest = Entry.digest(key)
     return rank(whereFirst: { !($0 < key) }, byDigest: { $0 < digest ? false : Entry.isDigestExact || digest < $0 ? true : nil })
   }
 
-  /// Returns the entry of a rank, which must be in `0..<count`.
+  /// Returns the entry at a rank, which must be in `0..<count`.
   ///
   /// Cost: O(log n).
   func entry(at rank: Int) -> Entry { root.entry(at: rank) }
 
-  /// Visits the entries of a range of ranks in order or in reverse, until the body returns `false`.
+  /// Visits the entries of a range of ranks in order or in reverse, until `body` returns `false`.
   ///
-  /// Ranks outside the tree are ignored. Cost: O(log n + visited).
+  /// Ranks outside the tree are ignored. Cost: O(log n + number of visited entries).
   func forEach<Failure: Error>(
     in ranks: Range<Int>, reversed: Bool = false, _ body: (Entry) throws(Failure) -> Bool
   ) throws(Failure) {
-    // Callers pass ranks outside the tree, as `neighbours` does at both ends.
+    // Callers may pass ranks outside the tree. For example, `neighbours` passes -1 for a key before the first entry.
     let ranks = ranks.clamped(to: 0..<count)
     if ranks.isEmpty { return }
     _ = reversed ? try root.visitReversed(ranks, body) : try root.visit(ranks, body)
   }
 
-  /// Visits the entries from a key on in order, until `visit` returns `false`.
+  /// Visits the entries at and after a key in order, until `visit` returns `false`.
   func forEach(from key: Entry.Key, _ visit: (Entry) -> Bool) {
     forEach(in: rank(of: key)..<count, visit)
   }
 
-  /// Visits the leaves in order.
+  /// Visits the leaves of the tree in the order of their keys.
   func forEachLeaf(_ visit: ([Entry]) -> Void) { root.forEachLeaf(visit) }
 
-  /// Returns the leaf that holds the first entry at or after a key, or `nil` if there is none.
+  /// Returns the leaf that holds the first entry at or after a key, or `nil` if all keys of the tree are less than the key.
   func leaf(atOrAfter key: Entry.Key) -> [Entry]? { root.leaf(atOrAfter: key, Entry.digest(key)) }
 }
 
-/// A forward-only position in a tree, for a lookup of many ascending keys without a descent for each.
+/// A forward-only position in a tree, with which a caller finds many ascending keys without a descent from the root for each key.
 struct PersistentTreeCursor<Entry: TreeEntry> {
   private let tree: PersistentTree<Entry>
   private var leaf: [Entry] = []
   private var index = 0
 
-  /// Entry at the cursor's position, which is valid once ``move(to:)`` has returned `true`.
+  /// Entry at the cursor's position, which may be read only after ``move(to:)`` has returned `true`.
   var current: Entry { leaf[index] }
 
   init(_ tree: PersistentTree<Entry>) { self.tree = tree }
 
-  /// Moves to the first entry at or after a key, which must not descend from call to call, and returns whether the entry has that key.
+  /// Moves to the first entry at or after a key, and returns true if this entry has the key.
+  ///
+  /// The keys must not descend from call to call.
   mutating func move(to key: Entry.Key) -> Bool {
     if leaf.isEmpty || leaf[leaf.count - 1].key < key {
-      // Past the leaf: one descent finds the next one, however far away it is.
+      // The key is greater than all keys of the leaf. One descent from the root finds the key's leaf, however far away it is.
       guard let next = tree.leaf(atOrAfter: key) else { return false }
       leaf = next
       index = PersistentTreeNode.position(of: key, in: leaf)
     } else {
-      // The lists of common words advance by few entries: six single steps, then a galloping search with doubling steps.
+      // In the posting list of a common word, the next record is usually a few entries ahead, so the cursor first takes six single steps.
+      // If the key is farther ahead than six entries, the cursor doubles its steps until it has passed the key.
       let near = min(index + 6, leaf.count)
       while index < near, leaf[index].key < key { index += 1 }
       if index < near { return leaf[index].key == key }

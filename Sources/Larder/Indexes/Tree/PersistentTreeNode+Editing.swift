@@ -1,7 +1,7 @@
-// Each edit takes the array out of the node before it changes it, and puts it back. Otherwise the node would hold a second reference, and
-// the array would be copied each time.
+// Each edit takes the array of entries or children out of the node, changes the array, and puts it back. If the node kept the array during
+// the change, it would hold a second reference, and each change would copy the array.
 extension PersistentTreeNode {
-  /// Inserts an entry, and returns the right half of the node if it became too wide.
+  /// Inserts an entry, and returns the right half of the node if the node became too wide.
   ///
   /// - Parameter isLast: True if no node of the tree comes after this one.
   mutating func insert(
@@ -25,7 +25,8 @@ extension PersistentTreeNode {
       let position = Self.position(of: entry.key, digest, in: children)
       let isLast = isLast && position == children.count - 1
       let right = children[position].node.insert(entry, digest, isLast: isLast, replacing: &old)
-      // After a split all fields of the child have changed. The other cases update single fields and save a read of the node.
+      // A split changes all fields of the child, so they are recomputed. An insertion without a split updates single fields and reads
+      // nothing from the node, and a replacement recomputes the fields only for a tree with a summary.
       if right != nil {
         children[position].refresh()
       } else if old != nil {
@@ -33,7 +34,7 @@ extension PersistentTreeNode {
       } else {
         children[position].count += 1
         children[position].summary.formUnion(Entry.Summary(entry))
-        // Only the first child of a node receives entries before the node's first one.
+        // An entry that comes before all entries of the node goes into its first child, so only this child's first digest can change.
         if position == 0, digest < children[0].first { children[0].first = digest }
       }
       guard let right, let child = Child(right) else { return nil }
@@ -42,9 +43,11 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Splits a node that has become too wide, and returns its right half.
+  /// Splits the elements of a node that has become too wide, and returns the right part.
   ///
-  /// Keys that arrive in order leave full nodes behind: the last node of the tree gives off its last element only.
+  /// If the new element is the last of the whole tree, only this element moves to the right part. Moving only the last element lets a
+  /// series of insertions with ascending keys fill each node before the next node is created. If the new element is not the last of the
+  /// tree, the node is split in the middle.
   private static func splitOff<Element>(_ elements: inout [Element], capacity: Int, isAppended: Bool) -> [Element]? {
     guard elements.count > capacity else { return nil }
     let middle = isAppended ? elements.count - 1 : elements.count / 2
@@ -53,7 +56,7 @@ extension PersistentTreeNode {
     return right
   }
 
-  /// Changes the entry of a key in place, or returns false if there is none.
+  /// Changes the entry of a key in place and returns true, or returns false if the node does not hold the key.
   mutating func update(_ key: Entry.Key, _ digest: Entry.Digest, _ body: (inout Entry) -> Void) -> Bool {
     switch self {
     case .leaf(var entries):
@@ -73,7 +76,7 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Removes the entry of a key and returns it, or `nil` if there is none.
+  /// Removes the entry of a key and returns the entry, or `nil` if the node does not hold the key.
   mutating func remove(_ key: Entry.Key, _ digest: Entry.Digest) -> Entry? {
     switch self {
     case .leaf(var entries):
@@ -87,7 +90,7 @@ extension PersistentTreeNode {
       defer { self = .inner(children) }
       let position = Self.position(of: key, digest, in: children)
       guard let old = children[position].node.remove(key, digest) else { return nil }
-      // A child must not be empty: its digest and summary come from its first entry.
+      // An empty child is removed, because a child's digest and summary are computed from its entries.
       if children[position].node.width == 0 {
         children.remove(at: position)
       } else {
@@ -98,17 +101,18 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Joins a narrow child with its sibling, and splits the result evenly if it is too wide.
+  /// Joins a child that has become too narrow with its sibling, and splits the result evenly if it is too wide for one node.
   private static func mend(_ children: inout [Child], at position: Int) {
     let capacity = children[position].node.isLeaf ? Entry.leafCapacity : Entry.fanOut
-    // A quarter of the capacity and not half: otherwise joining and splitting could alternate at one boundary.
+    // A child is joined with its sibling if it has fewer elements than a quarter of the capacity. With half the capacity as the limit, an
+    // insertion and a removal in turn could split and join the same nodes each time.
     guard children[position].node.width < fewest(of: capacity), children.count > 1 else { return }
     let left = position > 0 ? position - 1 : position
     let joined: [PersistentTreeNode]
     switch (children[left].node, children[left + 1].node) {
     case (.leaf(let first), .leaf(let second)): joined = parts(of: first + second, capacity: capacity).map { .leaf($0) }
     case (.inner(let first), .inner(let second)): joined = parts(of: first + second, capacity: capacity).map { .inner($0) }
-    // All children are equally deep, so a leaf never stands beside an inner node.
+    // All leaves of a tree are at the same depth, so a leaf never has an inner node as its sibling.
     default: return
     }
     children.replaceSubrange(left...left + 1, with: joined.compactMap { Child($0) })
@@ -120,39 +124,42 @@ extension PersistentTreeNode {
     return [Array(elements[..<middle]), Array(elements[middle...])]
   }
 
-  /// Returns the least width of a node below the root.
+  /// Returns the least number of entries or children of a node below the root, for a node of the given capacity.
   ///
-  /// The last node of each level may be narrower.
+  /// The last node of each level may have fewer elements than this, for example after an insertion at the end of the tree, which moves one
+  /// element to a new node.
   ///
-  /// It is at least two, so that every child but the last has a sibling to be joined with.
+  /// The result is at least two, so that each child has a sibling with which it can be joined, except for children of a level's last node.
   static func fewest(of capacity: Int) -> Int { max(2, capacity / 4) }
 }
 
 extension PersistentTreeNode.Child {
-  /// Recomputes the first digest, the count and the summary from the node.
+  /// Recomputes the child's first digest, count and summary from its node.
   fileprivate mutating func refresh() {
-    guard let fresh = Self(node) else { return }  // an empty child is removed instead
+    guard let fresh = Self(node) else { return }  // the node is never empty, because callers remove empty children
     (first, count, summary) = (fresh.first, fresh.count, fresh.summary)
   }
 
-  /// Recomputes the summary after a change of an entry that kept its key.
+  /// Recomputes the child's summary after a change of an entry that kept its key.
   fileprivate mutating func refreshSummary() {
-    // Without a summary there is nothing to recompute, and a read of all entries is saved.
+    // For `NoSummary` nothing is recomputed, which saves a read of all entries or children of the node.
     if Entry.Summary.self != NoSummary<Entry>.self { refresh() }
   }
 
-  /// Updates the fields after an entry was replaced by one with its key, which has this digest.
+  /// Updates the child's fields after an entry was replaced by an entry with the same key, whose digest is `digest`.
   fileprivate mutating func refresh(replacing digest: Entry.Digest) {
-    // A digest may refer to the memory of its entry. The new digest lets the replaced entry go.
+    // A digest may refer to an object of its entry. If the child takes over the equal digest of the new entry, the object of the replaced
+    // entry can be freed.
     if digest == first { first = digest }
     refreshSummary()
   }
 
-  /// Updates the fields after the removal of an entry with this digest.
+  /// Updates the child's fields after the removal of an entry whose digest is `digest`.
   fileprivate mutating func refresh(without digest: Entry.Digest) {
     guard Entry.Summary.self == NoSummary<Entry>.self else { return refresh() }
     count -= 1
-    // Reading the first entry descends to its leaf, and it changes only if the removed one had its digest.
+    // The first digest can change only if the removed entry had this digest. If the digests differ, the descent to the first entry's leaf
+    // is saved.
     if digest == first, let entry = node.first { first = Entry.digest(entry.key) }
   }
 }

@@ -1,9 +1,9 @@
-/// A node of a ``PersistentTree``: a leaf of entries, or an inner node whose children are equally deep.
+/// A node of a ``PersistentTree``: a leaf of entries, or an inner node with children of equal depth.
 enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
   case leaf([Entry])
   case inner([Child])
 
-  /// A child of an inner node: a node that is never empty, with its count, its summary and the digest of its first key.
+  /// A child of an inner node: a node that is not empty, with the count of its entries, their summary and the digest of the first key.
   struct Child: Sendable {
     var first: Entry.Digest
     var count: Int
@@ -13,7 +13,7 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
     init?(_ node: PersistentTreeNode) {
       switch node {
       case .leaf(let entries):
-        // An empty node has no first key to find it by.
+        // Searches choose a child by its first key. An empty node has no first key, so it cannot become a child.
         guard let first = entries.first else { return nil }
         self.first = Entry.digest(first.key)
         summary = Entry.Summary(first)
@@ -43,7 +43,7 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
 
   var isLeaf: Bool { if case .leaf = self { true } else { false } }
 
-  /// Returns the position of the first entry at or after a key.
+  /// Returns the position in a leaf of the first entry at or after a key, or the number of entries if there is none.
   @inline(__always)
   static func position(of key: Entry.Key, in entries: [Entry]) -> Int {
     (0..<entries.count).partitionPoint { !(entries[$0].key < key) }
@@ -52,10 +52,11 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
   /// Returns the position of the only child that can hold a key.
   @inline(__always)
   static func position(of key: Entry.Key, _ digest: Entry.Digest, in children: [Child]) -> Int {
-    // From 1 on: a key before the first child's first key belongs to the first child.
+    // The binary search begins at child 1, because child 0 also takes all keys less than its first key.
     (1..<children.count).partitionPoint { position in
       if digest < children[position].first { return true }
-      // Equal digests do not decide, so only here is the child's first key read from its leaf.
+      // If the digests are equal and inexact, only the keys decide. The child's first key is in the leftmost leaf below the child, and
+      // reading it costs a descent.
       if Entry.isDigestExact || children[position].first < digest { return false }
       return children[position].node.first.map { key < $0.key } ?? false
     } - 1
@@ -76,7 +77,7 @@ extension Range<Int> {
 }
 
 extension PersistentTreeNode {
-  /// Returns the entry of a key, or `nil` if the node does not hold it.
+  /// Returns the entry of a key, or `nil` if the node does not hold the key.
   func find(_ key: Entry.Key, _ digest: Entry.Digest) -> Entry? {
     switch self {
     case .leaf(let entries):
@@ -87,7 +88,7 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Visits the leaves below this node in order.
+  /// Visits the leaves below this node in the order of their keys.
   func forEachLeaf(_ visit: ([Entry]) -> Void) {
     switch self {
     case .leaf(let entries): visit(entries)
@@ -95,7 +96,7 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Returns the leaf that holds the first entry at or after a key, or `nil` if every entry of this node is before it.
+  /// Returns the leaf that holds the first entry at or after a key, or `nil` if every key below this node is less than the key.
   func leaf(atOrAfter key: Entry.Key, _ digest: Entry.Digest) -> [Entry]? {
     switch self {
     case .leaf(let entries):
@@ -104,18 +105,19 @@ extension PersistentTreeNode {
     case .inner(let children):
       let position = Self.position(of: key, digest, in: children)
       if let leaf = children[position].node.leaf(atOrAfter: key, digest) { return leaf }
-      // The key may lie between two children: then the first entry after it begins the next child.
+      // If the key lies between the last key of this child and the first key of the next child, the next child begins with the first entry
+      // after the key.
       return position + 1 < children.count ? children[position + 1].node.leaf(atOrAfter: key, digest) : nil
     }
   }
 
-  /// Returns the rank within this node of the first entry whose key meets a monotone predicate.
+  /// Returns the rank within this node of the first entry whose key meets a monotone predicate, or the node's count if none does.
   func rank(whereFirst isAtOrAfter: (Entry.Key) -> Bool, byDigest answer: (Entry.Digest) -> Bool?) -> Int {
     switch self {
     case .leaf(let entries):
       return (0..<entries.count).partitionPoint { isAtOrAfter(entries[$0].key) }
     case .inner(let children):
-      // The last child whose first key does not meet the predicate holds the entry, or ends directly before it.
+      // The last child whose first key does not meet the predicate either holds the sought entry or ends directly before it.
       let position =
         (1..<children.count).partitionPoint { position in
           answer(children[position].first) ?? children[position].node.first.map { isAtOrAfter($0.key) } ?? true
@@ -126,13 +128,13 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Returns the entry of a rank within this node.
+  /// Returns the entry at a rank within this node.
   func entry(at rank: Int) -> Entry {
     switch self {
     case .leaf(let entries):
       return entries[rank]
     case .inner(let children):
-      // Nodes have few children, so their counts are summed one by one.
+      // An inner node has few children, so a loop over their counts is fast enough.
       var (index, rank) = (0, rank)
       while rank >= children[index].count {
         rank -= children[index].count
@@ -142,9 +144,9 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Visits the entries of a range of ranks of this node, which must not be empty.
+  /// Visits the entries of a range of ranks within this node, which must not be empty, until `body` returns `false`.
   ///
-  /// - Returns: False if the body ended the visit.
+  /// - Returns: False if `body` ended the visit.
   func visit<Failure: Error>(_ ranks: Range<Int>, _ body: (Entry) throws(Failure) -> Bool) throws(Failure) -> Bool {
     switch self {
     case .leaf(let entries):
@@ -164,9 +166,9 @@ extension PersistentTreeNode {
     return true
   }
 
-  /// Visits the entries of a range of ranks of this node, which must not be empty, from the last to the first.
+  /// Visits the entries of a range of ranks within this node, which must not be empty, from the last to the first.
   ///
-  /// - Returns: False if the body ended the visit.
+  /// - Returns: False if `body` ended the visit.
   func visitReversed<Failure: Error>(_ ranks: Range<Int>, _ body: (Entry) throws(Failure) -> Bool) throws(Failure) -> Bool {
     switch self {
     case .leaf(let entries):

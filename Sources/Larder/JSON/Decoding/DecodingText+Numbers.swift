@@ -1,10 +1,11 @@
 internal import Foundation
 
 extension DecodingText {
-  /// Returns the integer at an entry, or `nil` for another value and for one that does not fit the type.
+  /// Returns the integer at an entry, or `nil` if the value is no number or does not fit the type.
   @inline(__always) func integer<Number: FixedWidthInteger>(_ type: Number.Type, at entry: Int) -> Number? {
     let length = Int(entries[entry].length)
-    // Eighteen digits always fit 64 bits, so the loop needs no check for overflow.
+    // An integer of at most 18 characters fits into 64 bits, so the loop needs no check for overflow. Longer integers are read by the
+    // slower `longInteger`.
     guard entries[entry].kind == .number, entries[entry].isPlain, length <= 18 else { return longInteger(type, at: entry) }
     let start = Int(entries[entry].offset)
     var position = start
@@ -18,21 +19,21 @@ extension DecodingText {
     return Number(exactly: isNegative ? -value : value)
   }
 
-  /// Returns an integer of many digits, or one with a point or an exponent, such as `1.0` and `1e3`.
+  /// Returns an integer of many digits, or an integer that is written with a point or an exponent, such as `1.0` and `1e3`.
   ///
-  /// With a point or an exponent it has at most 64 bits, as with Foundation. A number whose value is no integer gives `nil`.
+  /// An integer with a point or an exponent may have at most 64 bits, as with Foundation. A number with a fractional value gives `nil`.
   private func longInteger<Number: FixedWidthInteger>(_ type: Number.Type, at entry: Int) -> Number? {
     guard let number = number(at: entry) else { return nil }
-    // Digits alone may be those of a 128-bit integer, which `WrittenNumber` cannot hold.
+    // An integer without point and exponent may have 128 bits, which `WrittenNumber` cannot hold, so the type parses the digits itself.
     if entries[entry].isPlain { return Number(String(decoding: number, as: UTF8.self)) }
     let written = WrittenNumber(number)
     return written.integer.flatMap { Number(exactly: written.isNegative ? -Int128($0) : Int128($0)) }
   }
 
-  /// Returns the `Double` nearest to a number's text, or `nil` for another value and for one out of range.
+  /// Returns the `Double` nearest to a number's text, or `nil` if the value is no number or is out of range.
   @inline(__always) func double(at entry: Int) -> Double? {
     guard let number = number(at: entry) else { return nil }
-    // Numbers of up to 15 digits are converted without making a string of them.
+    // Most numbers have up to 15 digits, and `WrittenNumber` converts such a number without the cost of a string.
     return WrittenNumber(number).double ?? floatingPoint(Double.self, number)
   }
 
@@ -41,9 +42,10 @@ extension DecodingText {
   private func floatingPoint<Number: BinaryFloatingPoint & LosslessStringConvertible>(
     _ type: Number.Type, _ number: UnsafeRawBufferPointer
   ) -> Number? {
-    // A text such as `1e999` parses as infinity, which JSON cannot hold.
+    // A text such as `1e999` parses as infinity. The encoder could not write that value back, because JSON has no infinity.
     guard let value = Number(String(decoding: number, as: UTF8.self)), value.isFinite else { return nil }
-    // A number that is too small for the type must not silently become zero.
+    // A number that is too small for the type parses as zero. For a number that is too small, the function returns `nil` and not zero, so
+    // that no value is lost silently.
     return value != 0 || WrittenNumber(number).isZero ? value : nil
   }
 
@@ -52,11 +54,11 @@ extension DecodingText {
   }
 }
 
-/// The parts of a number's JSON text: its sign, its digits without the point, and the power of ten that multiplies them.
+/// The parts of a number's JSON text: its sign, its digits without the point, and the power of ten by which they are multiplied.
 private struct WrittenNumber {
   let digits: Slice<UnsafeRawBufferPointer>
   let isNegative: Bool
-  /// The value of the digits, valid for up to nineteen of them.
+  /// The value of the digits, which is correct for at most 19 digits and wraps around for more.
   private(set) var mantissa: UInt64 = 0
   private(set) var digitCount = 0
   private(set) var exponent = 0
@@ -71,7 +73,7 @@ private struct WrittenNumber {
       position += 1
       if byte &- 0x30 < 10 {
         if isFraction { exponent -= 1 }
-        // Leading zeros do not count: `0.001` has one digit.
+        // Leading zeros do not count, because they add nothing to the mantissa: `0.001` has one digit.
         if digitCount > 0 || byte != 0x30 { digitCount += 1 }
         mantissa = mantissa &* 10 &+ UInt64(byte &- 0x30)
       } else if byte == UInt8(ascii: ".") {
@@ -85,18 +87,20 @@ private struct WrittenNumber {
 
   private static func exponent(_ text: Slice<UnsafeRawBufferPointer>) -> Int {
     var value = 0
-    // Capped, so that an exponent of very many digits does not overflow.
+    // The exponent is capped, because an exponent with very many digits would overflow `Int` and trap.
     for byte in text where byte &- 0x30 < 10 { value = min(value * 10 + Int(byte &- 0x30), 1 << 24) }
     return text.first == UInt8(ascii: "-") ? -value : value
   }
 
   var isZero: Bool { digitCount == 0 }
 
-  /// The nearest `Double`, if one multiplication or division gives it.
+  /// The nearest `Double`, or `nil` if one multiplication or division does not give it correctly rounded.
   ///
-  /// Both operands are exact, so the result is rounded once (Clinger, "How to read floating point numbers accurately", 1990).
+  /// Mantissa and power of ten are both exact as `Double`, so the result is rounded once (Clinger, "How to read floating point numbers
+  /// accurately", 1990).
   var double: Double? {
-    // A `Double` holds integers of 15 digits and powers of ten up to 10^22 exactly.
+    // A `Double` holds integers of 15 digits and powers of ten up to 10^22 exactly. With more than 15 digits or a larger power of ten, the
+    // operand and the result could both be rounded.
     guard digitCount <= 15, -22...22 ~= exponent else { return nil }
     let value = exponent < 0 ? Double(mantissa) / Self.powers[-exponent] : Double(mantissa) * Self.powers[exponent]
     return isNegative ? -value : value
@@ -106,7 +110,7 @@ private struct WrittenNumber {
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
   ]
 
-  /// The magnitude of the number, if that is an integer of up to 64 bits.
+  /// The magnitude of the number, or `nil` if the number is no integer or its magnitude exceeds 64 bits.
   var integer: UInt64? {
     var value: UInt64 = 0
     var zeros = 0
@@ -114,7 +118,8 @@ private struct WrittenNumber {
       if byte | 0x20 == UInt8(ascii: "e") { break }
       guard byte &- 0x30 < 10 else { continue }
       zeros += 1
-      // Zeros are multiplied in only when another digit follows, so that those at the end of `1.000` cancel the negative exponent.
+      // Zeros are multiplied in only when a digit other than zero follows them. In `1.000` the three zeros at the end are not multiplied
+      // in, and they cancel the exponent of -3.
       guard byte != 0x30 else { continue }
       guard let sum = Self.shifted(value, by: zeros, plus: UInt64(byte - 0x30)) else { return nil }
       (value, zeros) = (sum, 0)
@@ -123,10 +128,11 @@ private struct WrittenNumber {
     return exponent + zeros >= 0 ? Self.shifted(value, by: exponent + zeros, plus: 0) : nil
   }
 
-  /// Returns a value moved left by some decimal places with a digit added, or `nil` if the result does not fit.
+  /// Returns a value multiplied by a power of ten, with a digit added, or `nil` if the result exceeds 64 bits.
   private static func shifted(_ value: UInt64, by digits: Int, plus digit: UInt64) -> UInt64? {
     var value = value
-    // Zero needs no steps. Any other value overflows within twenty, so a hostile exponent cannot make the loop long.
+    // Any value but zero overflows within twenty steps, and zero needs none. The loop stops after twenty steps, so that a hostile exponent
+    // cannot make it long.
     for _ in 0..<(value == 0 ? 0 : min(digits, 20)) {
       let (product, overflows) = value.multipliedReportingOverflow(by: 10)
       if overflows { return nil }

@@ -1,20 +1,20 @@
 internal import Foundation
 
-/// A JSON text that is being decoded: its bytes and the entries that ``JSONScan`` has found in them.
+/// A JSON text that is being decoded: its bytes, and one entry for each value and member name that ``JSONScan`` found in them.
 final class DecodingText {
   let entries: ContiguousArray<JSONEntry>
-  /// The mutable state, behind a pointer for the reason that ``EncodingWriter`` gives.
+  /// The mutable state, behind a pointer because Swift checks each access to a property of a class (see ``EncodingWriter``).
   private let state: UnsafeMutablePointer<State>
 
   private struct State {
     var bytes: UnsafeRawBufferPointer
-    /// A copy of the bytes, for a decoder that outlives the call that lent them.
+    /// A copy of the bytes that this object owns, for a decoder that outlives the call that lent the bytes.
     var kept: UnsafeMutableRawBufferPointer?
-    /// The object in which a name was found last, and the entry behind that member.
+    /// The object in which a member was last found, and the entry behind that member, where the next search begins.
     ///
-    /// Most types ask for their members in the order of the text.
+    /// Most types decode their members in the order of the text, so the next search mostly succeeds at once.
     var hint = (object: -1, next: 0)
-    /// Members by name, for objects whose names are not in order or are many.
+    /// Entries of members by name, for objects that have many members or names with escapes or non-ASCII text.
     var tables: [Int: [String: Int]] = [:]
   }
 
@@ -32,12 +32,12 @@ final class DecodingText {
 
   var bytes: UnsafeRawBufferPointer { @inline(__always) get { state.pointee.bytes } }
 
-  /// A text of `null` alone, for a superclass whose member is missing.
+  /// A text that contains only `null`, for a superclass whose member is missing.
   static var null: DecodingText {
     DecodingText(UnsafeRawBufferPointer(start: nil, count: 0), [JSONEntry(kind: .null, isPlain: true, offset: 0, length: 0, next: 1)])
   }
 
-  /// Copies the bytes, so that a decoder may outlive the call that lent them.
+  /// Copies the bytes, so that a decoder that a type keeps stays valid after the call that lent the bytes.
   func keepBytes() {
     guard state.pointee.kept == nil else { return }
     let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
@@ -48,11 +48,11 @@ final class DecodingText {
 
   // MARK: Members
 
-  /// Returns the entry of a member's value, or `nil` without a member of this name.
+  /// Returns the entry of a member's value, or `nil` if the object has no member with this name.
   ///
-  /// Of two members with the same name the first counts.
+  /// If two members have the same name, the first one is returned.
   @inline(__always) func member(_ name: String, of object: Int) -> Int? {
-    // Names with escapes have several spellings and cannot be compared as bytes.
+    // An object is not plain if a name has escapes or non-ASCII text, and such a name can equal `name` in other bytes.
     guard entries[object].isPlain else { return table(of: object)[name] }
     var name = name
     return name.withUTF8 { search(UnsafeRawBufferPointer($0), in: object) }
@@ -68,20 +68,20 @@ final class DecodingText {
       if isName(name, at: at) { return found(at + 1, in: object) }
       at = Int(entries[at + 1].next)
       steps += 1
-      // Searching a large object from the start for each property would take quadratic time.
+      // Searching a large object from the start for each property would take quadratic time, so a table of the names is used from here on.
       if steps == Self.longSearch { return table(of: object)[String(decoding: name, as: UTF8.self)] }
     }
-    // The name may stand before the last one that was found.
+    // The search began behind the member that was found last, so the members before that one are searched now.
     at = object + 1
     while at < first {
       if isName(name, at: at) { return found(at + 1, in: object) }
       at = Int(entries[at + 1].next)
     }
-    // Swift compares strings by canonical equivalence: the kelvin sign (U+212A) is equal to `K`.
+    // Swift compares strings by canonical equivalence, so other bytes can be the same name: the kelvin sign (U+212A) is equal to `K`.
     return name.contains { $0 >= 0x80 } ? table(of: object)[String(decoding: name, as: UTF8.self)] : nil
   }
 
-  /// Number of names that a look-up compares before a table of them is made.
+  /// Number of names that a search compares before it builds a table of the object's names.
   private static let longSearch = 32
 
   @inline(__always) private func found(_ value: Int, in object: Int) -> Int {
@@ -91,13 +91,13 @@ final class DecodingText {
 
   @inline(__always) private func isName(_ name: UnsafeRawBufferPointer, at entry: Int) -> Bool {
     guard Int(entries[entry].length) == name.count else { return false }
-    // Of equal lengths, only empty ones have no address.
+    // The two compared names have the same length. An empty buffer may have no address, and two empty names are equal.
     guard let name = name.baseAddress, let text = bytes.baseAddress else { return true }
     return memcmp(name, text + Int(entries[entry].offset), Int(entries[entry].length)) == 0
   }
 
   private func table(of object: Int) -> [String: Int] {
-    // Made once for each object, however many names are looked up.
+    // The table is kept, so that an object's names are read once and not at each look-up.
     if let table = state.pointee.tables[object] { return table }
     var table: [String: Int] = [:]
     for name in names(of: object) where table[text(at: name)] == nil { table[text(at: name)] = name + 1 }
@@ -105,7 +105,7 @@ final class DecodingText {
     return table
   }
 
-  /// Returns the entries of an object's names, in the order of the text.
+  /// Returns the entries of an object's member names, in the order of the text.
   func names(of object: Int) -> [Int] {
     var names: [Int] = []
     var at = object + 1
@@ -118,7 +118,7 @@ final class DecodingText {
 
   // MARK: Strings
 
-  /// Returns the text of a string or of a member's name, with escapes resolved.
+  /// Returns the text of a string or of a member name, with its escapes resolved.
   @inline(__always) func text(at entry: Int) -> String {
     let contents = UnsafeRawBufferPointer(rebasing: bytes[entries[entry].range])
     return entries[entry].isPlain ? String(decoding: contents, as: UTF8.self) : JSONString.text(contents)
@@ -138,21 +138,21 @@ final class DecodingText {
     }
   }
 
-  /// Returns the bytes of a number, or `nil` for another value.
+  /// Returns the bytes of a number, or `nil` if the value at the entry is no number.
   func number(at entry: Int) -> UnsafeRawBufferPointer? {
     entries[entry].kind == .number ? UnsafeRawBufferPointer(rebasing: bytes[entries[entry].range]) : nil
   }
 }
 
 extension DecodingText {
-  /// Decodes the value at an entry as a type.
+  /// Decodes the value at an entry as the given type.
   ///
   /// - Throws: `DecodingError`, or the error of the type's own `init(from:)`.
   @inline(__always) func value<Value: Decodable>(
     _ type: Value.Type, at entry: Int, _ path: @autoclosure () -> CodingPath?
   ) throws -> Value {
-    // Types are compared and not cast, since a cast costs more and most values are of other types. Equal types have the same layout, so the
-    // bits can be reinterpreted.
+    // Types are compared instead of casting the value, because a cast costs more and most values are of other types. Equal types have the
+    // same layout, so the bits can be reinterpreted.
     if Value.self == String.self {
       return unsafeBitCast(try required(string(at: entry), String.self, at: entry, path()), to: Value.self)
     } else if Value.self == Double.self {
@@ -160,11 +160,11 @@ extension DecodingText {
     } else if Value.self == Int.self {
       return unsafeBitCast(try required(integer(Int.self, at: entry), Int.self, at: entry, path()), to: Value.self)
     } else if Value.self == UUID.self {
-      // Other spellings, such as lower case, are left to `UUID` itself.
+      // `uuidNumber` reads upper-case text only. For other spellings, such as lower case, the `init(from:)` of `UUID` below decides.
       if let number = uuidNumber(at: entry) { return unsafeBitCast(number.id, to: Value.self) }
     } else if Value.self == Date.self {
       let seconds = try required(double(at: entry), Double.self, at: entry, path())
-      // The form of Foundation's default strategy: seconds since 2001.
+      // Foundation's coders represent a date by default as the seconds since 2001, and both coders must read the same stores.
       return unsafeBitCast(Date(timeIntervalSinceReferenceDate: seconds), to: Value.self)
     } else if Value.self == Data.self {
       return unsafeBitCast(try data(at: entry, path()), to: Value.self)
@@ -176,8 +176,9 @@ extension DecodingText {
     return try Value(from: SlotDecoder(text: self, entry: entry, path: path()))
   }
 
-  /// Returns a value that was read at an entry.
-  /// - Throws: `DecodingError` for `nil`.
+  /// Returns a value that was read at an entry, or throws if it is `nil`.
+  ///
+  /// - Throws: `DecodingError` that names the type and the coding path.
   @inline(__always) func required<Value>(
     _ value: Value?, _ type: Any.Type, at entry: Int, _ path: @autoclosure () -> CodingPath?
   ) throws -> Value {
@@ -215,7 +216,7 @@ extension DecodingText {
     let context = { DecodingError.Context(codingPath: path, debugDescription: $0) }
     if found.kind == .null, type != Bool.self { return .valueNotFound(type, context("expected \(type), found null")) }
     if found.kind == .number, !isContainer, type != Bool.self, type != String.self {
-      // The error does not name the number, because stored values may be private.
+      // The error does not name the number, because a stored record may be private and errors may reach a log.
       return .dataCorrupted(context("expected a number that fits \(type), found one that does not"))
     }
     return .typeMismatch(type, context("expected \(type), found \(found.name)"))

@@ -1,13 +1,14 @@
 // Decoding/ decodes a checked text straight into values, without a tree of JSON values.
-// Invariant: a text that is malformed anywhere gives no value. Other texts decode as Foundation decodes them, but for a fraction that
-// Foundation would round to an integer, which is refused.
+// Invariant: a text that is malformed anywhere gives no value. A well-formed text decodes as Foundation decodes it, with the exceptions
+// that Docs/Design/0012 lists.
 // Called by JSONCoder.
 
 internal import Foundation
 
-/// A JSON decoder that reads values straight from bytes, without a tree of values between.
+/// A JSON decoder that reads values straight from bytes, without a tree of JSON values in between.
 ///
-/// One pass checks the whole text and notes the place of each value. The decoded type then reads its members at these places.
+/// One pass over the bytes checks the whole text and records the place of each value. The decoded type reads its members at the recorded
+/// places.
 struct DirectDecoder: Sendable {
   /// Decodes the value of a JSON text.
   ///
@@ -15,7 +16,8 @@ struct DirectDecoder: Sendable {
   /// - Throws: `DecodingError`, or the error of the type's own `init(from:)`.
   func decode<Value: Decodable>(_ type: Value.Type, from json: Data) throws -> Value {
     try json.withUnsafeBytes { bytes in
-      // The largest limit that a store can have. The store checks its own when it loads records.
+      // 128, the largest limit of nesting that a store can have. A store with a lower limit has checked its records against its own limit
+      // when it loaded them.
       let limit = StoreOptions.Limits.maximumDepth
       var scan = JSONScan(bytes, depthLimit: limit)
       switch scan.run() {
@@ -25,7 +27,7 @@ struct DirectDecoder: Sendable {
       }
       var text = DecodingText(bytes, scan.entries)
       defer {
-        // A type may keep its decoder. Such a decoder gets a copy, because the lent bytes end with this call.
+        // A type may keep its decoder. The bytes are lent for this call only, so the kept decoder needs a copy of them.
         if !isKnownUniquelyReferenced(&text) { text.keepBytes() }
       }
       return try text.value(type, at: 0, nil)

@@ -1,22 +1,23 @@
 // Encoding/ encodes values straight into bytes, with the names of each object sorted.
-// Invariant: the bytes are those of Foundation's encoder with sorted keys, nested no deeper than the limit.
+// Invariant: the bytes are those of Foundation's encoder with sorted keys. Only the arrays of sets and of dictionaries differ, because this
+// encoder sorts their elements. Arrays and objects nest no deeper than the depth limit.
 // Called by JSONCoder.
 
 internal import Foundation
 
-/// A JSON encoder that writes values straight to bytes, without a tree of values between.
+/// A JSON encoder that writes values straight to bytes, without a tree of JSON values in between.
 ///
-/// It writes the same bytes as Foundation's `JSONEncoder` with sorted names and without escaped slashes. Sets, and dictionaries that become
-/// arrays, are an exception: they are sorted (see ``UnorderedEncodable``). The encoder checks a limit of depth while it writes, because a
-/// deeper value would overflow the stack of its thread.
+/// The bytes are those of Foundation's `JSONEncoder` with sorted names and without escaped slashes, with one exception: the elements of
+/// sets, and of dictionaries that are encoded as arrays, are sorted (see ``UnorderedEncodable``). The encoder checks the depth limit while
+/// it writes, because a deeper value would overflow the stack of its thread.
 struct DirectEncoder: Sendable {
-  /// Deepest nesting of arrays and objects that is written.
+  /// Deepest nesting of arrays and objects that the encoder writes.
   let depthLimit: Int
 
-  /// The JSON of a value.
+  /// The JSON of one value, and whether some types may be unable to decode it.
   struct Output {
     let json: Data
-    /// Whether a number has more than 25 characters or an exponent of three digits, so that some types cannot decode it.
+    /// True if a number has more than 25 characters or an exponent of three digits, which some types cannot decode.
     let hasUnusualNumber: Bool
   }
 
@@ -29,10 +30,11 @@ struct DirectEncoder: Sendable {
     do {
       try writer.encode(value, .none)
     } catch {
-      // A type may have caught the error of depth and thrown another.
+      // The value's `encode(to:)` may have caught the error of the depth limit and thrown another, which would hide the cause.
       throw writer.tally.isTooDeep ? JSONTooDeep(limit: depthLimit) : error
     }
-    // A type may also have caught these errors and gone on, and the text then lacks a part.
+    // The value's `encode(to:)` may also have caught the error of the depth limit, or of a misused container, and continued. The text of a
+    // value that has continued after such an error lacks a part, and must not be stored.
     if writer.tally.isTooDeep { throw JSONTooDeep(limit: depthLimit) }
     if let misuse = writer.tally.misuse { throw misuse }
     guard writer.hasContent else { throw writer.nothingEncoded(value) }
@@ -40,19 +42,19 @@ struct DirectEncoder: Sendable {
   }
 }
 
-/// The error for a value that nests deeper than a limit.
+/// The error for a value that nests deeper than the encoder's depth limit.
 struct JSONTooDeep: Error {
   let limit: Int
 }
 
-/// Findings that all writers of one value's encoding share.
+/// Findings that all writers of one value's encoding share: a failure, or a number that some types cannot decode.
 final class EncodingTally {
   let depthLimit: Int
-  /// Number of nested values at which encoding stops.
+  /// Depth of nested values at which the encoder stops.
   ///
-  /// It counts values that leave no bracket in the text, such as optionals and raw values.
+  /// Values that write no bracket, such as optionals and raw values, count too, because encoding them recurses all the same.
   let levelLimit: Int
-  /// Behind a pointer for the reason that ``EncodingWriter`` gives.
+  /// Findings, stored behind a pointer because Swift checks each access to a property of a class at run time (see ``EncodingWriter``).
   private let state: UnsafeMutablePointer<State>
 
   private struct State {
@@ -64,7 +66,7 @@ final class EncodingTally {
 
   init(depthLimit: Int) {
     self.depthLimit = depthLimit
-    // Twice, since each array or object may hold its values in optionals.
+    // Twice the depth limit, because each array or object may hold its values in optionals, which are nested values without brackets.
     levelLimit = 2 * depthLimit + 64
     state = .allocate(capacity: 1)
     state.initialize(to: State())
@@ -75,7 +77,7 @@ final class EncodingTally {
     state.deallocate()
   }
 
-  /// Whether the encoding has failed, so that nothing more is written.
+  /// True if the encoding has failed, so that no writer writes anything more.
   var isOver: Bool { @inline(__always) get { state.pointee.isOver } }
   var isTooDeep: Bool {
     get { state.pointee.isTooDeep }
@@ -85,7 +87,7 @@ final class EncodingTally {
     get { state.pointee.hasUnusualNumber }
     set { state.pointee.hasUnusualNumber = newValue }
   }
-  /// A use of a container that could not be written and had no way to throw.
+  /// Error for the misuse of a container in a function of the encoding protocols that cannot throw.
   var misuse: EncodingError? {
     get { state.pointee.misuse }
     set { (state.pointee.misuse, state.pointee.isOver) = (newValue, state.pointee.isOver || newValue != nil) }

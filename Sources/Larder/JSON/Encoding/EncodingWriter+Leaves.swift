@@ -1,12 +1,14 @@
 internal import Foundation
 
-// Values that JSON writes as one token. Types are compared and not cast, since a cast costs more and most values are of other types.
+// This file writes values that JSON has as one token. Types are compared instead of casting the value, because a cast costs more and most
+// values are of other types.
 extension EncodingWriter {
-  /// Writes a value of a type that has a JSON form of its own.
-  /// - Returns: `false` for any other type, of which nothing is written.
+  /// Writes a value of a type that has a JSON form of its own, such as a string, a number or a date.
+  ///
+  /// - Returns: `false` for a value of any other type, which is not written.
   /// - Throws: `EncodingError` for a number that is not finite.
   @inline(__always) func writeLeaf<Value: Encodable>(_ value: Value, _ step: @autoclosure () -> Step) throws -> Bool {
-    // Equal types have the same layout, so the bits can be reinterpreted.
+    // Equal types have the same layout, so the bits can be reinterpreted without the cost of a cast.
     if Value.self == String.self {
       bytes.append(quoting: unsafeBitCast(value, to: String.self))
     } else if Value.self == Double.self {
@@ -38,20 +40,21 @@ extension EncodingWriter {
   }
 
   @inline(__always) func write(_ value: some FixedWidthInteger) {
-    // Truncates nothing: wider integers are written by `write(wide:)`.
+    // No digit is lost here, because integers wider than 64 bits are written by `write(wide:)`.
     bytes.append(UInt64(truncatingIfNeeded: value.magnitude), isNegative: value < 0)
   }
 
-  /// Writes an integer that may be wider than 64 bits.
+  /// Writes an integer of a type that may be wider than 64 bits.
   func write(wide value: some BinaryInteger) {
     let text = String(value)
-    // Some types cannot decode so many digits, so the save tries whether its own can.
+    // Some types cannot decode a number of more than 25 characters. If `hasUnusualNumber` is set, `RecordCoder` decodes the record once
+    // before it is saved.
     if text.utf8.count > JSONSyntax.usualNumberLength { tally.hasUnusualNumber = true }
     bytes.append(plain: text)
   }
 
   @inline(__always) func write(_ value: Double, _ step: @autoclosure () -> Step) throws {
-    // From 2^53 on `Double` prints zeros and exponents otherwise than an integer does, and negative zero has a sign to keep.
+    // From 2^53 on, `Double` prints zeros and exponents differently from an integer. Negative zero has a sign that an integer would lose.
     if let whole = Int64(exactly: value), whole.magnitude < 1 << 53, whole != 0 || value.sign == .plus {
       write(whole)
     } else {
@@ -62,32 +65,32 @@ extension EncodingWriter {
   func write<Number: BinaryFloatingPoint & LosslessStringConvertible & Encodable>(
     fraction value: Number, _ step: @autoclosure () -> Step
   ) throws {
-    // RFC 8259 has no infinity and no NaN, and a text with one would make the whole file invalid.
+    // RFC 8259 has no infinity and no NaN, and a record with either would make the whole file invalid.
     guard value.isFinite else {
       throw EncodingError.invalidValue(
         value, .init(codingPath: path(step()), debugDescription: "expected a number that JSON can hold, found \(value)"))
     }
     var text = value.description
-    // `1.0` is written as `1`, as Foundation writes it.
+    // `1.0` is written as `1`, because Foundation writes it so and both coders must give the same bytes.
     if text.utf8.last == UInt8(ascii: "0"), text.hasSuffix(".0") { text.removeLast(2) }
-    // An exponent of three digits is beyond the range of some types.
+    // An exponent of three digits is beyond the range of some types, so `RecordCoder` decodes the record once before it is saved.
     if value.magnitude >= 1e100 || value.magnitude < 1e-99 { if value != 0 { tally.hasUnusualNumber = true } }
     bytes.append(plain: text)
   }
 
   func write(_ value: Decimal, _ step: @autoclosure () -> Step) throws {
-    // A `Decimal` is never infinite, so NaN is its only value without a JSON form.
+    // A `Decimal` has no infinity, so NaN is its only value that JSON cannot hold.
     guard !value.isNaN else {
       throw EncodingError.invalidValue(
         value, .init(codingPath: path(step()), debugDescription: "expected a number that JSON can hold, found NaN"))
     }
     let text = value.description
-    // `Decimal` prints no exponent, so a large or small one has many digits.
+    // `Decimal` prints no exponent, so a very large or small value has many digits, which some types cannot decode.
     if text.utf8.count > JSONSyntax.usualNumberLength { tally.hasUnusualNumber = true }
     bytes.append(plain: text)
   }
 
-  /// Writes the upper-case text of a UUID, the same as its `uuidString`.
+  /// Writes the upper-case text of a UUID, which equals its `uuidString`.
   func write(_ id: UUID) {
     bytes.append(UInt8(ascii: "\""))
     UUIDNumber(id).withText { bytes.append($0) }

@@ -1,9 +1,9 @@
 internal import Foundation
 
 extension EncodingWriter {
-  /// A member of an unfinished object, or an array element that has a writer of its own.
+  /// A member of an unfinished object, or an element of an unfinished array whose text is in a writer of its own.
   struct Member {
-    /// First eight bytes of the name, most significant first, which tell most names apart.
+    /// First eight bytes of the name, most significant first, by which most names are compared in one step.
     let prefix: UInt64
     private let offset: UInt32
     private let length: Int32
@@ -12,32 +12,33 @@ extension EncodingWriter {
 
     init(prefix: UInt64, start: Int, nameLength: Int, child: Int = -1) {
       self.prefix = prefix
-      // `finishSlot()` refuses texts of 4 GiB and more, so nothing that is cut off here gets into a file.
+      // Offsets of 4 GiB and more do not fit into 32 bits and are cut off here. `finishSlot()` throws for a text of 4 GiB or more, so such
+      // a text is never stored.
       offset = UInt32(truncatingIfNeeded: start)
       length = Int32(truncatingIfNeeded: nameLength)
       childPosition = Int32(truncatingIfNeeded: child)
     }
 
-    /// Offset of the name's opening quotation mark or, in an array, of the element.
+    /// Offset of the name's opening quotation mark or, for an array element, of the element.
     var start: Int { Int(offset) }
-    /// Length of the name as written, without quotation marks, or -1 in an array.
+    /// Length of the name as written, without quotation marks, or -1 for an array element.
     var nameLength: Int { Int(length) }
-    /// Offset of the value's end, set when the next member begins or the object ends.
+    /// Offset of the value's end, which is set when the next member begins or the object ends.
     var end: Int {
       get { Int(endOffset) }
       set { endOffset = UInt32(truncatingIfNeeded: newValue) }
     }
-    /// Position of the value's writer in ``EncodingWriter/children``, or -1 for a value in this text.
+    /// Position of the value's own writer in ``EncodingWriter/children``, or -1 if the value is in this writer's text.
     var child: Int {
       get { Int(childPosition) }
       set { childPosition = Int32(truncatingIfNeeded: newValue) }
     }
     var nameRange: Range<Int> { start + 1..<start + 1 + nameLength }
-    /// Offset of the value, behind the quoted name and the colon.
+    /// Offset of the member's value, behind the quoted name and the colon.
     var valueStart: Int { start + nameLength + 3 }
   }
 
-  /// Begins a member of the current object, whose value is written next.
+  /// Begins a member of the current object: writes its name, so that the caller writes its value next.
   @inline(__always) func beginMember(_ name: String) {
     let slot = slots.count - 1
     let isFirst = members.count == slots[slot].firstMember
@@ -50,38 +51,38 @@ extension EncodingWriter {
     let length = bytes.count - start - 2
     bytes.append(UInt8(ascii: ":"))
     let member = Member(prefix: bytes.prefix(at: start + 1, length: length), start: start, nameLength: length)
-    // An escaped name sorts elsewhere than the characters that it stands for.
+    // An escaped name must be sorted by its unescaped characters, which may have another order than its written bytes.
     if !isPlain { slots[slot].hasOddName = true }
-    // An object whose members come in order is finished by its bracket alone.
+    // The flag `isInOrder` makes sorting unnecessary for an object whose members are written in order of their names.
     if !isFirst, let last = members.last, !isBefore(last, member) { slots[slot].isInOrder = false }
     members.append(member)
   }
 
-  /// Removes the last member, whose value could not be encoded.
+  /// Removes the last member of the current object, because its value could not be encoded.
   func removeMember() {
     let member = members.removeLast()
     let isFirst = members.count == slots[slots.count - 1].firstMember
     bytes.truncate(to: isFirst ? member.start : member.start - 1)
   }
 
-  /// Begins an element of the current array, whose value is written next.
+  /// Begins an element of the current array: writes a comma if needed, so that the caller writes the element next.
   @inline(__always) func beginElement() {
     let slot = slots.count - 1
     if slots[slot].count > 0 { bytes.append(UInt8(ascii: ",")) }
     slots[slot].count += 1
   }
 
-  /// Removes the last element, whose value could not be encoded.
+  /// Removes the last element of the current array, because it could not be encoded.
   func removeElement() {
     let slot = slots.count - 1
     slots[slot].count -= 1
-    // The comma was written with the element.
+    // `beginElement()` wrote a comma before every element but the first, and a comma without an element is no JSON.
     if slots[slot].count > 0 { bytes.truncate(to: bytes.count - 1) }
   }
 
   // MARK: Nested containers and superclasses
 
-  /// Adds the writer of a nested container or superclass, at the member or element that was begun last.
+  /// Adds a writer for a nested container or superclass, at the member or element that was begun last.
   func addChild(_ step: Step) -> EncodingWriter {
     let slot = slots.count - 1
     let child = EncodingWriter(tally, depth: slots[slot].depth + 1, path: path(step))
@@ -91,21 +92,21 @@ extension EncodingWriter {
     } else {
       members.append(Member(prefix: 0, start: bytes.count, nameLength: -1, child: children.count))
     }
-    // Makes `finishSlot()` rewrite the object, which inserts the child's text.
+    // An object that is not in order is rewritten by `finishSlot()`, which inserts the text of the new writer.
     slots[slot].isInOrder = false
     children.append(child)
     return child
   }
 
-  /// Returns the writer of the member with a name, or `nil` without such a member.
+  /// Returns the writer of the current object's member with a name, or `nil` if there is no such member.
   ///
-  /// A value that was already written in this text is moved into a new writer.
+  /// A member whose value is already in the text of this writer gets a new writer, into which the value is copied.
   func child(named name: String, _ step: Step) -> EncodingWriter? {
     let slot = slots.count - 1
     guard let position = lastMember(named: name, from: slots[slot].firstMember, isOdd: slots[slot].hasOddName) else {
       return nil
     }
-    // A second request for the same name continues the same container.
+    // A second request for a container of the same name must continue the first container, as with Foundation.
     if members[position].child >= 0 { return children[members[position].child] }
     let end = position + 1 < members.count ? members[position].end : bytes.count
     let child = EncodingWriter(tally, depth: slots[slot].depth + 1, path: path(step))
@@ -121,12 +122,12 @@ extension EncodingWriter {
   private func lastMember(named name: String, from first: Int, isOdd: Bool) -> Int? {
     scratch.truncate(to: 0)
     let isPlain = scratch.append(quoting: name)
-    // Names with escapes or non-ASCII text have several spellings and are compared as strings.
+    // Names with escapes or non-ASCII text have several spellings as bytes, so they are compared as strings.
     guard isPlain, !isOdd else { return members.indices.dropFirst(first).last { nameText(members[$0]) == name } }
     let prefix = scratch.prefix(at: 1, length: scratch.count - 2)
     return members.indices.dropFirst(first).last { position in
       let member = members[position]
-      // Two comparisons of numbers spare nearly all comparisons of bytes.
+      // Comparing two numbers first makes it unnecessary to compare the bytes of nearly all names.
       guard member.prefix == prefix, member.nameLength == scratch.count - 2 else { return false }
       return bytes.bytes[member.nameRange].elementsEqual(scratch.bytes.dropFirst().dropLast())
     }
@@ -134,9 +135,11 @@ extension EncodingWriter {
 
   // MARK: Finishing
 
-  /// Finishes the current value: closes its bracket and puts its members in order.
+  /// Finishes the current value.
+  ///
+  /// Sorts the members of an object by name, inserts the texts of nested writers, and writes the closing bracket.
   func finishSlot() throws {
-    // Members hold offsets in 32 bits. A record has at most 1 GiB, so no valid one is refused.
+    // Members store offsets in 32 bits. A record has at most 1 GiB, so this check refuses no valid record.
     guard bytes.count < UInt32.max else { throw misused("a value was encoded that takes more than 4 GiB") }
     let slot = slots[slots.count - 1]
     switch slot.content {
@@ -163,7 +166,8 @@ extension EncodingWriter {
     } else {
       sortMembers(from: slot.firstMember)
       for position in slot.firstMember..<members.count {
-        // Of equal names the last one counts. The sort is stable, so it comes last here.
+        // Of members with equal names the last one is written, as a dictionary would keep it. The sort is stable, so the member that was
+        // written last is also the last of its name after the sort.
         let isReplaced = position + 1 < members.count && isSameName(members[position], members[position + 1])
         if !isReplaced { try appendMember(members[position], value: members[position]) }
       }
@@ -173,15 +177,15 @@ extension EncodingWriter {
     bytes.append(scratch.bytes)
   }
 
-  /// Sorts members by name, and those of one name in the order in which they came.
+  /// Sorts members by name, and members with equal names in the order in which they were written.
   private func sortMembers(from first: Int) {
     guard members.count - first <= Self.fewMembers else {
-      // The standard sort promises no stability, so equal names are compared by offset.
+      // The standard library does not promise a stable sort, so members with equal names are compared by offset.
       let sorted = members[first...].sorted { isBefore($0, $1) || (!isBefore($1, $0) && $0.start < $1.start) }
       for (position, member) in sorted.enumerated() { members[first + position] = member }
       return
     }
-    // An insertion sort, because the properties of a type are few and often nearly in order.
+    // An insertion sort is fast here, because a type has few properties and often encodes them nearly in order.
     for position in (first + 1)..<max(members.count, first + 1) {
       let moving = members[position]
       var place = position
@@ -195,9 +199,9 @@ extension EncodingWriter {
 
   private static var fewMembers: Int { 24 }
 
-  /// Returns members in the order of their names, with equal names joined as a dictionary joins them.
+  /// Returns the members of an object in the order of their names, with members of equal names joined as a dictionary joins them.
   ///
-  /// A joined member has the spelling that came first and the value that came last.
+  /// A joined member has the spelling of the first and the value of the last of the members with its name.
   private func orderOfOddNames(_ first: Int) -> [(name: Int, value: Int)] {
     var positions: [String: Int] = [:]
     var order: [(name: Int, value: Int)] = []
@@ -210,14 +214,14 @@ extension EncodingWriter {
         order.append((member, member))
       }
     }
-    // Sorted by bytes: `String` compares by canonical equivalence, which is another order.
+    // The names are sorted by bytes, as in all other objects. `String` compares by canonical equivalence, which is another order.
     let names = order.map { Array(nameText(members[$0.name]).utf8) }
     return order.indices.sorted { names[$0].lexicographicallyPrecedes(names[$1]) }.map { order[$0] }
   }
 
   private func appendMember(_ name: Member, value: Member) throws {
     if scratch.count > 1 { scratch.append(UInt8(ascii: ",")) }
-    // Nearly always name and value lie side by side and are copied in one step.
+    // Name and value of a member are mostly side by side in the text and are then copied in one step.
     if value.child < 0, name.start == value.start {
       return scratch.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[name.start..<value.end]))
     }
@@ -242,15 +246,16 @@ extension EncodingWriter {
     bytes.append(text.bytes)
   }
 
-  /// Finishes the text of a nested writer, and appends it to the text around.
+  /// Finishes the text of a nested writer, and appends it to the text of the writer around it.
   private func finish(into text: inout ByteBuffer) throws {
-    // While an inner value is unfinished, the text lacks its end.
+    // More than one slot means that a value inside the container is unfinished, so the text of that value lacks its end.
     guard slots.count == 1 else { throw misused("a container was finished while a value inside it was encoded") }
-    // A superclass's encoder that nothing was written to gives an empty object, as with Foundation.
+    // A superclass encoder to which nothing was written gives an empty object, as with Foundation.
     if slots[0].content == .nothing { bytes.append("{}") }
     try finishSlot()
     text.append(bytes.bytes)
-    // Without slots, a container that was kept until now fails instead of writing text that is lost.
+    // A type may keep a container after the container was finished, and write to it again. Without slots such a write fails. With slots,
+    // the text of such a write would be lost silently.
     slots.removeAll()
   }
 
@@ -264,7 +269,7 @@ extension EncodingWriter {
     left.prefix != right.prefix ? left.prefix < right.prefix : isBeforeInFull(left, right)
   }
 
-  // Rarely needed, so it is kept out of the inlined comparison.
+  // Most names differ in their first eight bytes, so this call is rare and is kept out of the inlined comparison.
   @inline(never) private func isBeforeInFull(_ left: Member, _ right: Member) -> Bool {
     let text = bytes.bytes
     return text[left.nameRange].lexicographicallyPrecedes(text[right.nameRange])
@@ -278,9 +283,9 @@ extension EncodingWriter {
 
 /// A collection that encodes itself as an array whose order differs between launches of a program.
 ///
-/// The encoder sorts such arrays. Equal values then have equal bytes, which merges, comparisons and backends rely on.
+/// The encoder sorts such an array. Equal values then have equal bytes, on which merges, comparisons and backends rely.
 protocol UnorderedEncodable {
-  /// Number of consecutive array elements that form one entry and stay together.
+  /// Number of consecutive array elements that form one entry, which sorting keeps together.
   static var elementsPerEntry: Int { get }
 }
 
@@ -288,15 +293,15 @@ extension Set: UnorderedEncodable {
   static var elementsPerEntry: Int { 1 }
 }
 
-/// A dictionary whose keys cannot be names of JSON encodes itself as an array of keys and values in turn.
+/// A dictionary whose keys cannot be JSON names, which encodes itself as an array of alternating keys and values.
 extension Dictionary: UnorderedEncodable {
   static var elementsPerEntry: Int { 2 }
 }
 
 extension EncodingWriter {
-  /// Sorts the entries of the array at the end of the text by their bytes.
+  /// Sorts the entries of the array at the end of the text by their bytes, where an entry is one element or a key with its value.
   ///
-  /// Cost: a scan of the array, and a sort of its entries.
+  /// Cost: a scan of the array's text, and a sort of its entries.
   func sortEntries(from start: Int, elementsPerEntry: Int) {
     var entries: [Range<Int>] = []
     var position = start + 1
@@ -304,7 +309,7 @@ extension EncodingWriter {
       let first = position
       for element in 1...elementsPerEntry {
         position = endOfValue(from: position)
-        // The comma between a key and its value is part of the entry.
+        // The comma between a key and its value belongs to the entry, so that both are moved together.
         if element < elementsPerEntry { position += 1 }
       }
       entries.append(first..<position)
@@ -313,7 +318,7 @@ extension EncodingWriter {
     let text = bytes.bytes
     let part = { (entry: Range<Int>) in UnsafeRawBufferPointer(rebasing: text[entry]) }
     let sorted = entries.sorted { part($0).precedesInBytes(part($1)) }
-    // An array that is in order already need not be copied.
+    // An array that is sorted already is left as it is, which saves the copy.
     guard sorted != entries else { return }
     scratch.truncate(to: 0)
     for entry in sorted {

@@ -1,6 +1,8 @@
-// Inspection/ shows tools the parts of a JSON store's files that are not records: the header of the main file and the frames of the
-// journal.
-// Invariant: it reads as a store opened `.readOnly` does, and is no public API, since an app has no use for it. Called by the larder tool.
+// Inspection/ shows tools the parts of a JSON store's files that are not records: the header of the main file and the frames of the journal
+// (the append-only log of commits).
+// Invariant: Inspection/ reads files as a store opened `.readOnly` does. The types of Inspection/ are no public API, since an app has no
+// use for them.
+// Called by the larder tool.
 
 public import Foundation
 
@@ -13,14 +15,14 @@ public struct JSONFileInspection: Sendable {
   public let generation: UInt64
   /// Newest commit in the main file.
   public let commit: Revision
-  /// Newest deletion whose tombstone was forgotten.
+  /// Commit up to which tombstones (records of deletions) may have been dropped.
   public let tombstoneHorizon: Revision
   /// Journal beside the main file, if there is one.
   public let journal: JournalInspection?
 
-  /// Number of attempts to read files that a writer keeps changing.
+  /// Number of times that the initializer reads the files, if a writer changes them from one read to the next.
   private static let attempts = 5
-  /// Bytes that are enough to hold the header.
+  /// Number of bytes to read from the main file, which is enough for its header.
   private static let headerSize = 4_096
 
   /// Reads header and journal without a lock, and changes nothing.
@@ -32,7 +34,8 @@ public struct JSONFileInspection: Sendable {
     for _ in 0..<Self.attempts {
       before = try fileSystem.contents(of: paths.mainFile, limit: Self.headerSize)
       journal = try fileSystem.contents(of: paths.journal)
-      // A checkpoint between the reads renames another main file into place, and header and journal would not belong together.
+      // A checkpoint between the two reads replaces the main file. After such a checkpoint, the header and the journal that were read do
+      // not belong together, so both are read again.
       if try fileSystem.contents(of: paths.mainFile, limit: Self.headerSize) == before { break }
     }
     guard let before else { throw RepositoryError(.dataMissing, "there is no such file", file: paths.mainFile) }
@@ -47,14 +50,14 @@ public struct JSONFileInspection: Sendable {
   }
 }
 
-/// The whole frames of a journal, and the kind of the bytes behind them.
+/// The complete frames of a journal (each one group of commits), and the kind of the bytes behind the last of them.
 @_spi(Inspection)
 public struct JournalInspection: Sendable {
-  /// A frame of a journal, which is one group of commits, all or none.
+  /// A frame of a journal, which holds one group of commits that are recovered all or none.
   public struct Frame: Sendable {
-    /// Offset of its first byte.
+    /// Offset of the frame's first byte in the journal.
     public let offset: Int
-    /// Size in bytes.
+    /// Size of the frame in bytes, with its checksums.
     public let byteCount: Int
     /// Commits in the frame.
     public let commits: ClosedRange<UInt64>
@@ -64,9 +67,11 @@ public struct JournalInspection: Sendable {
 
   /// The kind of the bytes behind the last whole frame.
   public enum Tail: Sendable {
-    /// Zero bytes, which are allocated ahead.
+    /// Zero bytes only, which the writer has allocated for later frames.
     case clean
-    /// An unfinished last write of `byteCount` bytes. If ambiguous, it may also be damage to a finished one.
+    /// An incomplete frame of `byteCount` bytes, which an interrupted write has left.
+    ///
+    /// If `isAmbiguous`, the bytes may also be a complete frame that was damaged later.
     case torn(byteCount: Int, isAmbiguous: Bool)
   }
 
@@ -74,15 +79,15 @@ public struct JournalInspection: Sendable {
   public let storeID: UUID
   /// Generation of the main file that the journal continues.
   public let generation: UInt64
-  /// Commit that the journal continues.
+  /// Newest commit of the main file that the journal continues.
   public let base: UInt64
-  /// Whole frames, in order.
+  /// Complete frames with matching checksums, in the order of the file.
   public let frames: [Frame]
-  /// Newest commit in a whole frame, or ``base``.
+  /// Newest commit in a complete frame, or ``base`` if the journal has no frame.
   public let lastCommit: UInt64
-  /// Offset behind the last whole frame.
+  /// Offset behind the last complete frame.
   public let end: Int
-  /// Kind of the bytes behind the last whole frame.
+  /// Kind of the bytes behind the last complete frame.
   public let tail: Tail
 
   /// Reads all frames of a journal.

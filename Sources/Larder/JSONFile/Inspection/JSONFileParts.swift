@@ -1,31 +1,32 @@
 public import Foundation
 
-/// Functions that read the parts of a damaged main file one by one, for tools that save the rest of a store.
+/// Functions that read the parts of a damaged main file one by one, for tools that save the undamaged records of a store.
 @_spi(Inspection)
 public enum JSONFileParts {
   /// The header of a main file.
   public struct Header: Hashable, Sendable {
     /// Unique identifier of the store.
     public let storeID: UUID
-    /// Number of checkpoints, from 1 on.
+    /// Generation of the main file: 1 in a new store, and one more after every checkpoint.
     public let generation: UInt64
     /// Newest commit in the main file.
     public let commit: UInt64
-    /// Commit up to which deletions may have been forgotten.
+    /// Commit up to which tombstones (records of deletions) may have been dropped.
     public let tombstonesSince: UInt64
-    /// Salt of the journal that was folded into the main file.
+    /// Random salt of the journal whose commits the last checkpoint has put into the main file.
     public let folded: UInt32?
-    /// Tag of a journal that continues the main file.
+    /// Random tag in the header of a journal that continues the main file.
     public let journal: UInt32?
-    /// Checksum of the header, the first of the checksums that the seal hashes.
+    /// Checksum of the header, which is the first checksum that the seal at the end of the file covers.
     public let checksum: UInt32
-    /// Size of the header in bytes, with its line feed.
+    /// Size of the header in bytes, including its line feed.
     public let byteCount: Int
   }
 
   /// Reads the header at the beginning of a main file.
+  ///
   /// - Parameters:
-  ///   - bytes: The file from its first byte on, or enough of it.
+  ///   - bytes: The file from its first byte on, at least up to the end of the header.
   ///   - file: The path, for errors.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
   public static func header(of bytes: Data, file: String) throws(RepositoryError) -> Header {
@@ -40,24 +41,26 @@ public enum JSONFileParts {
     }
   }
 
-  /// Returns the checksum of a whole header, which covers the bytes before it.
+  /// Returns the checksum of a header, computed over the header's bytes before the field `crc`.
   private static func checksum(ofHeader text: UnsafeRawBufferPointer) -> UInt32 {
     let ending = #","crc":"00000000","records":["#.utf8.count + 1
     return CRC32C.checksum(UnsafeRawBufferPointer(rebasing: text.dropLast(ending)))
   }
 
   /// Reads the record of one line, and compares its checksum.
+  ///
   /// - Parameters:
-  ///   - line: The bytes from the opening to the closing brace.
+  ///   - line: The bytes of the line, from the opening to the closing brace.
   ///   - file: The path, for errors.
   ///   - offset: The offset of the line in the file, for errors.
   /// - Throws: `.corrupted` with the offset.
   public static func record(ofLine line: Data, file: String, at offset: Int) throws(RepositoryError) -> StoredRecord {
-    // The scanner expects a line in its place: a line feed and the seal must follow.
+    // `MainFileScanner` accepts a line only if a line feed and the first byte of the seal follow, so both are appended.
     try (line + Data("\n]".utf8)).lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       cursor.base = offset
-      // A damaged file may have a record of any revision, so none is too new.
+      // The scanner refuses a record newer than the commit in the header. The header of a damaged file may be wrong, so the scanner gets
+      // the largest commit, `.max`, and refuses no record for its commit.
       var scanner = MainFileScanner(cursor, commit: .max)
       guard let found = try scanner.next(before: 1) else {
         throw RepositoryError(.corrupted, "expected a line that begins with a brace", file: file, offset: UInt64(offset))
@@ -72,18 +75,18 @@ public enum JSONFileParts {
   }
 }
 
-/// The description of a main file that a tool writes: a copy of a store with its identity, or one with new checksums.
+/// The description of a main file that a tool writes: a copy of a store under the same identity, or a file with new checksums.
 @_spi(Inspection)
 public struct JSONFileCopy: Sendable {
   /// Unique identifier of the store.
   public var storeID: UUID
-  /// Generation of the file.
+  /// Generation of the main file, which grows by one with every checkpoint.
   ///
-  /// A journal of another generation does not continue it.
+  /// A journal names the generation of the main file that it continues.
   public var generation: UInt64
-  /// Newest commit in the file.
+  /// Newest commit in the main file.
   public var commit: UInt64
-  /// Commit up to which deletions may have been forgotten.
+  /// Commit up to which tombstones (records of deletions) may have been dropped.
   public var tombstonesSince: UInt64
 
   /// Creates the description of a main file.
@@ -96,16 +99,16 @@ public struct JSONFileCopy: Sendable {
 
   /// Writes the main file as a new file, and syncs it.
   ///
-  /// No existing journal continues it.
+  /// The file gets a new journal tag, so that no existing journal continues the file.
   /// - Parameters:
   ///   - records: All records and tombstones, in the order of their addresses.
   ///   - path: The path of a file that does not exist.
-  /// - Throws: `.full`, `.inputOutput`, `.protectedDataUnavailable`. The caller then removes the unfinished file.
+  /// - Throws: `.full`, `.inputOutput`, `.protectedDataUnavailable`. If this function throws, the caller removes the unfinished file.
   public func write(_ records: [StoredRecord], to path: String, in fileSystem: any FileSystem) throws(RepositoryError) {
     let file = try fileSystem.create(path)
     var writer = MainFileWriter(
       file,
-      // A new tag, so that the journal of the original store is refused beside this file.
+      // The header gets a new journal tag, so that a journal of the original store is refused beside this file.
       MainFileHeader(
         storeID: storeID, generation: generation, commit: commit, tombstonesSince: tombstonesSince, journal: MainFileHeader.newTag()))
     for record in records { try writer.add(record) }

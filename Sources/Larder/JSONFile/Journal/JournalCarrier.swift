@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A copier of frames from a journal to its successor, whose checksums have another seed.
+/// A copier of frames (groups of commits) from a journal to its successor, whose frame checksums have another seed.
 struct JournalCarrier: Sendable {
   let source: any OpenFile
   let old: JournalHeader
@@ -8,13 +8,14 @@ struct JournalCarrier: Sendable {
   /// Path of the old journal, for errors.
   let name: String
 
-  /// Number of bytes that are read at a time, or more if a frame is larger.
+  /// Number of bytes of the old journal that are read at a time, or more if a frame is larger.
   private static let pieceSize = 1 << 20
 
-  /// Copies whole frames to another file.
+  /// Copies complete frames to the new journal's file, with the new journal's checksums.
   ///
-  /// - Parameter work: The background work that this is a part of, if any. It is checked for cancellation before each piece.
-  /// - Returns: The offset behind the copied frames in the other file.
+  /// - Parameter work: The background work that the copy is a part of, if any. Before each piece, the copy checks whether the background
+  ///   work was cancelled.
+  /// - Returns: The offset behind the copied frames in the new file.
   func carry(
     _ range: Range<Int>, to file: any OpenFile, at target: Int, _ work: BackgroundWork<CarriedJournal>? = nil
   ) throws(RepositoryError) -> Int {
@@ -29,12 +30,12 @@ struct JournalCarrier: Sendable {
       var end = 0
       while bytes.count - end >= JournalFormat.frameHeaderSize {
         let size = Self.size(ofFrameAt: end, in: bytes)
-        // The rest of a piece may be a part of a frame, and belongs to the next piece.
+        // A piece may end within a frame. A frame that is cut by the end of a piece is read again with the next piece.
         guard end + size <= bytes.count else { break }
         guard reseal(&bytes, end..<(end + size)) else { throw damage(at: position + end) }
         end += size
       }
-      // A damaged length would otherwise make this loop endless.
+      // If a damaged length keeps the first frame from fitting, no frame is copied, and the loop would be endless without this check.
       guard end > 0 else { throw damage(at: position) }
       bytes.removeLast(bytes.count - end)
       try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: target) }
@@ -44,17 +45,17 @@ struct JournalCarrier: Sendable {
     return target
   }
 
-  /// The space to allocate behind the last frame.
+  /// The space to allocate behind the last frame of the new journal.
   struct Room {
     /// Unit of allocation, in bytes.
     let chunk: Int
-    /// Number of bytes of frames that must have room.
+    /// Number of bytes of further frames that must have room in the space.
     let count: Int
   }
 
-  /// Allocates space behind the last frame.
+  /// Allocates space behind the last frame of the new journal, which reads as zero bytes.
   ///
-  /// Readers treat a file that ends in a frame as cut.
+  /// Without zero bytes behind its last frame, the journal would look like a file that was cut off, and readers refuse such a file.
   func makeRoom(_ room: Room, in file: any OpenFile, at end: Int) throws(RepositoryError) {
     let size = (end + room.count + JournalFormat.terminatorSize + room.chunk - 1) / room.chunk * room.chunk
     try file.allocate(end..<size)
@@ -65,7 +66,7 @@ struct JournalCarrier: Sendable {
     return JournalFormat.frameHeaderSize + Int(payload) + JournalFormat.frameTrailerSize
   }
 
-  /// Replaces the checksums of a frame by those of the new journal, or returns `false` if it does not match those of the old one.
+  /// Replaces a frame's checksums by those of the new journal, or returns `false` if the frame does not match its old checksums.
   private func reseal(_ bytes: inout [UInt8], _ frame: Range<Int>) -> Bool {
     let head = frame.lowerBound..<(frame.lowerBound + JournalFormat.frameHeaderSize - 4)
     let payload = (head.upperBound + 4)..<(frame.upperBound - JournalFormat.frameTrailerSize)
@@ -75,7 +76,7 @@ struct JournalCarrier: Sendable {
         return ($0.number(at: head.upperBound), CRC32C.checksum(part, seed: old.seed), CRC32C.checksum(part, seed: new.seed))
       }
       let stored: UInt32 = part == head ? found : bytes.withUnsafeBytes { $0.number(at: payload.upperBound) }
-      // Compared before it is replaced: a new checksum over damaged bytes would hide the damage for ever.
+      // The old checksum is compared before it is replaced, because a new checksum over damaged bytes would hide the damage for ever.
       guard stored == before else { return false }
       withUnsafeBytes(of: after.littleEndian) { bytes.replaceSubrange(part.upperBound..<(part.upperBound + 4), with: $0) }
     }

@@ -1,11 +1,12 @@
-// Journal/ is the append-only log beside a main file. With it a save costs the same for any number of records.
-// Invariant: behind a synced frame follow zero bytes, at least four. Called by JSONFileBackend and its recovery.
+// Journal/ is the append-only log beside a main file. With the journal, a save costs the same for any number of records.
+// Invariant: at least four zero bytes follow a synced frame.
+// Called by JSONFileBackend and its recovery.
 
 internal import Foundation
 
 /// The byte layout of a journal: a header, frames (each one group of commits), and zero bytes that are allocated ahead.
 ///
-/// `Docs/Larder.docc/Formats/JournalFormat.md` describes it, with an example. All numbers are little-endian.
+/// `Docs/Larder.docc/Formats/JournalFormat.md` describes the layout, with an example. All numbers are little-endian.
 enum JournalFormat {
   static let version: UInt32 = 1
   /// "LARDERJL", the first eight bytes of a journal.
@@ -16,13 +17,13 @@ enum JournalFormat {
   static let frameHeaderSize = 40
   /// Size of the checksum behind a frame's payload, in bytes.
   static let frameTrailerSize = 4
-  /// Number of zero bytes that must follow the last frame, so that a journal cut exactly between two frames is noticed.
+  /// Number of zero bytes that must follow the last frame, so that a reader detects a journal that was cut exactly between two frames.
   static let terminatorSize = 4
   /// Size of the fixed part of an operation in a payload, in bytes.
   static let operationHeaderSize = 32
   /// Largest count in a frame, in bytes or operations.
   ///
-  /// With it the sum of a few counts from a damaged journal fits an `Int` of 32 bits. No such system can hold as many bytes.
+  /// With this limit, the sum of a few counts from a damaged journal fits an `Int` even on a 32-bit system.
   static let countLimit = Swift.min(Int(Int32.max), Int.max / 8)
 }
 
@@ -31,18 +32,18 @@ struct JournalHeader: Hashable, Sendable {
   let storeID: UUID
   /// Generation of the main file that the journal was created for.
   let generation: UInt64
-  /// Newest commit of that main file.
+  /// Newest commit of the main file that the journal continues.
   ///
-  /// The first frame continues it.
+  /// The first frame of the journal begins with the commit after ``base``.
   let base: UInt64
   /// Random number that makes the checksums of one journal differ from those of another.
   let salt: UInt32
-  /// Tag that the main file gave to the journal that continues it, or 0 if an older version has written one of the two.
+  /// Tag that the main file requires of its journal, or 0 if an older version of Larder has written the main file or the journal.
   var tag: UInt32 = 0
 
-  /// Encoded header.
+  /// The header as the first bytes of a journal.
   ///
-  /// It ends in a checksum, which also seeds the checksums of the frames.
+  /// The header ends in a checksum, which also seeds the checksums of the frames.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(number: JournalFormat.magic)
@@ -60,7 +61,7 @@ struct JournalHeader: Hashable, Sendable {
 
   /// Seed of the frames' checksums.
   ///
-  /// A frame of another journal in reused disk blocks does not match it.
+  /// Because of the seed, a frame of another journal in reused disk blocks does not match its checksum.
   var seed: UInt32 { bytes.withUnsafeBytes { $0.number(at: JournalFormat.headerSize - 4) } }
 }
 
@@ -72,13 +73,13 @@ extension JournalHeader {
   }
 }
 
-/// The head of a frame, which is one group of commits, all or none.
+/// The head of a frame, which holds one group of commits that are recovered all or none.
 struct JournalFrame: Hashable, Sendable {
   let payloadSize: Int
   let commits: ClosedRange<UInt64>
-  /// Newest commit that was synced when this frame was written.
+  /// Newest commit that was synced, or ordered by a write barrier, when this frame was written.
   ///
-  /// That commit was acknowledged. If it is broken, it is damaged, and no torn write.
+  /// A synced commit was acknowledged. If the frame of a synced commit is broken, the cause is damage and not a torn write.
   let durableThrough: UInt64
   let operationCount: Int
 
@@ -98,7 +99,7 @@ extension UnsafeRawBufferPointer {
     Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
   }
 
-  /// Returns the four-byte count at an offset, or the limit if it is larger.
+  /// Returns the four-byte count at an offset, or ``JournalFormat/countLimit`` if the count is larger.
   ///
   /// The offset must be inside the buffer.
   func count(at offset: Int) -> Int { Swift.min(Int(clamping: number(at: offset) as UInt32), JournalFormat.countLimit) }
@@ -112,20 +113,21 @@ extension UnsafeRawBufferPointer {
   /// True if a range has zero bytes only.
   func isZero(in range: Range<Int>) -> Bool {
     guard let base = baseAddress, let first = range.first else { return true }
-    // All bytes are zero if the first is, and each equals its neighbour. `memcmp` is vectorized.
+    // All bytes are zero if the first byte is, and each byte equals its neighbour. `memcmp` compares all neighbours with vector
+    // instructions.
     return self[first] == 0 && memcmp(base + first, base + first + 1, range.count - 1) == 0
   }
 }
 
 extension JournalFrame {
-  /// Number of records in a part, above which several cores write the parts.
+  /// Number of records in a part of a frame, where several cores write the parts of a large batch.
   private static let partSize = 1_024
 
   /// Returns the encoded frame with the records of a batch.
   ///
   /// Cost: one pass over the records, on all cores if there are many, and a checksum over all bytes.
   static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
-    // All sizes are added up first, so that each core can write its part at a fixed place.
+    // The sizes of all records are added up first, so that each core can write its part at a fixed place.
     var starts: [Int] = []
     var end = JournalFormat.frameHeaderSize
     for (position, record) in batch.records.enumerated() {
@@ -133,7 +135,7 @@ extension JournalFrame {
       end += JournalFormat.operationHeaderSize + record.collection.utf8.count + record.key.byteCount + (record.value?.count ?? 0)
     }
     let size = end + JournalFormat.frameTrailerSize
-    // Uninitialized memory, since zeroing it would be a second pass over a large frame.
+    // The memory is uninitialized, because zeroing it would be a second pass over a large frame.
     return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
       count = size
       let frame = UnsafeMutableRawBufferPointer(buffer)
@@ -160,7 +162,7 @@ extension JournalFrame {
 
 /// The memory of a frame that several threads are writing.
 ///
-/// Unchecked, since each thread writes a part of its own.
+/// The type is `@unchecked Sendable`, because each thread writes only a part of its own.
 private struct FrameSpace: @unchecked Sendable {
   let base: UnsafeMutableRawPointer
 }
@@ -181,7 +183,9 @@ private struct FrameCursor {
     place += bytes.count
   }
 
-  /// Appends an operation: name length with a bit for a value, the lengths, the numbers, then name, key and value.
+  /// Appends a record or tombstone: the lengths, the numbers, then collection name, key and value.
+  ///
+  /// The lowest bit of the first number is 1 for a record and 0 for a tombstone, and the other bits are the length of the name.
   mutating func append(operation record: StoredRecord) {
     append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
     append(number: UInt32(truncatingIfNeeded: record.key.byteCount))

@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// A reader of a journal, which returns the whole frames and classifies the bytes behind them.
+/// A reader of a journal, which returns the complete frames (groups of commits) and classifies the bytes behind them.
 struct JournalReader {
   let data: Data
   let file: String
-  /// Newest commit of the main file.
+  /// Newest commit of the main file that the journal continues, or 0 to visit the records of all frames.
   ///
-  /// Frames up to it are checked, and their records skipped.
-  ///
-  /// A record's own revision does not decide this, since a record that a migration has rewritten keeps an older one.
+  /// Frames up to this commit are checked and their records are not visited, because the main file has them. The commit of the frame shows
+  /// whether the main file has a record. The record's own revision does not show it, because a record that a migration has rewritten keeps
+  /// an older revision.
   var mainFileCommit: UInt64 = 0
   /// Position at which reading begins, or `nil` for the first frame.
   var start: Position?
 
   /// A position between two frames.
   struct Position {
-    /// Newest commit before the position.
+    /// Newest commit in the frames before the position.
     let commit: UInt64
     /// Offset of the next frame.
     let offset: Int
@@ -24,22 +24,22 @@ struct JournalReader {
   /// The result of reading a journal.
   struct Contents {
     let header: JournalHeader
-    /// Newest commit in a whole frame, or the header's base.
+    /// Newest commit in a complete frame, or the base commit of the header if there is no frame.
     var lastCommit: UInt64
-    /// Offset for the next frame.
+    /// Offset behind the last complete frame, where the next frame is written.
     var end: Int
-    /// Kind of the bytes behind the last whole frame.
+    /// Kind of the bytes behind the last complete frame.
     var tail = Tail.clean
   }
 
   enum Tail: Equatable {
-    /// Nothing but zero bytes follows the last whole frame.
+    /// Only zero bytes follow the last complete frame.
     case clean
-    /// A write that was never acknowledged or, if ambiguous, perhaps damage to the last acknowledged one. It ends before `end`.
+    /// A torn frame, whose bytes end before the offset `end`, and which was perhaps acknowledged and damaged later if `isAmbiguous`.
     case torn(end: Int, isAmbiguous: Bool)
   }
 
-  /// Reads all whole frames in order, from ``start`` on.
+  /// Reads all complete frames in order, from ``start`` on.
   ///
   /// - Parameters:
   ///   - visit: Called with the records and tombstones of each frame that the main file lacks.
@@ -52,20 +52,21 @@ struct JournalReader {
     try data.lending { bytes throws(RepositoryError) in
       let header = try readHeader(bytes)
       var contents = Contents(header: header, lastCommit: start?.commit ?? header.base, end: start?.offset ?? JournalFormat.headerSize)
-      // The journal was longer when `start` was taken, and a crash does not shorten it.
+      // The journal reached at least the position `start` when `start` was taken. A crash does not shorten a journal, so a file that
+      // ends before `start` was cut off.
       guard contents.end <= bytes.count else { throw corrupted("the journal was cut off in a commit", at: bytes.count) }
       while let frame = try wholeFrame(at: contents.end, in: bytes, header) {
-        // The next commit's number must fit in 64 bits.
+        // The number of the next commit is computed by adding one, and must fit in 64 bits.
         guard frame.commits.upperBound < .max, frame.commits.upperBound - frame.commits.lowerBound < UInt64(Int32.max) else {
           throw corrupted("expected a commit number that a store can reach", at: contents.end)
         }
-        // A gap means that a whole frame is gone, which no crash does.
+        // A gap in the commit numbers means that a complete frame is gone. No crash removes a frame, so the journal is damaged.
         guard frame.commits.lowerBound == contents.lastCommit + 1 else {
           throw corrupted("commits \(contents.lastCommit + 1) to \(frame.commits.lowerBound) are missing", at: contents.end)
         }
         begin(frame, contents.end)
         let isNew = frame.commits.upperBound > mainFileCommit
-        // Read also if they are not visited, since their checksums are compared.
+        // Records that the main file has are read too, although they are not visited, because reading compares their checksums.
         try readOperations(of: frame, at: contents.end, in: bytes) { record throws(RepositoryError) in if isNew { try visit(record) } }
         contents.lastCommit = frame.commits.upperBound
         contents.end += frame.size
@@ -84,7 +85,7 @@ struct JournalReader {
     let end = JournalFormat.headerSize - 4
     let checksum: UInt32 = bytes.number(at: end)
     let isWhole = checksum == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
-    // Magic and checksum before the version: a damaged version must not read as a newer format.
+    // Magic number and checksum are compared before the version, because a damaged version must not be reported as a newer format.
     guard bytes.number(at: 0) as UInt64 == JournalFormat.magic, isWhole else {
       throw corrupted("the journal's header is damaged", at: 0)
     }
@@ -95,15 +96,17 @@ struct JournalReader {
         versions: .init(found: Int(clamping: version), supported: Int(JournalFormat.version)))
     }
     let (generation, base): (UInt64, UInt64) = (bytes.number(at: 32), bytes.number(at: 40))
-    // The next generation and commit are computed by adding one.
+    // The next generation and the next commit are computed by adding one, which would trap at the maximum.
     guard generation < .max, base < .max else { throw corrupted("expected numbers that a store can reach", at: 32) }
     return JournalHeader(
       storeID: UUID(uuid: bytes.loadUnaligned(fromByteOffset: 16, as: uuid_t.self)), generation: generation, base: base,
       salt: bytes.number(at: 12), tag: bytes.number(at: 48))
   }
 
-  /// Returns the frame at an offset if its head and its payload are whole.
-  /// - Throws: `.corrupted` for a whole head whose payload ends behind the file. Its space was allocated and synced before the write.
+  /// Returns the frame at an offset if the checksums of its head and its payload match.
+  ///
+  /// - Throws: `.corrupted` for an intact head of a frame whose payload reaches beyond the end of the file. A crash cannot leave such a
+  ///   frame, because the frame's space was added to the file and synced before the write.
   private func wholeFrame(
     at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader
   ) throws(RepositoryError) -> JournalFrame? {
@@ -138,7 +141,7 @@ struct JournalReader {
     var position = offset + JournalFormat.frameHeaderSize
     let end = position + frame.payloadSize
     for _ in 0..<frame.operationCount {
-      // Every size is bounded by the end of the payload, since a damaged count must not read outside it.
+      // Every size is bounded by the end of the payload, because a damaged count must not make the reader read outside the payload.
       guard end - position >= JournalFormat.operationHeaderSize else { throw corrupted("a commit is shorter than it says", at: position) }
       let kind: UInt32 = bytes.number(at: position)
       let (nameSize, keySize) = (min(Int(kind >> 1), JournalFormat.countLimit), bytes.count(at: position + 4))
@@ -151,7 +154,7 @@ struct JournalReader {
         key: RecordKey(String(decoding: bytes[key..<value], as: UTF8.self)),
         revision: Revision(bytes.number(at: position + 16)), schemaVersion: Int(clamping: bytes.number(at: position + 12) as UInt32),
         value: kind & 1 == 0 ? nil : data[(data.startIndex + value)..<(data.startIndex + value + valueSize)])
-      // `String(decoding:)` replaces invalid UTF-8 in a name or key, which then fails here.
+      // `String(decoding:)` replaces invalid UTF-8 in a name or key, and the checksum does not match the changed text.
       guard record.checksum == bytes.number(at: position + 24) else {
         throw RepositoryError(
           .corrupted, "a record does not match its checksum", file: file, offset: UInt64(position), keyHash: record.key.hash)
@@ -159,27 +162,28 @@ struct JournalReader {
       try visit(record)
       position = value + valueSize
     }
-    // Bytes left over are a record that the count leaves out.
+    // Bytes behind the last operation mean that the operation count leaves out a record.
     guard position == end else { throw corrupted("a commit is longer than it says", at: position) }
   }
 
   // MARK: The tail
 
-  /// Returns the kind of the bytes behind the last whole frame.
+  /// Returns the kind of the bytes behind the last complete frame: zero bytes, or a torn write.
   private func classifyTail(
     from offset: Int, after lastCommit: UInt64, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader
   ) throws(RepositoryError) -> Tail {
-    // A crash cannot shorten the file: the terminator was synced before the frame was written.
+    // A crash cannot shorten the journal, because the space for the terminating zero bytes was synced before the frame was written.
     guard bytes.count - offset >= JournalFormat.terminatorSize else {
       throw corrupted("the journal was cut off: at least \(JournalFormat.terminatorSize) zero bytes must follow a commit", at: bytes.count)
     }
     if bytes.isZero(in: offset..<bytes.count) { return .clean }
-    // Sectors reach the disk in any order, so a torn write can begin with zeros.
+    // Sectors reach the disk in any order, so a torn frame can begin with a sector of zeros.
     let startsWithZeros = bytes.number(at: offset) as UInt32 == 0
     guard startsWithZeros || bytes.count - offset >= JournalFormat.frameHeaderSize + JournalFormat.frameTrailerSize else {
       throw corrupted("the journal was cut off in a commit", at: bytes.count)
     }
-    // A later frame that names a synced commit proves it was acknowledged. To cut it would be silent loss.
+    // If a complete frame behind the broken one names the broken commit as synced, the commit was acknowledged. Cutting off an acknowledged
+    // commit would lose it without an error.
     if latestDurability(after: offset, in: bytes, header) > lastCommit {
       throw corrupted("commit \(lastCommit + 1) is damaged, and a later one proves that it was acknowledged", at: offset)
     }
@@ -189,13 +193,13 @@ struct JournalReader {
     return .torn(end: end, isAmbiguous: isAmbiguous)
   }
 
-  /// Returns the newest commit that any whole frame behind an offset names as synced.
+  /// Returns the newest commit that any complete frame behind an offset names as synced.
   private func latestDurability(after offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> UInt64 {
     guard let base = bytes.baseAddress else { return 0 }
     var latest: UInt64 = 0
     var position = offset + 1
     let firstByte = Int32(JournalFormat.frameMagic & 0xFF)
-    // At each byte, since the length of a broken frame cannot be trusted.
+    // The search tries each byte, because the length in a broken frame cannot be trusted to lead to the next frame.
     while position < bytes.count, let found = memchr(base + position, firstByte, bytes.count - position) {
       let candidate = base.distance(to: UnsafeRawPointer(found))
       if let frame = frameHead(at: candidate, in: bytes, header), candidate + frame.size <= bytes.count,
@@ -212,16 +216,17 @@ struct JournalReader {
 
   /// True if a part of the broken frame was never written, because it ends early or has a sector of zeros.
   ///
-  /// Damage to a written frame leaves no such part.
+  /// An unwritten part shows a torn write. Damage to a completely written frame leaves no unwritten part.
   private func hasUnwrittenPart(from offset: Int, to end: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> Bool {
     guard let frame = frameHead(at: offset, in: bytes, header) else { return end - offset < JournalFormat.frameHeaderSize }
     let frameEnd = min(offset + frame.size, bytes.count)
-    // The trailer may end in zero bytes by chance, so fewer than its size prove nothing.
+    // The checksum behind the payload may end in zero bytes by chance, so fewer zero bytes than its size prove nothing.
     if frameEnd - end >= JournalFormat.frameTrailerSize { return true }
     var sector = offset / 512 * 512
     while sector < frameEnd {
       let part = max(sector, offset)..<min(sector + 512, frameEnd)
-      // Disks write sectors of 512 bytes whole. A part under 8 bytes may be zero by chance.
+      // A disk writes a sector of 512 bytes completely or not at all, so a zero sector was not written. A part under 8 bytes may be zero by
+      // chance.
       if part.count >= 8, bytes.isZero(in: part) { return true }
       sector += 512
     }

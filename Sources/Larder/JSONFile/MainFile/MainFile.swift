@@ -4,13 +4,13 @@
 
 internal import Foundation
 
-/// The open main file of a store, locked itself so that no other store uses it by another name.
+/// The open main file of a store, which holds a lock of its own so that no other store uses the file by another name.
 struct MainFile: Sendable {
   let file: any OpenFile
   /// Device and inode of the main file, if the file system has them.
   let identity: FileIdentity?
   let header: MainFileHeader
-  /// Size in bytes.
+  /// Size of the main file in bytes.
   let size: Int
   /// Permission bits and owner, which the next main file gets too.
   let mode: UInt16
@@ -26,7 +26,7 @@ struct MainFile: Sendable {
     (identity, size, mode, owner) = (status.identity, status.size, status.mode, status.owner)
   }
 
-  /// Returns the same main file with another descriptor.
+  /// Returns this main file with another descriptor of the same file.
   func reopened(as file: any OpenFile) throws(RepositoryError) -> MainFile { try MainFile(file, header, tombstones: tombstones) }
 
   /// Copies the owner and the attributes that an app has set, such as the exclusion from backups, to another file.
@@ -37,15 +37,15 @@ struct MainFile: Sendable {
 
   /// Opens the main file and locks it, or returns `nil` if there is none.
   ///
-  /// - Throws: `.locked` or `.alreadyOpen` if it is open, by any name. `.unsupported` if it has several names, since a rename replaces one
-  ///   of them only and the others keep the old contents.
+  /// - Throws: `.locked` or `.alreadyOpen` if the file is open, by any of its names. `.unsupported` if the file has several names, since a
+  ///   rename replaces only one of them and the others keep the old contents.
   static func open(_ path: String, _ fileSystem: any FileSystem) throws(RepositoryError) -> (any OpenFile)? {
-    // A round ends without a lock only if a holder has renamed another file into place between opening and locking.
+    // A round of this loop ends without a result only if another process has renamed a new main file into place since the file was opened.
     for _ in 0..<1_000 {
       guard let file = try fileSystem.open(path, writable: false) else { return nil }
       try file.lock()
       let status = try file.status()
-      // A lock on a file that was replaced excludes nobody.
+      // A lock on a file that was replaced at its path would exclude no other process, so the path must still lead to the locked file.
       if let found = try fileSystem.status(of: path), found.identity == status.identity {
         guard status.linkCount <= 1 else {
           throw RepositoryError(
@@ -62,13 +62,13 @@ struct MainFile: Sendable {
 
 /// The grammar of a main file: one header line, one line for each record in key order, one seal line.
 ///
-/// `Docs/Larder.docc/Formats/JSONSnapshotFormat.md` describes it, with an example. There is exactly one way to write each value. A reader
-/// can therefore compare bytes, and compares every byte or its checksum.
+/// `Docs/Larder.docc/Formats/JSONSnapshotFormat.md` describes the grammar, with an example. Each value can be written in exactly one way,
+/// so a reader checks every byte, either directly or by a checksum.
 enum MainFileFormat {
   static let version = 1
   /// First bytes of a main file of any version.
   ///
-  /// The number of the format follows.
+  /// The version number of the format follows.
   static let opening: StaticString = #"{"format":"larder","formatVersion":"#
 }
 
@@ -77,19 +77,20 @@ struct MainFileHeader: Hashable, Sendable {
   var storeID: UUID
   /// Generation, which grows by one with every checkpoint.
   ///
-  /// A journal names the one that it continues.
+  /// A journal names the generation of the main file that it continues.
   var generation: UInt64
   /// Newest commit in the main file.
   var commit: UInt64
-  /// Commit after which every deletion has a tombstone.
+  /// Commit after which every deletion has a tombstone (a record of the deletion), while earlier tombstones may have been dropped.
   var tombstonesSince: UInt64
   /// Salt of the journal that was folded into the main file, or `nil` in a new store, in a copy, and in a file of an older version.
   var folded: UInt32?
-  /// Value of `folded` in a file that was renamed into place without a journal, on a full disk or for an unused store.
+  /// Value of `folded` in a file that was renamed into place without a journal, on a full disk or for a store without commits.
   static let noJournal: UInt32 = 0
-  /// Tag that a journal which continues the main file will carry, never 0, or `nil` in a file of an older version.
+  /// Tag of the journal that will continue the main file, never 0, or `nil` in a file of an older version of Larder.
   ///
-  /// A salt that the main file chose in advance would not do: two copies of a closed store would give it to two journals.
+  /// The tag is another number than the journal's salt, because a salt that the main file chose in advance would be the same for the
+  /// journals of two copies of a closed store.
   var journal: UInt32?
 
   /// Returns a random tag for the journal that will continue a main file.
@@ -98,13 +99,13 @@ struct MainFileHeader: Hashable, Sendable {
 
 /// The hash in the seal: FNV-1a (64 bits) over the checksums of the header and of every record, in order.
 ///
-/// Each line has its own checksum. The seal protects their number, order and completeness.
+/// Each line has its own checksum. The seal protects the number, order and completeness of the lines.
 struct SealHash {
   private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 
   mutating func add(_ checksum: UInt32) {
     var rest = checksum
-    // Byte by byte, least significant first, as the format says.
+    // The checksum is hashed byte by byte, least significant byte first, because the format defines the seal so.
     for _ in 0..<4 {
       value = (value ^ UInt64(rest & 0xFF)) &* 0x100_0000_01B3
       rest >>= 8
@@ -121,14 +122,14 @@ enum MainFileSource: Sendable {
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
     switch self {
     case .data(let data):
-      // An offset behind the end is no error, as in a file.
+      // A read from an offset behind the end returns no bytes and no error, as a read of a file does.
       let start = min(offset, data.count)
       return data[(data.startIndex + start)..<(data.startIndex + start + min(count, data.count - start))]
     case .file(let file): return try file.read(at: offset, count: count)
     }
   }
 
-  /// Returns the size in bytes.
+  /// Returns the size of the main file in bytes.
   func size() throws(RepositoryError) -> Int {
     switch self {
     case .data(let data): data.count

@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// The next main file before it is written, with all that any thread needs to write it under its temporary name.
+/// The next main file before it is written, with everything that a background thread needs to write it under its temporary name.
 struct MainFileDraft: Sendable {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let main: MainFile
   var changes: [RecordAddress: StoredRecord]
   var commit: UInt64
-  /// Salt of the journal that is folded.
+  /// Salt of the journal that is folded into the main file.
   let journalSalt: UInt32?
   var options: StoreOptions
 
@@ -19,20 +19,20 @@ struct MainFileDraft: Sendable {
 
   /// Writes all records durably, with the owner, mode and attributes of the old main file, and locks the new file.
   ///
-  /// Removes it again if that fails.
-  /// - Parameter work: The background work that this runs in, if any. The file is then synced in small parts, so that no sync of a commit
-  ///   waits long for it.
+  /// Removes the new file if a step throws.
+  /// - Parameter work: The background work that calls this method, if any. The file is then synced in small parts, so that no sync of a
+  ///   commit waits long for it.
   func write(_ work: BackgroundWork<MainFile>? = nil) throws(RepositoryError) -> MainFile {
     let fold = fold
     var header = fold.header
-    // A reader refuses `UInt64.max`, and one more would trap.
+    // A reader refuses the generation `UInt64.max`, and adding one to the maximum would trap.
     guard header.generation + 1 < .max else {
       throw RepositoryError(.unsupported, "the store has had as many generations as there can be", file: paths.mainFile)
     }
     header.generation += 1
-    // A new tag with every main file: the old journal must not pass for its successor.
+    // Every main file gets a new journal tag, because the old journal must not pass for the journal that continues the new file.
     (header.folded, header.journal) = (journalSalt, MainFileHeader.newTag())
-    // First, so that a failure leaves no unfinished main file beside the copy.
+    // The previous main file is copied first, so that a failed copy leaves no unfinished new main file beside it.
     if options.keepsPreviousSnapshot { try keepPrevious(work) }
     return try replacement.write(like: nil) { file throws(RepositoryError) in
       try file.setMode(main.mode)
@@ -41,7 +41,7 @@ struct MainFileDraft: Sendable {
       writer.work = work
       try fold.write(to: &writer)
       try writer.finish()
-      // Locked before the rename, so that no other store can open it in between.
+      // The file is locked before its rename, so that no other store can open it in between.
       try file.lock()
       return try MainFile(file, header, tombstones: fold.tombstones)
     }
@@ -49,12 +49,12 @@ struct MainFileDraft: Sendable {
 
   /// Replacement of the main file, which ``write(_:)`` begins.
   ///
-  /// The user of its result renames or discards it.
+  /// The caller of ``write(_:)`` renames or discards the written file.
   var replacement: FileReplacement { FileReplacement(path: paths.mainFile, fileSystem: fileSystem) }
 
   private func keepPrevious(_ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
     let previous = FileReplacement(path: paths.previous, fileSystem: fileSystem)
-    // An unfinished copy takes space that is needed, so `write` removes it if this fails.
+    // An unfinished copy takes space that the new main file needs, so `write` removes the copy if a step throws.
     let copy = try previous.write(like: main) { file throws(RepositoryError) in
       try copyMain(to: file, work)
       try file.sync()
@@ -67,14 +67,14 @@ struct MainFileDraft: Sendable {
   private func copyMain(to file: any OpenFile, _ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
     var offset = 0
     while offset < main.size {
-      // Read in pieces, since a whole main file may not fit into memory.
+      // The main file is read in pieces, because a whole main file may not fit into memory.
       let piece = try main.file.read(at: offset, count: 1 << 20)
       guard !piece.isEmpty else {
         throw RepositoryError(.corrupted, "the main file was cut while its store is open", file: paths.mainFile, offset: UInt64(offset))
       }
       try piece.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
       offset += piece.count
-      // Not at the end: a checkpoint that is given up must stop soon.
+      // Cancellation is checked after each piece and not only at the end, because a checkpoint that is given up must stop soon.
       try work?.check()
     }
   }
@@ -82,10 +82,10 @@ struct MainFileDraft: Sendable {
 
 /// The contents of the next main file: the lines of the old one and the changes of the journal, merged in the order of addresses.
 ///
-/// Unchanged lines are copied as they are, so that a record which no version of the app can decode survives. The old file is read line by
-/// line, so that only the changes take memory.
+/// Unchanged lines are copied as they are, so that a record which no version of the app can decode survives. The old main file is read line
+/// by line, so that only the changes take memory.
 struct MainFileFold: Sendable {
-  /// Old main file, and the header that it must have.
+  /// Old main file, and the header that the file must have.
   let source: any OpenFile
   let sourceHeader: MainFileHeader
   /// Newest record or tombstone of every address that differs from the old main file.
@@ -94,7 +94,7 @@ struct MainFileFold: Sendable {
   let commit: UInt64
   /// Path of the old main file, for errors.
   let path: String
-  /// Commit up to which tombstones are left out because there are too many, or 0 if none is.
+  /// Commit up to which tombstones are left out because there are too many, or 0 if none is left out.
   let forgotten: UInt64
   /// Tombstones of the next main file, with the commits of their deletions.
   let tombstones: [RecordAddress: UInt64]
@@ -108,11 +108,12 @@ struct MainFileFold: Sendable {
     var tombstones = main.tombstones
     for (address, record) in changes {
       let deletion = record.value == nil ? record.revision.number : nil
-      // Without tombstones an insertion has none to remove, which saves hashing each address.
+      // If the main file has no tombstones, an inserted record has none to remove, and skipping it saves hashing its address.
       if deletion != nil || !main.tombstones.isEmpty { tombstones[address] = deletion }
     }
     if tombstones.count > tombstoneLimit {
-      // By commit and not by count: the header can only name one commit as the horizon.
+      // All tombstones up to one commit are dropped, and not just the number over the limit, because the header names one commit as the
+      // horizon.
       let oldest = tombstones.values.sorted(by: >)[tombstoneLimit]
       tombstones = tombstones.filter { $0.value > oldest }
       forgotten = oldest
@@ -122,7 +123,7 @@ struct MainFileFold: Sendable {
     self.tombstones = tombstones
   }
 
-  /// Header of a main file with all records: that of the old one, at the newest commit.
+  /// Header of the old main file with the newest commit and the new tombstone horizon.
   var header: MainFileHeader {
     var header = sourceHeader
     header.commit = commit
@@ -131,6 +132,7 @@ struct MainFileFold: Sendable {
   }
 
   /// Writes the lines of the next main file in the order of addresses.
+  ///
   /// - Throws: `.corrupted` if the old main file was damaged since it was opened, and the errors of the writer.
   func write(to writer: inout MainFileWriter) throws(RepositoryError) {
     try merge(in: writer.work) { (line, bytes) throws(RepositoryError) in
@@ -156,7 +158,7 @@ struct MainFileFold: Sendable {
     in work: BackgroundWork<MainFile>? = nil, _ keep: (MainFileReader.Line, Data) throws(RepositoryError) -> Void,
     change: (StoredRecord) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
-    // Sorting a million changes takes long, and a checkpoint that is given up must stop soon.
+    // Sorting a million changes takes long, so the sort checks for cancellation: a checkpoint that is given up must stop soon.
     guard let changed = changes.values.sorted(by: { $0.address < $1.address }, unless: { work?.isGivenUp == true }) else {
       throw .checkpointGivenUp
     }
@@ -171,7 +173,7 @@ struct MainFileFold: Sendable {
       guard next == changed.count || changed[next].address != address, !isForgotten(line.record) else { return }
       try keep(line, bytes)
     }
-    // Another header behind the same descriptor: the file was overwritten while the store is open.
+    // If the same descriptor returns another header, another program has overwritten the main file while the store is open.
     guard found == sourceHeader else {
       throw RepositoryError(.corrupted, "another file was put in the place of the main file", file: path, offset: 0)
     }

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// A scanner that reads a main file's lines and compares their checksums and their order.
 struct MainFileScanner {
-  /// A line, as ranges of the bytes that it was read from.
+  /// A line of a main file, with its value and its text as ranges of the bytes that were read.
   struct Line {
     let key: RecordKey
     let revision: UInt64
@@ -11,18 +11,18 @@ struct MainFileScanner {
     /// Range of the value, or `nil` for a tombstone.
     let value: Range<Int>?
     let text: Range<Int>
-    /// True if the line before has the same collection.
+    /// True if the line before this line has the same collection.
     let isOfSameCollection: Bool
   }
 
   private(set) var cursor: ByteCursor
   /// Newest commit of the main file.
   private let commit: UInt64
-  /// Collection of the last line.
+  /// Collection of the line that was read last.
   private(set) var collection = ""
   /// UTF-8 bytes of ``collection``.
   private var name: [UInt8] = []
-  /// Key of the last line.
+  /// Key of the line that was read last.
   private(set) var last: RecordKey?
 
   init(_ cursor: ByteCursor, commit: UInt64) { (self.cursor, self.commit) = (cursor, commit) }
@@ -33,11 +33,11 @@ struct MainFileScanner {
     let start = cursor.offset
     let isOfSameCollection = try readCollection()
     let line = try readRecord(start: start, isOfSameCollection)
-    // Equal keys would be two records with one address.
+    // Keys must increase within a collection, and equal keys would be two records with one address.
     if isOfSameCollection, let last, !(last < line.key) {
       throw cursor.corrupted("expected a key after that of the record before", at: start)
     }
-    // The header says that no newer commit is in the file.
+    // The header names the newest commit in the file, so a record of a newer commit is damage.
     guard line.revision <= commit else {
       throw cursor.corrupted("record revision \(Revision(line.revision)) exceeds the file's commit \(commit)", at: start)
     }
@@ -51,13 +51,16 @@ struct MainFileScanner {
     return line
   }
 
-  /// Reads the collection of a line, and keeps the name of the line before if it is the same.
-  /// - Returns: True if it is the same. Otherwise the new name must sort after the old one.
+  /// Reads the name of a line's collection, and keeps the name of the line before if the two names are equal.
+  ///
+  /// - Returns: True if the line before has the same collection. The name of a new collection must sort after the name of the collection
+  ///   before.
   private mutating func readCollection() throws(RepositoryError) -> Bool {
     try cursor.expect(#"{"in":""#)
     let start = cursor.offset
     let end = start + name.count
-    // Mostly it is: comparing bytes spares making and checking a string for each line.
+    // Most lines have the collection of the line before. Comparing the bytes with the previous name first saves making and checking a
+    // string for each line.
     if !name.isEmpty, end < cursor.bytes.count, cursor.bytes[end] == UInt8(ascii: "\""),
       name.withUnsafeBytes({ $0.elementsEqualBytes(UnsafeRawBufferPointer(rebasing: cursor.bytes[start..<end])) })
     {
@@ -108,7 +111,7 @@ struct MainFileScanner {
   private func checksum(of line: Line, keyStart: Int) -> UInt32 {
     let key = UnsafeRawBufferPointer(rebasing: cursor.bytes[keyStart..<min(keyStart + line.key.byteCount, cursor.bytes.count)])
     var crc = name.withUnsafeBytes { name in
-      // A UUID key is stored as a number, and the checksum covers its text.
+      // A UUID key is a number in memory, but the record's checksum covers the text of the UUID.
       line.key.withChecksummedBytes(key) { key in
         StoredRecord.checksum(
           name, key: key, revision: line.revision, schemaVersion: line.schemaVersion, hasValue: line.value != nil)
@@ -120,7 +123,7 @@ struct MainFileScanner {
 
   /// Reads a key and its closing quotation mark.
   ///
-  /// A UUID becomes a number without a string, since it has nothing to escape.
+  /// A UUID key is parsed to a number without making a string, since a UUID has no escaped characters.
   private mutating func readKey() throws(RepositoryError) -> RecordKey {
     let end = cursor.offset + UUIDNumber.textCount
     if end < cursor.bytes.count, cursor.bytes[end] == UInt8(ascii: "\""),
@@ -132,9 +135,10 @@ struct MainFileScanner {
     return RecordKey(try cursor.string())
   }
 
-  /// Returns the end of the value that starts here: before the brace that ends the line, and its comma if it has one.
+  /// Returns the end of the value that starts at the cursor, which is the offset of the brace that closes the line.
   private func endOfValue() throws(RepositoryError) -> Int {
-    // A value has no line feed, so its line ends at the first one. Parsing it here would cost more than the checksum.
+    // A value has no line feed, so its line ends at the next line feed. Finding the end by parsing the value's JSON would cost more than
+    // computing the value's checksum.
     guard let base = cursor.bytes.baseAddress,
       let lineFeed = memchr(base + cursor.offset, 0x0A, cursor.bytes.count - cursor.offset)
     else { throw cursor.corrupted("the file ends too early; it was cut off", at: cursor.bytes.count) }

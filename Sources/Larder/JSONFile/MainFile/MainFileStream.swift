@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// A reader of a main file piece by piece, whose memory does not depend on the size of the file.
+/// A reader that reads a main file piece by piece, with an amount of memory that does not depend on the size of the file.
 struct MainFileStream {
   let file: any OpenFile
   /// Path of the file, for errors.
   let path: String
 
-  /// Number of bytes that are read at a time, or more if a line is longer.
+  /// Number of bytes of the file that are read at a time, or more if a line is longer.
   private static let pieceSize = 1 << 20
 
   /// The bytes that are being read: a part of the file from `start` on.
@@ -18,7 +18,7 @@ struct MainFileStream {
 
     /// Offset behind the last line feed that has a byte behind it, or `nil` if there is none.
     ///
-    /// That byte shows whether a line or the seal follows.
+    /// The byte behind a line feed shows whether another line or the seal follows.
     var endOfLines: Int? {
       guard bytes.count > position + 1 else { return nil }
       return bytes[(bytes.startIndex + position)..<(bytes.endIndex - 1)].lastIndex(of: 0x0A).map { $0 - bytes.startIndex + 1 }
@@ -27,8 +27,8 @@ struct MainFileStream {
 
   /// Reads the whole file and compares every checksum.
   ///
-  /// - Parameter visit: Called with each line and the bytes that its text is a range of.
-  /// - Returns: The header.
+  /// - Parameter visit: Called with each line, and with the bytes to which the range of the line's text refers.
+  /// - Returns: The header of the main file.
   /// - Throws: as ``MainFileReader/read(_:begin:)``, and the errors of the closure.
   func read(_ visit: (MainFileReader.Line, Data) throws(RepositoryError) -> Void) throws(RepositoryError) -> MainFileHeader {
     let grammar = MainFileReader(source: .file(file), file: path)
@@ -55,7 +55,8 @@ struct MainFileStream {
         cursor.base = piece.start
         return try segment.readLines(from: cursor, to: end)
       }
-      // Within a segment the scanner has compared the order.
+      // The scanner has compared the order of keys within a segment. The first key of a segment is compared here with the last key of the
+      // segment before.
       if let last, let first = lines.first, !(last < first.record.address) {
         let offset = UInt64(piece.start + first.text.lowerBound)
         throw RepositoryError(.corrupted, "expected a key after that of the record before", file: path, offset: offset)
@@ -67,10 +68,11 @@ struct MainFileStream {
         try visit(line, piece.bytes)
       }
       piece.position = position
-      // The rest must be the seal, which `readSeal` checks.
+      // If no line follows, the rest of the file must be the seal, which `readSeal` checks.
       if position < end || piece.bytes[piece.bytes.startIndex + position] != UInt8(ascii: "{") { break }
     }
-    // The seal may be cut by the end of the piece. Bytes behind it are damage and must be seen.
+    // More bytes are read, because the seal may continue behind the piece, and because `readSeal` refuses a file with bytes behind the
+    // seal.
     while piece.bytes.count < Self.pieceSize, try more(&piece) {}
     try piece.bytes.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: path)
@@ -82,11 +84,13 @@ struct MainFileStream {
   }
 
   /// Drops the bytes of a piece that were read, and reads the following bytes of the file.
-  /// - Returns: True if there were more.
+  ///
+  /// - Returns: True if the file had more bytes.
   private func more(_ piece: inout Piece) throws(RepositoryError) -> Bool {
     let offset = piece.start + piece.bytes.count
     do throws(RepositoryError) {
-      // A line longer than a piece is read in steps that double: constant steps would copy it again and again.
+      // For a line longer than a piece, each read doubles the bytes in memory. Reads of constant size would copy the line's beginning again
+      // and again.
       let next = try file.read(at: offset, count: max(Self.pieceSize, piece.bytes.count - piece.position))
       piece.bytes = Data(piece.bytes[(piece.bytes.startIndex + piece.position)...]) + next
       piece.start += piece.position
@@ -99,15 +103,15 @@ struct MainFileStream {
 }
 
 extension RepositoryError {
-  /// Returns the error with the path that a file has got by a rename after it was opened.
+  /// Returns a copy of the error with another path, for a file that was renamed after it was opened.
   func naming(_ path: String) -> RepositoryError {
     RepositoryError(code, message, file: path, offset: offset, keyHash: keyHash, versions: versions, underlying: underlying)
   }
 }
 
-/// A run of a main file's lines, read one by one.
+/// Consecutive lines of a main file, which are read one by one.
 ///
-/// Every byte of a line, or its checksum, is compared.
+/// For every byte of a line, the reader compares the byte itself or a checksum over it.
 struct MainFileSegment {
   typealias Lines = (lines: [MainFileReader.Line], end: Int)
 
@@ -115,9 +119,9 @@ struct MainFileSegment {
   /// Newest commit of the main file.
   let commit: UInt64
 
-  /// Reads lines from the cursor to an offset, as far as there are any.
+  /// Reads the lines that start before an offset, up to the first byte that begins no line, such as the seal.
   ///
-  /// Their values are slices of the data.
+  /// The values of the lines are slices of ``data``.
   /// - Returns: The lines, and the offset behind the last one.
   func readLines(from start: ByteCursor, to end: Int) throws(RepositoryError) -> Lines {
     var scanner = MainFileScanner(start, commit: commit)
@@ -126,7 +130,8 @@ struct MainFileSegment {
       let value = line.value.map { data[(data.startIndex + $0.lowerBound)..<(data.startIndex + $0.upperBound)] }
       let record = StoredRecord(
         collection: scanner.collection, key: line.key, revision: Revision(line.revision), schemaVersion: line.schemaVersion, value: value)
-      // Most lines have about the length of the first one, so that the array need not grow.
+      // Most lines have about the length of the first line, which gives an estimate of their number. The estimated number is reserved as
+      // capacity, so that the array seldom grows.
       if lines.isEmpty { lines.reserveCapacity((end - start.offset) / line.text.count + 1) }
       lines.append(MainFileReader.Line(record: record, text: line.text, checksum: line.checksum))
     }

@@ -7,13 +7,13 @@ struct MainFileWriter {
   private var written = 0
   private var count = 0
   private var seal = SealHash()
-  /// Background work that writes the main file, if any.
+  /// Background work in which the main file is written, if any, which the writer checks for cancellation.
   var work: BackgroundWork<MainFile>?
   private var synced = 0
 
-  /// Number of bytes to collect before a write to the file.
+  /// Number of bytes that are collected in memory before a write to the file.
   private static let bufferSize = 1 << 20
-  /// Number of bytes between two syncs while commits go on, whose own syncs wait for these.
+  /// Number of bytes between two syncs of a background checkpoint, because a commit's own sync may wait for one of them.
   private static let syncSize = 2 << 20
 
   init(_ file: any OpenFile, _ header: MainFileHeader) {
@@ -25,15 +25,15 @@ struct MainFileWriter {
     buffer += Array(#""tombstonesSince":\#(header.tombstonesSince)"#.utf8)
     if let salt = header.folded { buffer += Array(#","folded":"\#(Hexadecimal.string(salt))""#.utf8) }
     if let salt = header.journal { buffer += Array(#","journal":"\#(Hexadecimal.string(salt))""#.utf8) }
-    // The checksum covers the bytes so far. It cannot cover itself.
+    // The header's checksum covers the bytes before it, because it cannot cover itself.
     let checksum = buffer.withUnsafeBytes { CRC32C.checksum($0) }
     seal.add(checksum)
     buffer += Array(#","crc":"\#(Hexadecimal.string(checksum))","records":["#.utf8)
   }
 
-  /// Adds a record.
+  /// Adds a record or a tombstone as the next line of the main file.
   ///
-  /// Records must come in the order of their addresses.
+  /// Records must be added in the order of their addresses (collection and key).
   mutating func add(_ record: StoredRecord) throws(RepositoryError) {
     try beginLine(record.checksum)
     append(#"{"in":""#)
@@ -59,13 +59,14 @@ struct MainFileWriter {
 
   /// Writes the seal and makes the main file durable.
   ///
-  /// The caller then renames it into place.
+  /// The caller then renames the file into place.
   mutating func finish() throws(RepositoryError) {
     append("\n]")
     buffer += Array(#","count":\#(count),"hash":"\#(Hexadecimal.string(seal.value))"}"#.utf8)
     append("\n")
     try flush()
-    // Before the rename: otherwise a power cut could leave the new name without its contents.
+    // The contents are synced before the caller renames the file, because otherwise a power cut could leave the new name without the
+    // contents.
     try file.sync()
   }
 
@@ -83,7 +84,7 @@ struct MainFileWriter {
     buffer.removeAll(keepingCapacity: true)
     guard let work else { return }
     try work.check()
-    // Else one sync at the end would write the whole file, and the sync of a commit would wait for it.
+    // Without these syncs, one sync at the end would write the whole file, and the sync of a commit would wait for it.
     if written - synced >= Self.syncSize {
       try file.sync()
       synced = written

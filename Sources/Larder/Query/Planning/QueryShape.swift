@@ -1,16 +1,16 @@
 internal import Foundation
 
-/// A query without its closures and without the type of its records: the input of the planner.
+/// A query without its closures and without the type of its records, from which the planner makes a plan.
 struct QueryShape: Sendable {
   /// A part of the query's predicates.
   ///
-  /// See ``Conjunct``.
+  /// A record that the query returns must meet all of these parts. See ``Conjunct``.
   struct Condition: Sendable {
     let constraint: Constraint
     let isExact: Bool
   }
 
-  /// A property that the query sorts by, and its direction.
+  /// A property by which the query sorts, with its direction.
   ///
   /// See ``SortColumn``.
   struct OrderColumn: Sendable {
@@ -18,48 +18,52 @@ struct QueryShape: Sendable {
     let isReversed: Bool
   }
 
-  /// A place that records must be near.
+  /// A place to which records must be near.
   struct Area: Sendable {
     let latitude: Double
     let longitude: Double
-    /// Greatest distance, inclusive, or `nil` for any distance.
+    /// Greatest distance from the place, inclusive, or `nil` for any distance.
     let radius: Distance?
   }
 
   var conditions: [Condition] = []
-  /// Error of the first predicate that could not be compiled.
+  /// Error of the first predicate that could not be compiled, which the fetch throws.
   var failure: RepositoryError?
   var filterCount = 0
-  /// Places that records must be near, of which the last one gives the order and the distances.
+  /// Places to which records must be near.
+  ///
+  /// The last of these places determines the order and the distances of the results.
   var areas: [Area] = []
   var boxes: [BoundingBox] = []
   var words: TextQuery?
   var order: [OrderColumn] = []
-  /// Greatest number of results: the query's limit, or `nil` for none.
+  /// Limit of the query, the greatest number of results, or `nil` for no limit.
   var maximum: Int?
-  /// Number of results that the query skips: its offset.
+  /// Offset of the query, the number of leading results that are left out.
   var skipped = 0
-  /// True if a record of the collection that does not decode is an error and not skipped.
+  /// True if a record of the collection that does not decode makes the query throw.
+  ///
+  /// If false, the query leaves out such a record.
   var isStrict = false
 
-  /// Place that gives the order and the distances.
+  /// Place that determines the order and the distances of the results, or `nil` for a query without `near`.
   var near: Area? { areas.last }
 
   /// True if the query has conditions on the place of a record.
   var isPlaced: Bool { !areas.isEmpty || !boxes.isEmpty }
 
-  /// Number of records that decide the answer if they come in the query's order: offset plus limit, or `nil` for all.
+  /// Number of leading records that the query needs if they come in its order: offset plus limit, or `nil` for all.
   var needed: Int? { needed(behind: skipped) }
 
-  /// Returns the number of records that decide the answer if they come in the query's order and `skipped` of them are left out.
+  /// Returns the number of leading records that the query needs if they come in its order and `skipped` of them are left out.
   ///
-  /// The sum may overflow, because both numbers come from the app.
+  /// The app chooses both numbers, so their sum may overflow. If the sum overflows, the function returns `Int.max`.
   func needed(behind skipped: Int) -> Int? { maximum.map { $0.addingReportingOverflow(skipped).overflow ? Int.max : $0 + skipped } }
 
-  /// True if no record can meet the query.
+  /// True if no record can meet the query, because its limit is 0 or a condition is never met.
   var isImpossible: Bool { maximum == 0 || conditions.contains { if case .never = $0.constraint { true } else { false } } }
 
-  /// Checks that the query's predicates, places, limit and offset can be evaluated.
+  /// Checks that the query's predicates, places, limit and offset are valid.
   ///
   /// - Throws: `.unsupported` for a predicate, a place, a limit or an offset that is not valid.
   func check() throws(RepositoryError) {
@@ -69,13 +73,13 @@ struct QueryShape: Sendable {
         .unsupported, "expected a limit and an offset that are not negative, found limit \(maximum ?? 0) and offset \(skipped)")
     }
     for near in areas {
-      // `abs(latitude) <= 90` is false for NaN, so NaN is refused, too.
+      // `abs(latitude) <= 90` is false for NaN, so a NaN latitude is refused too.
       guard near.longitude.isFinite, abs(near.latitude) <= 90, (near.radius?.meters ?? 0) >= 0 else {
         throw RepositoryError(.unsupported, "near needs a latitude from -90 to 90, a finite longitude, and no negative distance")
       }
     }
     for box in boxes {
-      // NaN fails the comparison of south and north, too.
+      // A comparison with NaN is false, so a box with NaN as its south or north is refused too.
       guard box.south <= box.north, box.west.isFinite, box.east.isFinite else {
         throw RepositoryError(.unsupported, "within needs a box whose south is not above its north, between finite longitudes")
       }

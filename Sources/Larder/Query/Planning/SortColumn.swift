@@ -1,18 +1,17 @@
 internal import Foundation
 
-/// A property that a query sorts by, with its direction and the functions that compare it.
+/// A property by which a query sorts, with its direction and the closures that compare records by it.
 struct SortColumn<Item: Sendable>: Sendable {
   let keyPath: any PartialKeyPath<Item> & Sendable
   let isReversed: Bool
-  /// Reads the index value that cursors and indexes need, or `nil` if the type cannot be indexed.
+  /// Returns the property's value as an index value, or `nil` if the property's type is not ``IndexableValue``.
   let value: (@Sendable (Item) -> IndexValue)?
-  /// Reads the same value from a decoded record in place, without a copy of the record.
+  /// Reads the property's index value from a decoded record in place, without copying the record.
   ///
-  /// `nil` for a column that has no such reader.
-  ///
-  /// The closure's type does not depend on the type of the records, so passing it on costs no look-up of types.
+  /// The property is `nil` for a column that was not made for an ``IndexableValue`` type. The type of the closure does not depend on the
+  /// type of the records, so passing the closure on needs no type metadata look-up.
   let valueInPlace: (@Sendable (any DecodedRecord) -> IndexValue?)?
-  /// Compares values that have no index values.
+  /// Compares two records by a property whose type has no index values.
   private let order: @Sendable (Item, Item) -> Int
 
   init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
@@ -24,25 +23,25 @@ struct SortColumn<Item: Sendable>: Sendable {
 
   init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder) {
     self.init(keyPath, order, isIndexable: Value.self is any IndexableValue.Type) { left, right in
-      // `nil` comes before every value, as in an index.
+      // `nil` sorts before every value, as it does in an index.
       guard let right = right[keyPath: keyPath] else { return left[keyPath: keyPath] == nil ? 0 : 1 }
       guard let left = left[keyPath: keyPath] else { return -1 }
       return left < right ? -1 : right < left ? 1 : 0
     }
   }
 
-  /// Creates a column that sorts by index values, as an index does.
+  /// Creates a column that compares the property's index values, as an index does.
   init<Value: IndexableValue>(indexed keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
     self.keyPath = keyPath
     isReversed = order == .reverse
     let read = PropertyReader(keyPath)
     value = { read($0).indexValue }
-    // Compared before the unchecked downcast: a repository of another type may have decoded the record.
+    // The downcast below is unchecked, so the types are compared first, because a repository with another type may have decoded the record.
     let type = ObjectIdentifier(DecodedValue<Item>.self)
     valueInPlace = { record in
       ObjectIdentifier(Swift.type(of: record)) == type ? unsafeDowncast(record, to: DecodedValue<Item>.self).indexValue(read) : nil
     }
-    // Never called, because `value` decides.
+    // The closure `order` is never called, because `compare` uses `value` if it is set.
     self.order = { _, _ in 0 }
   }
 
@@ -52,13 +51,16 @@ struct SortColumn<Item: Sendable>: Sendable {
   ) {
     self.keyPath = keyPath
     isReversed = order == .reverse
-    // Index values are compared where there are any, so that a sort agrees with an index.
+    // If the property's type has index values, the column compares index values and not the property's values. A sort in memory by index
+    // values gives the same order as an index.
     if isIndexable { value = { IndexValue(of: $0[keyPath: keyPath]) } } else { value = nil }
     valueInPlace = nil
     self.order = compare
   }
 
-  /// Compares two items by the column: negative if `left` comes first, 0 if they are equal.
+  /// Compares two records by the column.
+  ///
+  /// The result is negative if `left` comes first, and 0 if they are equal.
   func compare(_ left: Item, _ right: Item) -> Int {
     let ascending = value.map { $0(left).compared(to: $0(right)).rawValue } ?? order(left, right)
     return isReversed ? -ascending : ascending
@@ -68,7 +70,7 @@ struct SortColumn<Item: Sendable>: Sendable {
 extension DecodedValue {
   /// Returns the index value of a property of the decoded record.
   ///
-  /// Not inlined, for the reason that ``copy()`` gives: the look-up of the type would take longer than the read.
+  /// Not inlined for the same reason as ``copy()``: in the caller, the type metadata look-up would take longer than the read.
   @inline(never) fileprivate func indexValue<Value: IndexableValue>(_ read: PropertyReader<Item, Value>) -> IndexValue {
     read(item).indexValue
   }

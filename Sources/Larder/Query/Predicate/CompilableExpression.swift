@@ -1,21 +1,21 @@
 import Foundation
 
-/// An expression that Larder compiles itself: to a closure over an environment that holds the bound variables.
+/// An expression that Larder compiles to a closure over an environment, which holds the values of the predicate's variables.
 protocol CompilableExpression<Output>: StandardPredicateExpression {
-  /// Compiles the expression to a closure.
+  /// Compiles the expression to a closure over the environment.
   ///
-  /// - Throws: `.unsupported`, with the name of the construct, if it could trap and cannot be checked.
+  /// - Throws: `.unsupported`, with the name of the construct, if the expression could trap and the trap cannot be prevented by a check.
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output>
 }
 
-/// An expression that may be a constraint on one key path, or a conjunction.
+/// An expression that may be a constraint on one key path, or a conjunction (`&&`) of two expressions.
 protocol AnalyzableExpression: StandardPredicateExpression {
   /// Operands of a conjunction, which are planned one by one, or `nil` for any other expression.
   ///
-  /// A requirement of every expression: a cast to a protocol of conjunctions would take longer than the answer.
+  /// Every expression has this property, because a cast to a protocol of conjunctions would take longer than reading it.
   var operands: (any StandardPredicateExpression<Bool>, any StandardPredicateExpression<Bool>)? { get }
 
-  /// Returns the constraint that the expression puts on a key path of the item, or `nil` if it puts none.
+  /// Returns the constraint that the expression puts on one key path of the record, or `nil` if there is none.
   func finding<Item>(in scope: Scope<Item>) -> Finding?
 }
 
@@ -23,10 +23,10 @@ extension AnalyzableExpression {
   var operands: (any StandardPredicateExpression<Bool>, any StandardPredicateExpression<Bool>)? { nil }
 }
 
-/// A compiled expression: a closure, and the key path if the expression only reads one.
+/// A compiled expression: its closure, and its key path if the expression only reads a key path.
 struct Compiled<Environment, Output>: Sendable {
   let run: @Sendable (Environment) throws -> Output
-  /// Path to the value in the environment, if the expression reads it and does nothing else.
+  /// Path to the value in the environment, or `nil` if the expression does more than read that value.
   let path: ValuePath<Environment, Output>?
 
   init(path: ValuePath<Environment, Output>? = nil, _ run: @escaping @Sendable (Environment) throws -> Output) {
@@ -36,10 +36,13 @@ struct Compiled<Environment, Output>: Sendable {
 }
 
 extension Scope {
-  /// Compiles an expression of a known kind, or evaluates it by Foundation if nothing in it can trap.
+  /// Compiles an expression of any kind.
+  ///
+  /// An expression that Larder has no closure for is evaluated by Foundation, or refused with `.unsupported` if a part of it can trap.
   func compile<E: StandardPredicateExpression>(_ expression: E) throws(RepositoryError) -> Compiled<Environment, E.Output> {
     if let known = expression as? any CompilableExpression<E.Output> { return try known.compile(in: self) }
-    // Foundation traps on overflow and on subscripts out of range, which would end the app for one record.
+    // Foundation traps on integer overflow and on subscripts out of range. Without this check, a record whose values make the expression
+    // trap would end the app.
     if let construct = TrapScan.construct(in: expression) {
       throw RepositoryError(.unsupported, "a predicate has \(construct) inside an expression of a kind that cannot be checked")
     }
@@ -60,7 +63,9 @@ extension Scope {
     return Compiled { try operation(run($0)) }
   }
 
-  /// Compiles an operation on the values of two expressions, both of which are always evaluated.
+  /// Compiles an operation on the values of two expressions.
+  ///
+  /// The two expressions are evaluated for every record.
   @inline(__always)
   func map<Left: StandardPredicateExpression, Right: StandardPredicateExpression, Output>(
     _ left: Left, _ right: Right, _ operation: @escaping @Sendable (Left.Output, Right.Output) throws -> Output
@@ -74,15 +79,17 @@ extension Scope {
     try compile(expression)
   }
 
-  /// Returns the value of an expression without variables, or `nil` if it has variables or throws.
+  /// Returns the value of an expression without variables, or `nil` if the expression has variables or throws.
   func constant<E: StandardPredicateExpression>(_ expression: E) -> E.Output? {
-    // Nearly every constant is a captured value. This cast to a concrete type is cheaper than a search for a conformance.
+    // Nearly every constant is a captured value, and this cast to the concrete type `Value` is cheaper than the search for a protocol
+    // conformance.
     if let value = expression as? PredicateExpressions.Value<E.Output> { return value.value }
     do {
-      // The empty scope has no variables, so an expression that names one does not compile.
+      // The empty scope has no variables, so an expression that names a variable does not compile in it and is no constant.
       return try Scope<Void>().compile(expression).run(())
     } catch {
-      // An expression with variables, or one that throws. In the latter case the test of a record reports the error.
+      // The expression has variables, so it is no constant, or it throws. If the expression throws, the test of each record reports the
+      // error.
       return nil
     }
   }

@@ -1,25 +1,27 @@
-// Predicate/ turns Foundation's `#Predicate` into closures that never trap, and into conjuncts that a plan can look up in indexes.
-// Invariant: for every record the closures return the result of Foundation's `evaluate`. Where that would trap or throw, they throw
-// `RepositoryError.Code.unsupported`. A conjunct's constraint holds for every record that the conjunct lets through (and if it is exact,
-// for no other). Key paths into computed properties run the code of the properties: its effects, traps included, are its author's. Called
-// by Query, once for each predicate. The planner reads the conjuncts.
+// Predicate/ compiles Foundation's `#Predicate` to closures that never trap, and splits it into conjuncts that a plan can look up in
+// indexes.
+// Invariant: for every record the closures return the result of Foundation's `evaluate`. If `evaluate` would trap or throw, the closures
+// throw `RepositoryError.Code.unsupported`. A conjunct's constraint holds for every record that meets the conjunct. An exact constraint
+// holds for no record that does not meet the conjunct. A key path to a computed property runs the code of that property, and a trap in that
+// code ends the app.
+// Called by Query, once for each predicate. The planner reads the conjuncts.
 import Foundation
 
-/// A predicate compiled to closures, with its conjuncts for the planner.
+/// A predicate compiled to closures, with the conjuncts from which the planner chooses an index.
 struct CompiledPredicate<Item>: Sendable {
   /// Returns true if the predicate holds for a record, or throws `.unsupported` with the reason.
   ///
-  /// The reason never contains values.
+  /// The reason never contains a value of the record.
   let evaluate: @Sendable (Item) throws(RepositoryError) -> Bool
-  /// Parts of the predicate that must all hold, in the order written.
+  /// Parts of the predicate that must all hold, in the order in which they are written.
   ///
-  /// Evaluated in this order up to the first that is false, they are equivalent to the predicate. A part that an index answers may be left
-  /// out: parts with a constraint never throw, so an index removes errors but adds none.
+  /// Evaluated in this order up to the first false part, the parts give the result of the predicate. If an index answers a part, that part
+  /// need not be evaluated. A part with a constraint never throws, so the use of an index may remove errors but never adds one.
   let conjuncts: [Conjunct<Item>]
 
-  /// Compiles a predicate.
+  /// Compiles a predicate to closures and splits it into conjuncts.
   ///
-  /// - Throws: `.unsupported`, with the name of the construct, if a part could trap and cannot be checked.
+  /// - Throws: `.unsupported`, with the name of the construct, if a part could trap and the trap cannot be prevented by a check.
   init(_ predicate: Predicate<Item>) throws(RepositoryError) {
     let scope = Scope(item: predicate.variable)
     evaluate = Self.reporting(try scope.compile(expression: predicate.expression).run)
@@ -28,8 +30,9 @@ struct CompiledPredicate<Item>: Sendable {
     conjuncts = parts
   }
 
-  /// Returns only the parts, which are all that a query needs, at half the cost.
+  /// Returns only the conjuncts of a predicate, at half the cost of ``init(_:)``, which also compiles the whole predicate.
   ///
+  /// A query needs only the conjuncts.
   /// - Throws: as ``init(_:)``.
   static func conjuncts(of predicate: Predicate<Item>) throws(RepositoryError) -> [Conjunct<Item>] {
     var parts: [Conjunct<Item>] = []
@@ -37,7 +40,7 @@ struct CompiledPredicate<Item>: Sendable {
     return parts
   }
 
-  /// Appends the parts of an expression in the order written.
+  /// Appends the parts of an expression to `parts`, in the order in which they are written.
   private static func split(
     _ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>, into parts: inout [Conjunct<Item>]
   ) throws(RepositoryError) {
@@ -48,9 +51,10 @@ struct CompiledPredicate<Item>: Sendable {
       return
     }
     let finding = analyzable?.finding(in: scope)
-    // A part that holds for every record needs neither a plan nor a test.
+    // A part that holds for every record is left out. A part that every record meets would only cost time in the plan and in the tests of
+    // records.
     if case .always = finding?.constraint { return }
-    // Compiled on first use only: an index usually answers an exact part.
+    // An exact part is compiled only when it is first evaluated, because an index usually answers it without any test.
     if let finding, finding.isExact {
       parts.append(Conjunct(exact: finding.constraint) { later(expression, in: scope) })
       return
@@ -59,17 +63,20 @@ struct CompiledPredicate<Item>: Sendable {
     parts.append(Conjunct(constraint: finding?.constraint ?? .residual, isExact: false, evaluate: run))
   }
 
-  /// Compiles a part that is a plain comparison, for which compiling does not throw.
+  /// Compiles an exact part when it is first evaluated.
+  ///
+  /// An exact part is a plain comparison, which compiles without an error.
   private static func later(_ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>) -> Conjunct<Item>.Evaluation {
     do throws(RepositoryError) {
       return reporting(try scope.compile(expression: expression).run)
     } catch {
-      // Reached only by a defect of the analysis. The fetch then reports the error, and the app does not end.
+      // An exact part fails to compile only if the analysis has a defect. The returned closure throws the compilation error, so that a
+      // defect makes the fetch throw and does not end the app.
       return { (_) throws(RepositoryError) -> Bool in throw error }
     }
   }
 
-  /// Wraps errors of Foundation in a ``RepositoryError``.
+  /// Returns a closure that throws Foundation's errors as a ``RepositoryError``.
   private static func reporting(_ run: @escaping @Sendable (Item) throws -> Bool) -> @Sendable (Item) throws(RepositoryError) -> Bool {
     { (item) throws(RepositoryError) -> Bool in
       do {
@@ -83,15 +90,16 @@ struct CompiledPredicate<Item>: Sendable {
   }
 }
 
-/// A conjunct: one of the parts of a predicate that must all hold.
+/// A conjunct: one of the parts of a predicate, all of which must hold for a record.
 struct Conjunct<Item>: Sendable {
   typealias Evaluation = @Sendable (Item) throws(RepositoryError) -> Bool
 
-  /// Constraint of the part on one key path, or `.residual` if it has none.
+  /// Constraint that the part puts on one key path, or `.residual` if it puts none.
   let constraint: Constraint
-  /// True if exactly the records that meet the constraint meet the part.
+  /// True if a record meets the part exactly if it meets the constraint.
   ///
-  /// Otherwise the constraint lets through more records, and `evaluate` must test each. Never true for a residual.
+  /// If false, a record may meet the constraint and not the part, so `evaluate` must test each record that meets the constraint. A conjunct
+  /// with the constraint `.residual` is never exact.
   let isExact: Bool
   private let compiled: CompiledOnce
 
@@ -102,27 +110,27 @@ struct Conjunct<Item>: Sendable {
 
   /// Creates an exact part, which is compiled when it is first evaluated.
   ///
-  /// If an index answers it, it is never compiled, and compiling is most of the cost of such a query.
+  /// If an index answers the part, the part is never compiled. For a query that an index answers, compiling would be most of the cost.
   init(exact constraint: Constraint, compile: @escaping @Sendable () -> Evaluation) {
     (self.constraint, isExact) = (constraint, true)
     compiled = CompiledOnce(compile)
   }
 
-  /// Closure that tests a record, and throws only for a residual.
+  /// Closure that returns whether a record meets the part.
   ///
-  /// Read it once for many records, because each access loads it.
+  /// The closure throws only if the constraint of the part is `.residual`. Each access loads the closure, so read it once for many records.
   var evaluate: Evaluation { compiled.evaluation }
 
   private final class CompiledOnce: Sendable {
     private let compile: @Sendable () -> Evaluation
-    /// Compiled closure in a ``Made``, once there is one.
+    /// Object of type ``Made`` with the compiled closure, once the part was compiled.
     ///
-    /// The declared type has no generic parameter, because one would be looked up for every query.
+    /// The declared type has no generic parameter. With a generic parameter, every query would look up type metadata.
     private let made = LazyReference<any AnyObject & Sendable>()
 
     /// An object that holds the compiled closure of a part.
     ///
-    /// A closure in generic storage is wrapped once more each time that it is read.
+    /// Without the object, each read of a closure in generic storage would wrap it in another closure.
     private final class Made: Sendable {
       let evaluation: Evaluation
       init(_ evaluation: @escaping Evaluation) { self.evaluation = evaluation }
@@ -132,32 +140,34 @@ struct Conjunct<Item>: Sendable {
 
     /// Closure of the part, which is compiled at the first access.
     ///
-    /// No lock is held: two readers may both compile, and both get the closure that was stored first.
+    /// No lock is taken. If two threads compile the part at the same time, both get the closure that was stored first.
     var evaluation: Evaluation { unsafeDowncast(made.load() ?? made.storeIfNil(Made(compile())), to: Made.self).evaluation }
   }
 }
 
-/// A condition on the index value at one key path.
+/// A condition on the index value of the property at one key path.
 enum Constraint: Sendable {
-  /// Equality with one value, where `nil` is ``IndexValue/null``.
+  /// The value equals one given value. A `nil` of an optional property is ``IndexValue/null``.
   case equal(ItemPath, IndexValue)
-  /// A value between the bounds, of which a missing one is open.
+  /// The value lies between two bounds, where a missing bound excludes no value.
   ///
-  /// Ranges of `Double`, `Float` and `Date` have both bounds, so that they exclude NaN. With `orNotANumber` a record whose value is
-  /// ``IndexValue/notANumber`` meets the constraint, too: a date that is NaN is neither before nor after another, so `<=` and `>=` hold for
-  /// it.
+  /// Ranges of `Double`, `Float` and `Date` always have both bounds, so that they exclude NaN. With `orNotANumber`, a record with the value
+  /// ``IndexValue/notANumber`` meets the constraint too. A date that is NaN is neither before nor after another date, so `<=` and `>=` hold
+  /// for it.
   case range(ItemPath, lower: Bound?, upper: Bound?, orNotANumber: Bool)
-  /// One of at least two different values, which are sorted.
+  /// The value is one of at least two different values, which are sorted.
   case oneOf(ItemPath, [IndexValue])
-  /// A constraint that no record meets.
+  /// No record meets the constraint.
   case never
-  /// A constraint that every record meets. No conjunct has it, because a conjunct that always holds is left out.
+  /// Every record meets the constraint.
+  ///
+  /// No conjunct has the constraint `.always`, because a part of the predicate with this constraint is left out.
   case always
-  /// A constraint that no index can answer.
+  /// No index can answer the condition, so every record is tested.
   case residual
 }
 
-/// One end of a range of index values.
+/// The lower or upper end of a range of index values.
 struct Bound: Hashable, Sendable {
   let value: IndexValue
   let isInclusive: Bool

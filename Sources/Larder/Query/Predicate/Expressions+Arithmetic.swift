@@ -7,10 +7,11 @@ extension PredicateExpressions.Arithmetic: CompilableExpression where LHS: Stand
       case .add: .add
       case .subtract: .subtract
       case .multiply: .multiply
-      // A later Foundation may add an operator, which must not be taken for another one.
+      // A later version of Foundation may add an operator, and a predicate with an unknown operator is refused instead of giving wrong
+      // results.
       @unknown default: throw RepositoryError(.unsupported, "a predicate has arithmetic of a kind that is not known")
       }
-    // Integers first: `+` on them traps on overflow, for floating-point numbers it does not.
+    // Integers are handled first, because `+` on integers traps on overflow. On floating-point numbers `+` never traps.
     if let checked = try CheckedInteger.operation(Output.self, operation) { return try scope.map(lhs, rhs, checked) }
     switch operation {
     case .add: return try scope.map(lhs, rhs) { $0 + $1 }
@@ -24,7 +25,8 @@ extension PredicateExpressions.IntDivision: CompilableExpression where LHS: Stan
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     if let checked = try CheckedInteger.operation(Output.self, .divide) { return try scope.map(lhs, rhs, checked) }
     return try scope.map(lhs, rhs) { dividend, divisor in
-      // Only types that are not of fixed width get here, and they trap on 0 as well.
+      // `CheckedInteger` handles all fixed-width integer types. Integer types without a fixed width reach this closure, and a division of
+      // such a type traps on 0 as well.
       if divisor == 0 { throw CheckedInteger.divisionByZero }
       return dividend / divisor
     }
@@ -44,35 +46,35 @@ extension PredicateExpressions.IntRemainder: CompilableExpression where LHS: Sta
 extension PredicateExpressions.FloatDivision: CompilableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // Division of floating-point numbers never traps: by 0 it is infinite or NaN.
+    // Division of floating-point numbers never traps. Division by 0 gives an infinity or NaN.
     try scope.map(lhs, rhs) { $0 / $1 }
   }
 }
 
 extension PredicateExpressions.UnaryMinus: CompilableExpression where Wrapped: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // As `0 - x`, because the negation of the least integer overflows.
+    // The negation is computed as `0 - x` with an overflow check, because the negation of the least integer overflows.
     if let checked = try CheckedInteger.operation(Output.self, .subtract) { return try scope.map(wrapped) { try checked(.zero, $0) } }
     return try scope.map(wrapped) { -$0 }
   }
 }
 
-/// Integer operations that throw where the standard library's operators trap.
+/// Integer operations that throw an error where the operators of the standard library trap.
 enum CheckedInteger {
   enum Operation { case add, subtract, multiply, divide, remainder }
 
   static let overflow = RepositoryError(.unsupported, "integer arithmetic in a predicate overflows for a record")
   static let divisionByZero = RepositoryError(.unsupported, "a predicate divides an integer by zero for a record")
 
-  /// Returns the operation for a fixed-width integer type of the standard library, or `nil` for other types.
+  /// Returns the checked operation for a fixed-width integer type of the standard library, or `nil` for other types.
   ///
-  /// - Throws: `.unsupported` for fixed-width integers of other libraries.
+  /// - Throws: `.unsupported` for a fixed-width integer type of another library.
   static func operation<T>(_ type: T.Type, _ operation: Operation) throws(RepositoryError) -> (@Sendable (T, T) throws -> T)? {
-    // The opened type is `T` itself, which only a cast can show to the compiler.
+    // `integer` is the type `T` itself, but the compiler cannot infer that, so the closure is cast.
     if let integer = T.self as? any CheckableInteger.Type, let checked = closure(integer, operation) as? @Sendable (T, T) throws -> T {
       return checked
     }
-    // An integer of another library would trap, and it has no conformance to check it by.
+    // An integer type of another library traps on overflow too, and without conformance to `CheckableInteger` it cannot be checked.
     if T.self is any FixedWidthInteger.Type {
       throw RepositoryError(.unsupported, "a predicate has arithmetic on integers that are not the standard library's")
     }
@@ -85,7 +87,7 @@ enum CheckedInteger {
       case .add: { try checked($0.addingReportingOverflow($1)) }
       case .subtract: { try checked($0.subtractingReportingOverflow($1)) }
       case .multiply: { try checked($0.multipliedReportingOverflow(by: $1)) }
-      // Apart from division by 0, only the least integer divided by -1 overflows.
+      // The divisor is checked for 0 apart from the overflow, which happens only if the least integer is divided by -1.
       case .divide: { try checked($0.dividedReportingOverflow(by: divisor($1))) }
       case .remainder: { try checked($0.remainderReportingOverflow(dividingBy: divisor($1))) }
       }
@@ -103,7 +105,7 @@ enum CheckedInteger {
   }
 }
 
-/// The fixed-width integers of the standard library.
+/// The fixed-width integer types of the standard library, whose operations can be checked for overflow.
 private protocol CheckableInteger: FixedWidthInteger, Sendable {}
 extension Int: CheckableInteger {}
 extension Int8: CheckableInteger {}

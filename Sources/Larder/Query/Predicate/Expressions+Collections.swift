@@ -3,10 +3,10 @@ import Foundation
 extension PredicateExpressions.CollectionIndexSubscript: CompilableExpression
 where Wrapped: StandardPredicateExpression, Index: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // Only `Int` indexes can be checked below.
+    // The bounds check below is enough only for `Int` indexes. `refuseTrap` refuses all other index types.
     try refuseTrap()
     return try scope.map(wrapped, index) { all, index in
-      // The subscript itself would trap, and a trap cannot be caught.
+      // Without this check the subscript would trap, and a trap ends the app.
       guard index >= all.startIndex, index < all.endIndex else { throw indexOutOfRange }
       return all[index]
     }
@@ -16,10 +16,10 @@ where Wrapped: StandardPredicateExpression, Index: StandardPredicateExpression {
 extension PredicateExpressions.CollectionRangeSubscript: CompilableExpression
 where Wrapped: StandardPredicateExpression, Range: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // Only ranges of `Int` indexes can be checked below.
+    // The bounds check below is enough only for ranges of `Int` indexes. `refuseTrap` refuses all other index types.
     try refuseTrap()
     return try scope.map(wrapped, range) { all, range in
-      // Slices do not start at 0, so both ends are compared with the collection's own.
+      // The indexes of a slice do not begin at 0, so both bounds are compared with those of the collection.
       guard range.lowerBound >= all.startIndex, range.upperBound <= all.endIndex else { throw indexOutOfRange }
       return all[range]
     }
@@ -45,7 +45,8 @@ where Wrapped: StandardPredicateExpression, Key: StandardPredicateExpression, De
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (all, key, other) = (try scope.compile(wrapped).run, try scope.compile(self.key).run, try scope.compile(self.default).run)
     return Compiled { environment in
-      // The default is evaluated only where the key is missing, as by Foundation.
+      // The default is evaluated only if the key is missing, as in Foundation's evaluation of predicates. If the default were always
+      // evaluated, it could throw for a record that has the key.
       if let value = try all(environment)[key(environment)] { return value }
       return try other(environment)
     }
@@ -55,7 +56,7 @@ where Wrapped: StandardPredicateExpression, Key: StandardPredicateExpression, De
 extension PredicateExpressions.Range: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     try scope.map(lower, upper) { lower, upper in
-      // `..<` traps on reversed bounds, and on NaN, which fails this comparison.
+      // `..<` traps if the bounds are reversed or NaN. The comparison `lower <= upper` is false for reversed bounds and for NaN.
       guard lower <= upper else { throw reversedRange }
       return lower..<upper
     }
@@ -65,6 +66,7 @@ extension PredicateExpressions.Range: CompilableExpression where LHS: StandardPr
 extension PredicateExpressions.ClosedRange: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     try scope.map(lower, upper) { lower, upper in
+      // `...` traps if the bounds are reversed or NaN. The comparison `lower <= upper` is false for reversed bounds and for NaN.
       guard lower <= upper else { throw reversedRange }
       return lower...upper
     }
@@ -85,7 +87,8 @@ private let reversedRange = RepositoryError(
 extension PredicateExpressions.SequenceContains: CompilableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
-    // A range without an end is walked up to the last integer, and then traps.
+    // `contains` on a range without an end, such as `5...`, would walk to the greatest integer and then trap. `refuseTrap` refuses such a
+    // range.
     try refuseTrap()
     return try scope.map(sequence, element) { $0.contains($1) }
   }
@@ -97,7 +100,7 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
     try refuseTrap()
     let all = try scope.compile(sequence).run
     let test = try scope.nested(variable).compile(self.test).run
-    // The element joins the environment, so that the closure can name it beside the outer variables.
+    // The environment is extended by the element, because the inner closure may name the element and the outer variables.
     return Compiled { environment in try all(environment).contains { try test(Nested(outer: environment, element: $0)) } }
   }
 }

@@ -1,61 +1,65 @@
 import Foundation
 
-/// The variables that an expression can name, with the paths to their values in its environment.
+/// The variables that an expression may name, each with the path to its value in the environment.
 ///
-/// They are the item, and the elements that closures such as that of `contains(where:)` take.
+/// The variables are the record, and the elements that are passed to closures such as that of `contains(where:)`.
 struct Scope<Environment>: Sendable {
-  /// Variable that is the whole environment, in the scope of an item.
+  /// Variable of the record, whose value is the whole environment, or `nil` in the scope of a closure.
   private let item: PredicateExpressions.Variable<Environment>?
   private let itemID: PredicateExpressions.VariableID?
-  /// Variables of a scope inside a closure, or none in the scope of an item.
+  /// Variables of a scope inside a closure.
+  ///
+  /// In the scope of a record, the array of other variables is empty.
   private let others: [any VariableSlot<Environment>]
 
-  /// Variables of the scope.
+  /// Slots of all variables of the scope, each with a variable and the path to its value.
   ///
-  /// An item's slot is created at each access, because most comparisons are analyzed without it.
+  /// The slot of the record is created at each access and not stored, because most comparisons are analyzed without it.
   private var slots: [any VariableSlot<Environment>] {
-    // `\.self` marks the whole environment, so that a path from it stays the key path that an index declares.
+    // The path to the record is `\.self` with `isAll`, because the record is the whole environment. `appending` returns a path that is
+    // appended to `\.self` unchanged, so that the path equals the key path that an index declares.
     guard let item else { return others }
     return [Slot<Environment, Environment>(variable: item, path: ValuePath(keyPath: \.self, isAll: true))]
   }
 
-  /// Creates the empty scope, in which only constants can be compiled.
+  /// Creates the empty scope, in which only expressions without variables compile.
   init() { self.init(slots: []) }
 
-  /// Creates the scope of the item.
+  /// Creates the scope of a predicate on a record.
   init(item variable: PredicateExpressions.Variable<Environment>) { (item, itemID, others) = (variable, variable.key, []) }
 
   private init(slots: [any VariableSlot<Environment>]) { (item, itemID, others) = (nil, nil, slots) }
 
-  /// Returns true if a variable is the whole environment.
+  /// Returns true if a variable is the record, which is the whole environment.
   func isItem(_ variable: PredicateExpressions.Variable<Environment>) -> Bool { itemID == variable.key }
 
-  /// Returns the scope inside a closure that takes an element.
+  /// Returns the scope inside a closure to which an element is passed.
   func nested<Element>(_ variable: PredicateExpressions.Variable<Element>) -> Scope<Nested<Environment, Element>> {
-    // The closure may name outer variables, too. Their paths now lead through the outer environment.
+    // A closure may also name the variables of the scope around the closure. Inside the closure, the paths to outer variables begin at the
+    // outer environment.
     let outer = slots.compactMap { $0.moved(into: Element.self) }
     let own = Slot<Nested<Environment, Element>, Element>(variable: variable, path: ValuePath(keyPath: \.element))
     return Scope<Nested<Environment, Element>>(slots: outer + [own])
   }
 
-  /// Returns the path to the value of a variable.
+  /// Returns the path to the value of a variable in the environment.
   ///
   /// - Throws: `.unsupported` for a variable that is not in the scope.
   func path<Value>(to variable: PredicateExpressions.Variable<Value>) throws(RepositoryError) -> ValuePath<Environment, Value> {
     for slot in slots where slot.id == variable.key {
-      // The identifier determines the type, but only a cast shows it to the compiler.
+      // The identifier of a variable determines the type of its value, but the compiler cannot infer that type, so the slot is cast.
       if let slot = slot as? Slot<Environment, Value> { return slot.path }
     }
     throw RepositoryError(.unsupported, "a predicate names a variable that is not bound")
   }
 
-  /// Binds every variable for an evaluation by Foundation.
+  /// Binds every variable of the scope to its value, for an evaluation by Foundation.
   func bind(_ environment: Environment, _ bindings: inout PredicateBindings) {
     for slot in slots { slot.bind(environment, &bindings) }
   }
 }
 
-/// The environment inside a closure: the outer environment and the closure's element.
+/// The environment inside a closure: the outer environment, and the element that is passed to the closure.
 struct Nested<Outer, Element> {
   let outer: Outer
   let element: Element
@@ -84,15 +88,15 @@ private struct Slot<Environment, Value>: VariableSlot {
   }
 }
 
-/// A path to a value in an environment.
+/// A key path from an environment to a value.
 struct ValuePath<Environment, Output>: Sendable {
   let keyPath: any KeyPath<Environment, Output> & Sendable
-  /// True if the value is the environment itself, and the path `\.self`.
+  /// True if the value is the environment itself, so that the key path is `\.self`.
   var isAll = false
 
   /// Returns the path to a part of the value.
   ///
-  /// A path from the whole environment is kept as it was written, so that it equals the path that an index declares.
+  /// A path that begins at the whole environment is returned unchanged, so that it equals the key path that an index declares.
   func appending<Part>(_ next: ValuePath<Output, Part>) -> ValuePath<Environment, Part>? {
     if next.isAll, let same = recast(keyPath, to: (any KeyPath<Environment, Part> & Sendable).self) {
       return ValuePath<Environment, Part>(keyPath: same, isAll: isAll)
@@ -100,21 +104,23 @@ struct ValuePath<Environment, Output>: Sendable {
     if isAll, let same = recast(next.keyPath, to: (any KeyPath<Environment, Part> & Sendable).self) {
       return ValuePath<Environment, Part>(keyPath: same)
     }
-    // The standard library does not declare it, but a key path made of sendable parts is sendable.
+    // The standard library does not declare a joined key path as `Sendable`. A key path made of two sendable parts is sendable, so the cast
+    // is safe.
     let appended = (keyPath as KeyPath<Environment, Output>).appending(path: next.keyPath as KeyPath<Output, Part>)
     return recast(appended, to: (any KeyPath<Environment, Part> & Sendable).self).map { ValuePath<Environment, Part>(keyPath: $0) }
   }
 }
 
 extension Compiled {
-  /// Creates an expression that reads the value at a path.
+  /// Creates a compiled expression that reads the value at a path.
   init(path: ValuePath<Environment, Output>) {
     let keyPath = path.keyPath
     self.init(path: path) { $0[keyPath: keyPath as KeyPath<Environment, Output>] }
   }
 }
 
-/// Casts a value to a type that generic code cannot name statically, or returns `nil` if it has another type.
+/// Casts a value to a type that generic code cannot name statically, or returns `nil` if the value has another type.
 ///
-/// Casts to `Sendable` are not checked at run time, so both types must be sendable, as all types passed by this file and its callers are.
+/// Casts to `Sendable` types are not checked at run time, so both types of a `recast` must be sendable. All callers of `recast` pass only
+/// sendable types.
 func recast<Value, Other>(_ value: Value, to type: Other.Type) -> Other? { value as? Other }

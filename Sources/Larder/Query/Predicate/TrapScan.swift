@@ -1,14 +1,14 @@
 import Foundation
 
-/// The search for constructs that could trap in an expression that only Foundation can evaluate.
+/// Searches an expression that only Foundation can evaluate for constructs that could trap.
 ///
-/// It reads the stored properties by reflection, so it finds expressions inside kinds that Larder does not compile, and inside constants
-/// that are expressions or predicates themselves.
+/// The search reads stored properties by reflection. Reflection also finds expressions inside kinds of expressions that Larder does not
+/// compile, and inside constants that are expressions or predicates.
 enum TrapScan {
-  /// Returns the name of the first construct that could trap, or `nil` if there is none.
+  /// Returns the name of the first construct in a value that could trap, or `nil` if there is none.
   static func construct(in value: Any) -> String? {
     if let found = (value as? any TrappingExpression)?.trap { return found }
-    // A constant may be a large array, and reflection on each element would take longer than the query.
+    // A constant may be a large array, and reflection on each of its elements would take longer than the query.
     guard mayHoldExpressions(value) else { return nil }
     for child in Mirror(reflecting: value).children {
       if let found = construct(in: child.value) { return found }
@@ -16,7 +16,9 @@ enum TrapScan {
     return nil
   }
 
-  /// Returns true for a value that may hold expressions, and not for text, numbers and the elements of constants.
+  /// Returns true for a value that may contain expressions.
+  ///
+  /// Returns false for text, numbers and collections of other values.
   private static func mayHoldExpressions(_ value: Any) -> Bool {
     switch value {
     case is any PredicateExpression, is any ExpressionHolder, is [any PredicateExpression]: true
@@ -26,14 +28,14 @@ enum TrapScan {
   }
 }
 
-/// An expression whose evaluation by Foundation can trap.
+/// An expression that can trap when Foundation evaluates it.
 protocol TrappingExpression {
-  /// Name of the construct, or `nil` if it cannot trap with the types that it has here.
+  /// Name of the construct that can trap, or `nil` if the construct cannot trap with its present types.
   var trap: String? { get }
 }
 
 extension TrappingExpression {
-  /// Refuses a construct that can trap and whose evaluation cannot be checked.
+  /// Throws if the construct can trap and the trap cannot be prevented by a check.
   ///
   /// - Throws: `.unsupported`, with the name of the construct.
   func refuseTrap() throws(RepositoryError) {
@@ -63,7 +65,8 @@ extension PredicateExpressions.ClosedRange: TrappingExpression {
 extension PredicateExpressions.Range: TrappingExpression {
   var trap: String? { "a range" }
 }
-// Indices of other types belong to one collection. Another collection may trap on them, even between its ends.
+// An index that is not an integer belongs to one collection. With another collection such an index may trap, even if it lies between the
+// ends.
 extension PredicateExpressions.CollectionIndexSubscript: TrappingExpression {
   var trap: String? { Index.Output.self == Int.self ? nil : "a subscript whose index is not an integer" }
 }
@@ -92,7 +95,7 @@ extension PredicateExpressions.SequenceMinimum: TrappingExpression {
   var trap: String? { endless(Elements.Output.self) }
 }
 extension PredicateExpressions.KeyPath: TrappingExpression {
-  /// Name of a property of the standard library that traps or, in optimized builds, is undefined.
+  /// Name of a standard-library property that traps or, in optimized builds, has undefined behaviour, or `nil` for any other property.
   var trap: String? {
     if (Root.Output.self as? any TrapsWhenUnwrapped.Type)?.unwrapping == keyPath { return "unsafelyUnwrapped" }
     if Root.Output.self is any TrapsWhenCounted.Type, Output.self == Int.self { return "a count of the integers of a range" }
@@ -107,12 +110,12 @@ extension Optional: TrapsWhenUnwrapped {
   static var unwrapping: AnyKeyPath { \Wrapped?.unsafelyUnwrapped }
 }
 
-/// A range of integers, whose count may exceed an `Int` and then traps.
+/// A range of integers, whose `count` traps if it exceeds `Int.max`.
 private protocol TrapsWhenCounted {}
 extension Range: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedInteger {}
 extension ClosedRange: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedInteger {}
 
-/// Returns the name of the construct for a sequence without an end, such as `5...`, which traps where the integers end.
+/// Returns a name for a walk through a sequence without an end, such as `5...`, which traps after the greatest integer.
 private func endless(_ sequence: Any.Type) -> String? {
   sequence is any EndlessSequence.Type ? "a walk through a range without an end" : nil
 }

@@ -1,30 +1,29 @@
-// Running/ runs a planned query. Invariant: the results are those of testing and sorting every record, with any plan. Called by
-// LocalRepository, RepositorySnapshot, Transaction and LiveResults.
+// Running/ runs a planned query.
+// Invariant: with every plan the results equal those of testing and sorting all records. Called by LocalRepository, RepositorySnapshot,
+// Transaction and LiveResults.
 
-/// A run of a query over a collection at one commit, planned when it is created.
+/// A run of a query over a collection at one commit.
 ///
-/// It is not generic over the records: it finds their slots, and ``TypedQueryRun`` tests and returns their values. Generic code would look
-/// up the record's types in every fetch.
+/// The query is planned when the run is created. The type is not generic over the record type. A run finds only slots, the form of records
+/// in memory, and ``TypedQueryRun`` tests and returns the values. Generic code would look up the record's type metadata in every fetch.
 struct QueryRun: Sendable {
   let shape: QueryShape
   let records: RecordMap
   let indexes: IndexSet
-  /// Access path that the planner chose, with its cost.
+  /// Access path that the planner has chosen, with its cost.
   let choice: QueryPlanner.Choice
 
-  /// Plans a query.
+  /// Plans a query with the indexes that are built.
   ///
-  /// An index that is not built is not used.
-  ///
-  /// - Throws: `.unsupported` for a predicate, a place, a limit or an offset that is not valid, and when an index that the query needs is
-  ///   not declared.
+  /// An index that is declared but not built is not used.
+  /// - Throws: `.unsupported` if a predicate, a place, a limit or an offset is not valid, or if a needed index is not declared.
   init(_ shape: QueryShape, _ state: CollectionState) throws(RepositoryError) {
     try shape.check()
     (self.shape, records, indexes) = (shape, state.records, state.indexes)
     choice = try QueryPlanner(query: shape, indexes: indexes, recordCount: records.count).plan()
   }
 
-  /// True if the access path yields exactly the records that meet the query, so that no value has to be tested.
+  /// True if the access path yields exactly the records that meet the query, so that no record has to be tested.
   var isExact: Bool {
     guard choice.covered.count == shape.conditions.count, shape.filterCount == 0, shape.boxes.isEmpty else { return false }
     return switch choice.access {
@@ -34,10 +33,10 @@ struct QueryRun: Sendable {
     }
   }
 
-  /// True if candidates come in the order of the query.
+  /// True if the access path yields the candidates in the order of the query.
   ///
-  /// A scan yields them in order where that is free, or where a limit lets it end early. Otherwise the matching records are sorted, which
-  /// are fewer than all.
+  /// A scan yields records in order if the records are stored in that order, or if the query has a limit, which ends the scan early. In all
+  /// other cases the scan yields records in any order, and only the matching records are sorted.
   var givesOrder: Bool {
     if case .scan = choice.access {
       return choice.givesOrder && ((indexes.keys.isOfBytes && records.isOrdered) || shape.maximum != nil)
@@ -45,22 +44,23 @@ struct QueryRun: Sendable {
     return choice.givesOrder
   }
 
-  /// True if a scan ends after a few records, because each of them meets the query and they come in its order.
+  /// True if a scan ends after a few records, because every record meets the query and the records come in its order.
   var endsEarly: Bool {
     guard case .scan = choice.access, isExact, givesOrder else { return false }
     return shape.needed.map { $0 <= ConcurrentMap.partSize } ?? false
   }
 
-  /// Upper bound of the number of records that are read.
+  /// Upper bound of the number of records that the query reads.
   var bound: Int {
     guard isExact, choice.givesOrder, case .ordered(let index, _, let use) = choice.access else { return choice.bound }
-    // Entries that are equal in the sorted columns but not in all of the index's are gathered as a whole group and sorted by id.
+    // If the query sorts by only some of the index's columns, entries that are equal in these columns form a group. Such a group is read as
+    // a whole and sorted by id, even if the limit needs only a part of it.
     if case .groups(let columns, _) = use, columns < indexes.definitions[index].columns.count { return choice.bound }
     let (stretches, skipped) = skippedByRank
     return Swift.min(stretches?.reduce(0) { $0 + $1.ranks.count } ?? choice.reach, shape.needed(behind: skipped) ?? .max)
   }
 
-  /// Number of records that meet the query before its offset and limit, or `nil` if only reading them shows it.
+  /// Number of records that meet the query, before its offset and limit, or `nil` if only reading the records shows the number.
   var knownCount: Int? {
     switch choice.access {
     case .nothing: 0
@@ -73,9 +73,10 @@ struct QueryRun: Sendable {
 // MARK: - The answer straight from an index
 
 extension QueryRun {
-  /// Returns the results directly from an index, in its order, or `nil` where records must be tested or sorted by their values.
+  /// Returns the results directly from an index in the query's order, or `nil` if records must be tested or sorted by their values.
   ///
-  /// Most queries of an app are answered this way. Records in an index are known to decode.
+  /// Most queries of an app are answered in this way, without a test or sort of values. All records in an index are known to decode, so
+  /// none has to be left out of the results.
   func slotsFromIndex() -> [RecordSlot]? {
     guard isExact else { return nil }
     let isSortedByID: Bool
@@ -85,14 +86,15 @@ extension QueryRun {
     case .ordered: isSortedByID = !choice.givesOrder && shape.order.isEmpty
     case .near, .words: isSortedByID = false
     }
-    // Sorting by id reads no value, so it can be done here.
+    // A sort by id needs only the keys and no values of records, so it is made here.
     guard choice.givesOrder || isSortedByID else { return nil }
 
     let (stretches, skipped) = skippedByRank
-    // Sorted by id afterwards, any record may be among the first, so all are gathered.
+    // If the slots are sorted by id afterwards, any slot may come first in the result. If this function sorts the slots by id, the walk
+    // gathers all slots of the access path first.
     let needed = isSortedByID ? .max : shape.needed(behind: skipped) ?? .max
     var slots: [RecordSlot] = []
-    // The walk below appends a record before it compares the count.
+    // The walk appends a slot before it compares the count, so with a limit of 0 it would return one record too many.
     guard needed > 0 else { return slots }
     slots.reserveCapacity(Swift.min(choice.bound, needed))
     walk(stretches: stretches) { slot, _, _ in
@@ -104,7 +106,7 @@ extension QueryRun {
     return Array(slots.dropFirst(skipped).prefix(shape.maximum ?? .max))
   }
 
-  /// Parts of an ordered index behind the query's offset, if their ranks are known, and the number of results still to skip.
+  /// Parts of the ordered index after the query's offset, if ranks allow to skip it, and the number of results still to skip.
   var skippedByRank: (stretches: [IndexWalk.OrderedRange]?, skipped: Int) {
     guard shape.skipped > 0, isExact, choice.givesOrder, choice.ranks.count == 1, case .ordered(let index, _, let use) = choice.access,
       let walk = indexWalk(index)
@@ -117,12 +119,12 @@ extension QueryRun {
 // MARK: - Walking
 
 extension QueryRun {
-  /// Visits the records that the access path yields, each with the distance and score that it has computed, until `visit` returns `false`.
+  /// Passes each record of the access path, with its computed distance and score, to `visit`, until `visit` returns `false`.
   ///
   /// - Parameters:
-  ///   - cursor: End of the page before. An ordered index or the records by id are visited from there.
-  ///   - stretches: Parts of the ordered index that remain, in place of all that the plan names.
-  ///   - visit: Takes a record, its distance in metres, and its score.
+  ///   - cursor: End of the previous page. An ordered index and a scan in the order of ids are visited from there.
+  ///   - stretches: Ranges of the ordered index to visit, in place of the spans of the plan.
+  ///   - visit: Receives a record, its distance in metres, and its score.
   func walk(
     after cursor: PageCursor? = nil, stretches: [IndexWalk.OrderedRange]? = nil,
     _ visit: (RecordSlot, _ distance: Double?, _ score: Double?) -> Bool
@@ -155,7 +157,7 @@ extension QueryRun {
       geo.forEach(in: box) { visit($0, nil, nil) }
     case .words(let index):
       guard case .text(let text) = indexes.body(index), let words = shape.words else { return }
-      // The search may stop at the limit only if nothing else removes or reorders its results.
+      // The text search may stop at the limit only if no other condition removes results and no sort changes their order.
       let limit = choice.givesOrder && isExact ? shape.needed ?? .max : .max
       for match in text.search(words, limit: limit) where !visit(match.slot, nil, match.score) { return }
     }

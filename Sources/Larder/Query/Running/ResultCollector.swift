@@ -1,21 +1,23 @@
 internal import Foundation
 
-/// A bounded top-k collector of a query's results, from candidates that come in any order or in the query's.
+/// Collects the first results of a query, at most a given number, from candidates in any order or in the query's order.
 struct ResultCollector<Item: Sendable> {
   private let order: ResultOrder<Item>
-  /// Order by the values that were read once per candidate, or `nil` if a sorted property has no index values.
+  /// Order that compares stored sort keys, or `nil` if a property by which the query sorts has no index values.
   private let keyOrder: SortKey.Order?
   private let readFirst: (@Sendable (any DecodedRecord) -> IndexValue?)?
-  /// Number of results that decide the answer, or `nil` for all.
+  /// Number of leading results that the query needs, or `nil` for all.
   private let needed: Int?
-  /// True if candidates come in the query's order, so that the first ones are the answer.
+  /// True if candidates come in the query's order, so that the first candidates are the results.
   private let arrivesInOrder: Bool
   private var kept: [QueryCandidate<Item>] = []
-  /// Sort keys of the kept candidates, which are small, so that sorting moves no values.
-  private var keys: [SortKey] = []
-  /// Sort key of the last needed result, once there are enough.
+  /// Sort keys of the kept candidates.
   ///
-  /// A candidate that comes after it is dropped.
+  /// Sorting moves the small keys and not the values of records.
+  private var keys: [SortKey] = []
+  /// Sort key of the last candidate that is needed, or `nil` until candidates were cut to the needed number.
+  ///
+  /// A candidate that comes after this key in the query's order is dropped.
   private var bar: SortKey?
 
   init(order: ResultOrder<Item>, needed: Int?, arrivesInOrder: Bool) {
@@ -27,27 +29,27 @@ struct ResultCollector<Item: Sendable> {
     readFirst = order.columns.first?.valueInPlace
   }
 
-  /// Returns true if the first sorted property of a record already excludes it, as that of most does once enough are kept.
+  /// Returns true if the first property by which the query sorts already excludes a record from the results.
   ///
-  /// Reads the property in place, because a copy of a value retains each of its texts. Mutating, because otherwise the collector would be
-  /// copied.
+  /// Once enough candidates are kept, most records are excluded in this way. The property is read in place, because a copy of the record
+  /// would retain each of its strings. The function is mutating, because otherwise the collector would be copied.
   mutating func excludes(_ slot: RecordSlot) -> Bool {
-    // A record that is not decoded yet has no value to read in place.
+    // A record that is not decoded yet has no value from which the property could be read in place.
     guard let bar, let keyOrder, let readFirst, let record = slot.unretainedValue else { return false }
     return record._withUnsafeGuaranteedRef { record in readFirst(record).map { bar.head < keyOrder.head(of: $0) } ?? false }
   }
 
-  /// Adds a candidate.
+  /// Adds a candidate, unless the kept candidates exclude it.
   ///
-  /// - Returns: False when no further candidate can affect the results.
+  /// - Returns: False if no further candidate can change the results.
   mutating func add(_ candidate: QueryCandidate<Item>) -> Bool {
-    // With a limit of 0, the first candidate would be kept before the count is compared.
+    // The code below keeps a candidate before it compares the count, so with a limit of 0 it would keep one candidate too many.
     guard needed != 0 else { return false }
     if arrivesInOrder {
       kept.append(candidate)
       return kept.count < needed ?? .max
     }
-    // Most candidates come after the kept ones by their first property alone. For these no sort key is made.
+    // The first property by which the query sorts excludes most candidates, and for an excluded candidate no sort key is created.
     if let bar, let keyOrder, !keyOrder.isReversed.isEmpty, bar.head < keyOrder.head(of: order.columns[0].value?(candidate.item) ?? .null) {
       return true
     }
@@ -55,13 +57,14 @@ struct ResultCollector<Item: Sendable> {
     if let bar, !(keyOrder?.isBefore(key, bar) ?? order.isBefore(candidate, kept[bar.position])) { return true }
     keys.append(key)
     kept.append(candidate)
-    // Cut only when twice as many as needed are kept, so that each candidate is sorted a constant number of times. At least 32, or a small
-    // limit would sort at almost every candidate.
+    // The candidates are sorted and cut to the needed number only when more than twice the needed number is kept, so that each candidate is
+    // sorted a constant number of times. With a small limit, more than 64 candidates are gathered first, because otherwise almost every
+    // candidate would cause a sort.
     if let needed, kept.count / 2 > max(needed, 32) { cut(to: needed) }
     return true
   }
 
-  /// Returns the results in order, without the first `skipped`.
+  /// Returns the results in the query's order, without the first `skipped` results.
   consuming func finish(skipping skipped: Int) -> [QueryCandidate<Item>] {
     if !arrivesInOrder { cut(to: needed ?? kept.count) }
     return skipped == 0 ? kept : Array(kept.dropFirst(skipped))
@@ -78,38 +81,40 @@ struct ResultCollector<Item: Sendable> {
     if let keyOrder {
       keys.sort(by: keyOrder.isBefore)
     } else {
-      // Copies are captured, because the closure must not read `self` while `keys` of it changes.
+      // The closure captures copies of `order` and `kept`, because it must not access `self` while `sort` modifies `keys`.
       keys.sort { [order, kept] in order.isBefore(kept[$0.position], kept[$1.position]) }
     }
     keys.removeLast(max(0, keys.count - count))
     kept = keys.map { kept[$0.position] }
-    // The kept candidates were moved, so the keys must point to their new positions.
+    // The kept candidates now have other positions in the array, so the positions in the keys are updated.
     for position in keys.indices { keys[position].position = position }
-    // Fewer candidates than needed exclude nothing.
+    // The last key excludes later candidates only if the needed number of candidates is kept.
     if keys.count == count { bar = keys.last }
   }
 }
 
-/// The values that order a candidate among the results, in a type that does not depend on the type of the records.
+/// The values that determine the place of a candidate among the results, in a type without generic parameters.
 struct SortKey: Sendable {
-  /// Head of the first sorted value, inverted for a reverse order, which decides most comparisons.
+  /// Leading bits of the first sorted value (its head), inverted for a descending order.
+  ///
+  /// The head decides most comparisons.
   let head: UInt64
   let values: [IndexValue]
   let distance: Double?
   let score: Double?
   let key: RecordKey
-  /// Position of the candidate among the kept ones.
+  /// Position of the candidate in the array of kept candidates.
   var position: Int
 
-  /// The order of ``ResultOrder``, on values that were read before.
+  /// The same order as ``ResultOrder``, computed from the stored values of sort keys.
   struct Order: Sendable {
     let isReversed: [Bool]
     let keys: KeyOrder
 
-    /// Returns the head of a first value in the direction of its column.
+    /// Returns the head (the leading bits) of a first value, inverted if its column is descending.
     func head(of value: IndexValue) -> UInt64 { IndexHead.of(value, isDescending: isReversed.first ?? false) }
 
-    /// Returns true if the left key comes first.
+    /// Returns true if the candidate with the left key comes first.
     func isBefore(_ left: SortKey, _ right: SortKey) -> Bool {
       if left.head != right.head { return left.head < right.head }
       for column in isReversed.indices {
@@ -128,19 +133,23 @@ struct SortKey: Sendable {
   }
 }
 
-/// A candidate for a query's results: two references and two numbers, for a record of any size.
+/// A candidate for a query's results, made of two references and two numbers for a record of any size.
 struct QueryCandidate<Item: Sendable>: Sendable {
   let slot: RecordSlot
   let value: DecodedValue<Item>
-  /// Distance from the place of `near`, in metres.
+  /// Distance of the record from the place of `near`, in metres, or `nil` for a query without `near`.
   var distance: Double?
-  /// Rank of the record's words, where a greater number is a better match.
+  /// Rank of the record's text for the query's words, or `nil` without words.
+  ///
+  /// A greater rank is a better match.
   var score: Double?
 
   var item: Item { value.item }
 }
 
-/// The total order of a query's results, in which the record id decides last.
+/// The total order of a query's results.
+///
+/// Records that are equal in all sorted properties are ordered by id.
 struct ResultOrder<Item: Sendable>: Sendable {
   let columns: [SortColumn<Item>]
   let keys: KeyOrder

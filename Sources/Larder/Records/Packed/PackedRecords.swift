@@ -1,5 +1,5 @@
-// Packed/ holds the records of a collection as they were read: their values in a few large blocks of memory, and little beside them.
-// Invariant: a pack never changes, and a record in it costs no allocation of its own until it is looked up.
+// Packed/ holds the records of a collection as they were read: their keys and values in a few large blocks of memory.
+// Invariant: a pack never changes, and a record in a pack costs no allocation of its own until it is looked up.
 // Called by Records/, Engine/StoreLoader and the backends that read whole stores.
 
 internal import Foundation
@@ -7,26 +7,26 @@ internal import Synchronization
 
 /// The records of a collection as they were read when the store opened: several packs as one list of positions.
 ///
-/// A pack (``RecordPack``) holds many records in one block of memory. The slot of a record (``RecordSlot``) is made when the record is
-/// first looked up.
+/// A pack (``RecordPack``) holds many records in one block of memory. The slot of a record (``RecordSlot``), which holds its value in
+/// memory, is made when the record is first looked up.
 final class PackedRecords: Sendable {
   let count: Int
   /// Whether the keys ascend over all packs.
   let isSorted: Bool
-  /// Oldest and newest schema version, or the largest integer and 0 without records.
+  /// Oldest and newest schema version of the records, or the largest integer and 0 if there are no records.
   let versions: (oldest: Int, newest: Int)
-  /// The packs that have records, or no pack once every slot was made.
+  /// The packs that have records, or an empty array once the slot of every record was made.
   ///
-  /// From then on each value lives only as long as its slot needs it.
+  /// After this list is emptied, the memory block of a pack is freed as soon as no slot holds a value in the block.
   private let packs: Mutex<[RecordPack]>
-  /// Descriptions of the records, by pack.
+  /// Descriptions of the records, one array for each pack.
   private let records: [[PackedRecord]]
   /// Position of each pack's first record, followed by the number of all records.
   private let starts: [Int]
-  /// Pack of every 256th position, from which the search for a position's pack begins.
+  /// For every 256th position, the number of its pack, at which the search for the pack of that or a later position begins.
   private let directory: [UInt32]
   private let slots: SlotTable
-  /// Number of slots that were not made yet, or that were made and not counted yet.
+  /// Number of slots that were not made yet, or that were made and are not subtracted from this number yet.
   private let unmadeCount: Atomic<Int>
 
   /// Whether the packs are still in memory.
@@ -48,7 +48,8 @@ final class PackedRecords: Sendable {
     slots = SlotTable(count: count)
     var unmadeCount = count
     for (pack, start) in zip(packs, starts) {
-      // Refused records have slots from the start, because their values are in no block.
+      // A record that was refused because it is over a limit of the options has a slot from the start, because the block of its pack does
+      // not hold its value.
       for refused in pack.refused where slots.setIfNil(refused.slot, at: start + refused.position).isNew { unmadeCount -= 1 }
     }
     var directory: [UInt32] = []
@@ -64,29 +65,29 @@ final class PackedRecords: Sendable {
     (self.starts, self.directory) = (starts + [count], directory)
   }
 
-  /// Returns the pack that holds a position, and the position within the pack.
+  /// Returns the number of the pack that holds a position, and the position within that pack.
   private func place(of position: Int) -> (pack: Int, position: Int) {
     var pack = Int(directory[position >> 8])
     while starts[pack + 1] <= position { pack += 1 }
     return (pack, position - starts[pack])
   }
 
-  /// Returns the slot at a position, which the first call makes.
+  /// Returns the slot at a position, and makes the slot at the first call.
   func slot(at position: Int) -> RecordSlot {
     while true {
       if let slot = slots[position] { return slot }
-      // Packs are given up only after every slot was made, so the next round finds it.
+      // `pack(of:)` returns `nil` only after every slot was made, so the next round of the loop finds the slot in `slots`.
       guard let (pack, offset) = pack(of: position) else { continue }
-      // Two readers may make the slot at the same time. Both get the one that was set first.
+      // Two readers may make the same slot at the same time. `setIfNil` returns to both readers the slot that was set first.
       let (slot, isNew) = slots.setIfNil(Self.slot(in: pack, at: offset), at: position)
       if isNew { countMade(1) }
       return slot
     }
   }
 
-  /// Counts slots that were made, and gives up the packs after the last one.
+  /// Subtracts slots that were made from `unmadeCount`, and releases the packs after the last slot.
   private func countMade(_ count: Int) {
-    // The ordering makes every slot visible to a reader that finds no packs.
+    // With the acquire-release ordering, a reader that finds no packs sees every slot that was set before the packs were released.
     if count > 0, unmadeCount.subtract(count, ordering: .acquiringAndReleasing).newValue == 0 { packs.withLock { $0 = [] } }
   }
 
@@ -105,7 +106,7 @@ final class PackedRecords: Sendable {
   /// Makes the missing slots of a range of positions.
   func makeSlots(_ positions: Range<Int>) {
     guard !positions.isEmpty else { return }
-    // A copy keeps the packs, should another task give them up meanwhile.
+    // This copy keeps the packs in memory if another task makes the last slot meanwhile and releases the packs.
     let packs = packs.withLock { $0 }
     guard !packs.isEmpty else { return }
     var (pack, offset) = place(of: positions.lowerBound)
@@ -115,13 +116,13 @@ final class PackedRecords: Sendable {
       if slots[position] == nil, slots.setIfNil(Self.slot(in: packs[pack], at: offset), at: position).isNew { made += 1 }
       offset += 1
     }
-    // Counted once for the range, because several cores make slots at the same time.
+    // The slots are counted once for the whole range: several cores make slots at the same time and would contend for this counter.
     countMade(made)
   }
 
-  /// Returns the slots of all records, and makes those that are missing.
+  /// Returns the slots of all records, and makes the missing slots.
   ///
-  /// After that the packs are no longer needed and are released. Cost: linear.
+  /// After this call every slot exists, so the packs are released. Cost: linear in the records.
   func allSlots() -> [RecordSlot] {
     makeSlots(0..<count)
     return (0..<count).map { slot(at: $0) }
@@ -129,19 +130,19 @@ final class PackedRecords: Sendable {
 
   // MARK: Keys
 
-  /// Whether the record at a position has a key.
+  /// Whether the record at a position has the given key.
   func isKey(_ key: RecordKey, at position: Int) -> Bool {
     let (pack, offset) = place(of: position)
     let record = records[pack][offset]
     if let number = key.number { return record.isKeyedByNumber && record.number == number }
-    // Most other keys differ in form or length, which is seen without the text.
+    // Most other keys differ from `key` in form or length, so the text need not be read for them.
     if record.isKeyedByNumber || key.byteCount != Int(record.keyCount) { return false }
-    // A slot is read without the lock of the packs.
+    // A slot that exists holds the key and is read without the lock of the packs.
     if let slot = slots[position] { return slot.key == key }
     return self.key(at: position) == key
   }
 
-  /// Returns the key at a position.
+  /// Returns the key of the record at a position.
   func key(at position: Int) -> RecordKey {
     let (index, offset) = place(of: position)
     if records[index][offset].isKeyedByNumber { return RecordKey(records[index][offset].number) }
@@ -155,37 +156,37 @@ final class PackedRecords: Sendable {
     guard !packs.isEmpty else { return (0..<count).forEach { visit(key(at: $0).tableHash) } }
     for pack in packs {
       for (position, record) in pack.records.enumerated() {
-        // The hash of a text is made of its bytes, without a string.
+        // The hash of a text key is made from the bytes in the block, without making a string.
         visit(record.isKeyedByNumber ? record.number.tableHash : pack.withKeyText(at: position) { RecordKey.tableHash(of: $0) })
       }
     }
   }
 }
 
-/// The description of one record in a pack: 40 bytes, beside its value in the pack's block.
+/// The description of one record in a pack: 40 bytes, while the value is in the pack's block.
 struct PackedRecord: Sendable {
-  /// The key as a number, or zero for a key that is no UUID and stands as text before the value.
+  /// The key as the number of a UUID, or zero for any other key, whose text is in the block before the value.
   let number: UUIDNumber
   let revision: UInt64
   /// Offset of the value in the pack's block.
   let start: UInt32
-  /// Length of the value, or the largest number for a value that is kept outside the block.
+  /// Length of the value in bytes, or the largest number for a value that is kept outside the block.
   let count: UInt32
   let schemaVersion: Int32
-  /// Length of the key's text, or -1 for the key of a UUID.
+  /// Length of the key's text in bytes, or -1 for the key of a UUID.
   let keyCount: Int32
 
   var isKeyedByNumber: Bool { keyCount < 0 }
 
-  /// Range of the value in the block.
+  /// Range of the value in the pack's block.
   var value: Range<Int> { Int(start)..<Int(start) + Int(count) }
-  /// Range of the key's text in the block.
+  /// Range of the key's text in the pack's block.
   var keyText: Range<Int> { Int(start) - Int(keyCount)..<Int(start) }
 }
 
 /// A table of record slots by position, each of which is set at most once.
 ///
-/// Unchecked, since the compiler does not see that the memory holds atomics only, which are never moved.
+/// The type is `@unchecked Sendable`, since the compiler cannot prove that the memory holds only atomics, which are never moved.
 final class SlotTable: @unchecked Sendable {
   private let count: Int
   /// Addresses of the slots, which the table owns, or 0 for a slot that was not made yet.
@@ -193,12 +194,12 @@ final class SlotTable: @unchecked Sendable {
 
   init(count: Int) {
     self.count = count
-    // Zero bytes are valid atomics, and the system provides pages of them only when they are touched.
+    // Zero bytes are valid atomics. The system provides a page of `calloc` only when it is touched, so slots not yet made cost little.
     let memory = calloc(max(count, 1), MemoryLayout<Atomic<UInt>>.stride) ?? Self.zeros(max(count, 1))
     addresses = memory.bindMemory(to: Atomic<UInt>.self, capacity: max(count, 1))
   }
 
-  /// Returns memory of zeros, and traps without memory as an array does.
+  /// Allocates zeroed memory after `calloc` has failed, and traps if the system has no memory, as an array does.
   private static func zeros(_ count: Int) -> UnsafeMutableRawPointer {
     let memory = UnsafeMutableRawPointer.allocate(byteCount: count * MemoryLayout<Atomic<UInt>>.stride, alignment: 8)
     memset(memory, 0, count * MemoryLayout<Atomic<UInt>>.stride)
@@ -210,19 +211,20 @@ final class SlotTable: @unchecked Sendable {
     free(addresses)
   }
 
-  /// The slot at a position, or `nil` before it was made.
+  /// The slot at a position, or `nil` before the slot was made.
   subscript(position: Int) -> RecordSlot? {
     Self.unmanaged(addresses[position].load(ordering: .acquiring))?.takeUnretainedValue()
   }
 
-  /// Sets the slot at a position unless there is one.
-  /// - Returns: The slot that is there now, and whether it is the given one.
+  /// Sets the slot at a position unless a slot was set there before.
+  ///
+  /// - Returns: The slot that the table holds after the call, and whether it is the given slot.
   func setIfNil(_ slot: RecordSlot, at position: Int) -> (slot: RecordSlot, isNew: Bool) {
     let new = Unmanaged.passRetained(slot)
     let (isExchanged, old) = addresses[position].compareExchange(
       expected: 0, desired: UInt(bitPattern: new.toOpaque()), ordering: .acquiringAndReleasing)
     guard !isExchanged, let first = Self.unmanaged(old) else { return (slot, true) }
-    // Another thread was first, so the table does not own this slot.
+    // Another thread has set its slot first. The table does not keep the given slot, so the reference that was retained above is released.
     new.release()
     return (first.takeUnretainedValue(), false)
   }

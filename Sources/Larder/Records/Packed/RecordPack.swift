@@ -5,21 +5,21 @@ package struct RecordPack: Sendable {
   /// Collection of all records in the pack.
   package let collection: String
   let records: [PackedRecord]
-  /// Keys and values, one after the other.
+  /// Keys and values of the records, one after the other.
   let block: Data
-  /// Values that are too long for the block, by position.
+  /// Values that are too long for the block, by the position of their record.
   let large: [Int: Data]
-  /// Records over a limit, by position, whose values are not in the block.
+  /// Records over a limit of the store's options, by position, whose values are not in the block.
   let refused: [(position: Int, slot: RecordSlot, error: RepositoryError)]
-  /// Whether the keys ascend.
+  /// Whether the keys of the records ascend.
   let isSorted: Bool
-  /// Oldest and newest schema version, or the largest integer and 0 without records.
+  /// Oldest and newest schema version of the records, or the largest integer and 0 if there are no records.
   let versions: (oldest: Int, newest: Int)
 
-  /// Number of records.
+  /// Number of records in the pack.
   package var count: Int { records.count }
 
-  /// Returns the key at a position.
+  /// Returns the key of the record at a position.
   func key(at position: Int) -> RecordKey {
     let record = records[position]
     return record.isKeyedByNumber ? RecordKey(record.number) : withKeyText(at: position) { RecordKey(utf8: $0) }
@@ -30,18 +30,18 @@ package struct RecordPack: Sendable {
     block.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[records[position].keyText])) }
   }
 
-  /// Returns the value at a position, as a slice that keeps the block in memory.
+  /// Returns the value of the record at a position, as a slice that keeps the block in memory.
   func value(at position: Int) -> Data {
     let record = records[position]
     if record.count == .max { return large[position] ?? Data() }
     let range = record.value
-    // An empty slice would keep the block in memory for nothing.
+    // An empty slice of the block would keep the whole block in memory.
     return range.isEmpty ? Data() : block[(block.startIndex + range.lowerBound)..<(block.startIndex + range.upperBound)]
   }
 
-  /// Calls a closure with each record, as a backend that has no packs does.
+  /// Calls a closure with each record of the pack, in the form in which a backend without packs passes records on.
   ///
-  /// Only for packs without limits, which refuse no record.
+  /// Call `forEach` only on a pack that was made without limits, because a record over a limit has no value in the pack.
   package func forEach<Failure>(_ visit: (StoredRecord) throws(Failure) -> Void) throws(Failure) {
     for (position, record) in records.enumerated() {
       try visit(
@@ -52,17 +52,17 @@ package struct RecordPack: Sendable {
   }
 }
 
-/// The records that a backend hands over while it opens a store: a single one, or a pack of many.
+/// Records that a backend passes on while it opens a store: a single record, or a pack of many records.
 ///
-/// A pack spares an object for each record.
+/// With a pack, a backend need not make a ``StoredRecord`` for each record.
 package enum LoadedRecords: Sendable {
   case pack(RecordPack)
-  /// A record or a tombstone.
+  /// A single record or a tombstone.
   case record(StoredRecord)
 
   /// Calls a closure with each record and tombstone.
   ///
-  /// Only for packs without limits.
+  /// Call `forEach` only for packs that were made without limits, because a record over a limit has no value in its pack.
   package func forEach(_ visit: (StoredRecord) -> Void) {
     switch self {
     case .pack(let pack): pack.forEach(visit)
@@ -71,11 +71,11 @@ package enum LoadedRecords: Sendable {
   }
 }
 
-/// A backend that hands over packs of records while it opens a store.
+/// A backend that passes on packs of records while it opens a store.
 package protocol PackingBackend: StorageBackend {
-  /// Opens the store as ``StorageBackend/open(_:_:)`` does, and may hand over packs.
+  /// Opens the store as ``StorageBackend/open(_:_:)`` does, and may pass records to `visit` in packs.
   ///
-  /// The limits of the options decide which records of a pack are refused.
+  /// A record that is over a limit of the options is refused: its pack holds the error and no value.
   func openPacked(_ options: StoreOptions, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> OpenReport
 }
 
@@ -89,15 +89,15 @@ package struct RecordPacker {
   private var isSorted = true
   private var last: RecordKey?
   private var versions = (oldest: Int.max, newest: 0)
-  /// Values that are too long for the 32-bit offsets of the block, by position.
+  /// Values that are too long for the 32-bit offsets of the block, by the position of their record.
   private var large: [Int: Data] = [:]
   private static let largeSize = 1 << 30
 
   /// Makes a packer for the records of a collection.
   ///
   /// - Parameters:
-  ///   - limits: Limits that records must keep. Without limits no record is refused.
-  ///   - capacity: Number of bytes that are expected. More are accepted.
+  ///   - limits: Limits that records must keep. If `limits` is `nil`, the packer refuses no record.
+  ///   - capacity: Expected number of bytes of keys and values. The packer also accepts more bytes than `capacity`.
   package init(_ collection: String, limits: StoreOptions.Limits?, capacity: Int, recordCapacity: Int = 0) {
     (self.collection, self.limits) = (collection, limits?.holding(for: collection))
     block = Block(capacity: capacity)
@@ -108,23 +108,24 @@ package struct RecordPacker {
   /// Number of bytes of keys and values that were added so far.
   package var byteCount: Int { block.count }
 
-  /// Adds a record.
+  /// Adds a record to the pack.
   package mutating func append(_ key: RecordKey, revision: Revision, schemaVersion: Int, value: UnsafeRawBufferPointer) {
-    // Ascending keys prove that none comes twice, which spares the opening a table.
+    // Ascending keys prove that no key occurs twice. If the keys ascend, opening needs no table of keys to find duplicates.
     if isSorted, let last, !(last < key) { isSorted = false }
     last = key
     versions = (min(versions.oldest, schemaVersion), max(versions.newest, schemaVersion))
-    // The value of a record over a limit stays with the backend and takes no memory.
+    // The value of a record over a limit stays in the backend's files only and takes no memory.
     let refusal = limits.flatMap { RecordLimit.violation(of: $0, key: key, value: value) }
     if let refusal {
       let slot = RecordSlot(key: key, revision: revision, schemaVersion: schemaVersion, refusedFor: refusal)
       refused.append((records.count, slot, refusal))
     }
     let number = key.number
-    // The description of a record holds a UUID itself, so its text is not stored.
+    // `PackedRecord` holds a UUID as a number, so only the text of other keys is stored in the block.
     if number == nil { key.withBytes { block.append($0) } }
     let start = block.count
-    // Offsets in the block have 32 bits, which a few values of 1 GiB would exhaust.
+    // Offsets in the block have 32 bits, and a few values of 1 GiB would exceed them. A large value is kept outside the block, so that the
+    // offsets stay in this range.
     let isLarge = refusal == nil && value.count >= Self.largeSize
     if isLarge {
       large[records.count] = Data(value)
@@ -145,7 +146,7 @@ package struct RecordPacker {
       versions: versions)
   }
 
-  /// A growing block of memory that only its packer writes to, until it is lent as `Data`.
+  /// A growing block of memory that only its packer writes to, until its bytes are passed on as `Data`.
   private final class Block {
     private var start: UnsafeMutableRawPointer
     private var capacity: Int
@@ -158,7 +159,7 @@ package struct RecordPacker {
 
     deinit { free(start) }
 
-    /// Returns memory, and traps without memory as an array does.
+    /// Returns memory of a size, and traps if there is no memory, as an array does.
     private static func memory(of size: Int) -> UnsafeMutableRawPointer { malloc(size) ?? .allocate(byteCount: size, alignment: 1) }
 
     func append(_ bytes: UnsafeRawBufferPointer) {
@@ -168,16 +169,17 @@ package struct RecordPacker {
       count += bytes.count
     }
 
-    /// Returns the bytes as `Data` that keeps the block alive, and gives unused memory back.
+    /// Returns the bytes as `Data` that keeps the block alive, and gives unused memory back to the system.
     func finish() -> Data {
-      // A pack may live as long as the store is open, so unused memory is given back. A size of zero would free the block.
+      // A pack may live as long as the store is open, so unused memory is given back. `max` prevents `realloc` to zero, which would free
+      // the block.
       if capacity - count > capacity / 16 { resize(to: max(count, 1)) }
-      // The closure holds this object, whose `deinit` frees the memory.
+      // The deallocator holds this block object, so the memory is freed by its `deinit` only after the `Data` is released.
       return Data(bytesNoCopy: start, count: count, deallocator: .custom { [self] _, _ in withExtendedLifetime(self) {} })
     }
 
     private func resize(to size: Int) {
-      // Without memory for the smaller block, the larger one stays.
+      // If the system has no memory for a smaller block, the larger block is kept.
       guard let moved = realloc(start, size) else {
         guard size > capacity else { return }
         let moved = Self.memory(of: size)
