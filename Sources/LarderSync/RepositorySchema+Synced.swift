@@ -8,32 +8,35 @@ extension RepositorySchema where Item.ID: Hashable & Codable & Sendable {
   ///   Spot.schema.synced(in: "user/42", merge: .fields(counters: [\.visits], sets: [\.tags])))
   /// ```
   ///
-  /// Open every repository of the collection with this schema. Writes of a repository without it are not sent. Members that the type does
-  /// not know survive an edit. Only newer apps can read a record of a newer schema version, and this one can delete it.
+  /// Open every repository of the collection with this schema. Writes of a repository without a synced schema are not sent. An edit keeps
+  /// the JSON members of a record that the record's type does not declare. An app cannot read a record of a newer schema version, but can
+  /// delete it.
   ///
-  /// Cost: one more small record with each write. Until the server has accepted the edits, it also holds their base value.
+  /// Cost: one more small record with each write, the outbox entry. Until the server has accepted the edits, the outbox entry also holds
+  /// the server's value to which these edits were made.
   /// - Parameters:
   ///   - scope: The scope of all records: 1 to 256 printable ASCII characters without blanks, quotes and backslashes.
   ///   - merge: The rules for records that were changed here and at the server.
-  ///   - clock: The clock of the device, which may be wrong. It only decides between two edits of one member.
+  ///   - clock: The clock of the device, which may be wrong. The clock only decides which of two edits of the same member is newer.
   public func synced(
     in scope: String, merge: MergePolicy<Item> = .fields(), clock: any WallClock = SystemClock()
   ) -> RepositorySchema<Item> {
-    synced(.one(scope), merge, clock)
+    synced(by: .one(scope), merge: merge, clock: clock)
   }
 
   /// Returns the schema of a synced collection, with a function that returns the scope of a record.
   ///
-  /// A record stays in its scope. A save that would change it is refused with `.unsupported`. Ids must be unique over all scopes.
+  /// A record stays in its scope. A save that would change the record's scope is refused with `.unsupported`. The ids of records must be
+  /// unique over all scopes.
   public func synced(
     in scope: @escaping @Sendable (Item) -> String, merge: MergePolicy<Item> = .fields(), clock: any WallClock = SystemClock()
   ) -> RepositorySchema<Item> {
-    synced(.function(scope), merge, clock)
+    synced(by: .function(scope), merge: merge, clock: clock)
   }
 
-  private func synced(_ scope: ScopeRule<Item>, _ merge: MergePolicy<Item>, _ clock: any WallClock) -> RepositorySchema<Item> {
+  private func synced(by scope: ScopeRule<Item>, merge: MergePolicy<Item>, clock: any WallClock) -> RepositorySchema<Item> {
     var schema = self
-    // The trigger runs within each commit, so that a crash loses both the edit and its entry or neither.
+    // The trigger runs within each commit, so that a crash loses both the edit and its outbox entry or neither.
     schema.trigger = OutboxTrigger(scope: scope, policy: merge, clock: clock)
     return schema
   }

@@ -7,11 +7,11 @@ internal import LarderWire
 extension SyncEngine {
   /// Largest number of rounds without progress in one exchange.
   ///
-  /// Other devices may write faster than this one merges.
+  /// Without a limit, an exchange would never end while other devices write faster than this device merges.
   static let roundLimit = 64
-  /// Largest number of full passes that one exchange starts.
+  /// Largest number of full passes (readings of the whole scope) that one exchange starts.
   ///
-  /// A server that contradicts itself must not keep the device busy for ever.
+  /// Without this limit, a server that contradicts itself could keep the device busy for ever.
   static let passLimit = 16
 
   /// Exchanges one scope, until there is nothing left to send or receive.
@@ -23,21 +23,24 @@ extension SyncEngine {
     try await retryForbidden(scopeCommits)
     var (rounds, least, passes, mayRead) = (0, Int.max, 0, true)
     while rounds < Self.roundLimit {
-      // The pull comes even after a refused push. A refusal must not block incoming data, and the page shows whether the push was accepted.
+      // The pull follows even a refused push. A refusal must not block incoming data, and the page shows whether the server has accepted
+      // the push.
       let refusal = try await push(scopeCommits, mayRead: mayRead)
       do { if mayRead { try await pull(scopeCommits, &passes) } } catch SyncProblem.forbidden {
         mayRead = false
-        // If the scope may be neither read nor written, no edit is parked, that is, set aside for the user. The edits wait for the rights.
+        // If the token may neither read nor write the scope, no edit is parked, that is, set aside for the user. Such edits wait until the
+        // token has rights to the scope.
         guard refusal?.problem != .forbidden, try await mayWriteAlone(scopeCommits) else { throw SyncProblem.forbidden }
       }
       if let refusal {
         if !mayRead, refusal.problem == .forbidden { throw SyncProblem.forbidden }
-        try await divide(refusal.push, refusal.problem, scopeCommits)
+        try await divide(refusal.push, after: refusal.problem, in: scopeCommits)
       }
       let left = try await unsentCount(scopeCommits)
       if left > 0, let refusals = refusals[scopeCommits.scope], refusals.isExhausted, let problem = refusals.problem { throw problem }
       if left == 0 {
-        // The scope could be read before. Its edits were sent, but the app must learn that nothing is received any more.
+        // A checkpoint shows that the token could read the scope before. The app must learn that the device receives no more changes of the
+        // scope, although all edits were sent.
         if !mayRead, try scopeCommits.state(in: store.stored)?.checkpoint ?? 0 > 0 { throw SyncProblem.forbidden }
         return
       }
@@ -45,7 +48,8 @@ extension SyncEngine {
       rounds = left < least ? 0 : rounds + 1
       least = min(least, left)
     }
-    // The user edits as fast as the edits are sent. The next exchange sends the rest.
+    // If the exchange has sent records but the number of records left has not fallen, that is no error, since the user may edit records as
+    // fast as they are sent. The next exchange sends the rest.
     if progress[scopeCommits.scope]?.pushed ?? 0 > 0 {
       alarms[scopeCommits.scope]?.markDue()
       return
@@ -57,9 +61,9 @@ extension SyncEngine {
   /// Largest number of stored conflicts.
   static let conflictLimit = 1_000
 
-  /// Removes conflicts over the limit: first the oldest without a value, then the oldest others.
+  /// Removes conflicts over the limit: first the oldest conflicts without a lost value, then the oldest other ones.
   ///
-  /// The records still show undone deletions and duplicates. A lost value has no other copy.
+  /// An undone deletion or a duplicate still shows in the records themselves. A lost value has no copy outside its conflict.
   private func forgetOldConflicts() async throws(RepositoryError) {
     let excess = conflicts.snapshot.count - Self.conflictLimit
     guard excess > 0 else { return }
@@ -70,17 +74,17 @@ extension SyncEngine {
     }
   }
 
-  /// Returns true if a scope that may not be read may be write-only, because there are or were edits to send.
+  /// Returns true if the token may be allowed to write a scope that it may not read, because there are or were edits to send.
   private func mayWriteAlone(_ scopeCommits: ScopeCommits) async throws -> Bool {
     if try await unsentCount(scopeCommits) > 0 { return true }
     guard let state = try scopeCommits.state(in: store.stored) else { return false }
-    // A checkpoint shows that the scope could be read once, so that the missing right is news for the app.
+    // A checkpoint shows that the token could read the scope once, so the missing right to read it is an error for the app.
     return state.seq > 0 && state.checkpoint == 0
   }
 
-  /// Returns the number of records to send, plus one for a push in flight.
+  /// Returns the number of records to send in a scope, plus one for a push in flight.
   func unsentCount(_ scopeCommits: ScopeCommits) async throws -> Int {
-    // In a write, since the index is then as new as the newest commit.
+    // The records are counted within a write of the store, since the index `dirty` is then as new as the newest commit.
     let (dirtyCount, flight) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       (dirty.count(of: scopeCommits.scope), try scopeCommits.state(in: pending)?.flightCount)
     }
@@ -88,7 +92,7 @@ extension SyncEngine {
     return dirtyCount + (flight == nil ? 0 : 1)
   }
 
-  /// Creates the state of a new scope, and starts a full pass if a collection was added to the synced ones.
+  /// Creates the state of a new scope, and starts a full pass (reads the whole scope) if a collection was added to the synced ones.
   func prepare(_ scopeCommits: ScopeCommits) async throws {
     let names = store.recordTriggers.filter { $0.value is any SyncedCollection }.map(\.key).sorted()
     try await store.writeStored { (pending) throws(RepositoryError) in
@@ -99,7 +103,7 @@ extension SyncEngine {
       guard !added.isEmpty || isNewApp || pending.stored(RecordKey(scopeCommits.scope), in: scopeCommits.scopes) == nil else { return }
       for name in added { try scopeCommits.adopt(name, in: &pending) }
       state.collections = (state.collections + added).sorted()
-      // Earlier pages left the records of the added collection out.
+      // Earlier pages did not contain the records of the added collection, so a full pass has to read them.
       if !added.isEmpty, state.checkpoint > 0 || state.pass != nil { state.beginPass(horizon: nil) }
       try scopeCommits.store(state, in: &pending)
     }
@@ -109,21 +113,22 @@ extension SyncEngine {
 
   /// Sends one push, unless there are no edits to send.
   ///
-  /// - Parameter mayRead: Whether the scope may be read, as far as the exchange has found. If not, the first push names no history, and
-  ///   conflicts cannot be merged.
+  /// - Parameter mayRead: Whether the token may read the scope, as far as the exchange has found. If the token may not read the scope, the
+  ///   first push names no history, and conflicts cannot be merged.
   /// - Returns: The push that the server refuses as a whole, with the reason, or `nil`.
   private func push(_ scopeCommits: ScopeCommits, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
     let (most, oversized) = (full[scopeCommits.scope], refusals[scopeCommits.scope]?.oversized ?? [])
     let (state, isDivided, needsRoom) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try scopeCommits.state(in: pending) ?? ScopeState()
-      // The history is learned first. A restored server could otherwise accept a push based on records that it has lost.
+      // No push is built before the server's history is known, since a restored server could accept a push based on records that it has
+      // lost.
       guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else {
         return (state, false, true)
       }
       let limit = ScopeCommits.recordLimit
       let room = ScopeCommits.Room(most: min(most ?? limit, state.recordLimit ?? limit), oversized: oversized)
       if most != nil || !oversized.isEmpty {
-        // All edits are searched, since deletions and smaller values may be behind any number of others.
+        // When the quota is full, all edits are searched, since deletions and smaller values may be behind any number of growing records.
         let all = dirty.next(of: scopeCommits.scope, limit: .max, in: pending).keys
         let found = try scopeCommits.freeze(all, limit: limit, room: room, onlySmaller: oversized.isEmpty, state, in: &pending)
         if found.state.flight != nil || !oversized.isEmpty { return (found.state, found.isDivided, !oversized.isEmpty) }
@@ -143,8 +148,7 @@ extension SyncEngine {
     refreshStatus()
     let reply: SyncPushReply
     do {
-      // The time of sending and not of building the push. The server computes the age of the edits from it, and a push may have waited for
-      // hours.
+      // `clock` is set when the push is sent, since the server computes the age of the edits from it and a push may have waited for hours.
       var sent = flight
       sent.clock = clock.now.milliseconds
       reply = try await transport.push(sent, to: scopeCommits.scope)
@@ -153,9 +157,11 @@ extension SyncEngine {
       switch problem {
       case .history(let history) where mayRead: try await beginHistory(history, scopeCommits)
       case .history(let history):
-        // Nothing can be read that would show which records the server has lost, so all unsent edits are sent to the new history.
+        // The server was restored, and numbers its commits in a new history. The token may not read the scope, so no page shows which
+        // records the server has lost. So the device sends every edit that the server has not acknowledged.
         try await store.writeStored { (pending) throws(RepositoryError) in try scopeCommits.begin(history, in: &pending) }
-      // The server has other pushes under this device's name: the store was copied or restored.
+      // The server has other pushes under this device's identifier, so the store was copied or restored. After this answer, the store takes
+      // a new device identifier.
       case .gap: try await change(scopeCommits) { $0.becomeNewDevice() }
       default: return (flight, problem)
       }
@@ -164,19 +170,20 @@ extension SyncEngine {
     let now = clock.now.milliseconds
     let repeated = refusals[scopeCommits.scope]?.note(conflictsOf: flight, reply.receipt) ?? []
     try await store.writeStored { (pending) throws(RepositoryError) in
-      // A page may have settled the push during the request.
+      // Another writer may have applied the outcome of the push from a page during the request.
       guard var state = try scopeCommits.state(in: pending), state.flight?.token == flight.token else { return }
-      // Bounded like the device's own clock, so that the difference cannot overflow.
+      // The server's time is bounded like the device's own time, so that the difference cannot overflow.
       state.skew = max(0, min(reply.now, Date.latestMilliseconds)) - now
       var next = try scopeCommits.settlePush(reply.receipt, state, mayRead: mayRead, repeated: repeated, in: &pending) ?? state
-      // The receipt is of another push: a copy of the store uses the same device name.
+      // If the push is still in flight, the receipt is of another push, which a copy of this store has sent under the same device
+      // identifier.
       if next.flight != nil { next.becomeNewDevice() }
       if next.history == nil { next.history = reply.history }
       try scopeCommits.store(next, in: &pending)
       try scopeCommits.noteDuplicates(in: &pending)
     }
     if let most = full[scopeCommits.scope] {
-      // A push without growing records, or without an accepted one, does not show that the server has room.
+      // Only a push of values that need more storage, of which the server has accepted some, shows that the server's quota has room again.
       let hasStored =
         needsRoom
         && zip(flight.groups, reply.receipt.outcomes).contains { group, outcome in
@@ -192,27 +199,29 @@ extension SyncEngine {
 
   /// Divides a push that the server refuses as a whole: sends its halves, or parks single records.
   ///
-  /// Does nothing if only the answer was lost and a page has brought the outcome since.
-  private func divide(_ push: SyncPush, _ problem: SyncProblem, _ scopeCommits: ScopeCommits) async throws {
+  /// Does nothing if only the answer to the push was lost and a page of changes has brought the outcome of the push since.
+  private func divide(_ push: SyncPush, after problem: SyncProblem, in scopeCommits: ScopeCommits) async throws {
     let code: String
     switch problem {
     case .tooLarge: code = "tooLarge"
-    // The network may be too slow for the whole push. A stalled network is no reason to park records or cut a group.
+    // After a 408, the network may be too slow for the whole push, so the push is divided between its groups. A slow network is no reason
+    // to park a record (set it aside for the user) or to send one group in parts.
     case .refused(408, _) where push.groups.count > 1: code = "tooSlow"
-    // These refusals concern the records. Others concern the request, the account or a proxy, and end when that is repaired.
+    // The status codes 400, 412, 422 to 424 and 451 concern the records of the push. Other codes concern the request, the account or a
+    // proxy, and such refusals end when the cause is repaired.
     case .refused(400, _), .refused(412, _), .refused(422...424, _), .refused(451, _): code = "refused"
-    // The pull has just succeeded, so the scope may be read and not written.
+    // The pull of the same round has succeeded, so the token may read the scope and not write it.
     case .forbidden: code = ScopeCommits.forbidden
     case .upgradeRequired(let minimum):
-      // The edits stay. A newer app sends them again in its own schema version.
+      // The parked edits stay on the device, and a newer app sends them again in its own schema version.
       let isSettled = try await store.writeStored { (pending) throws(RepositoryError) in
         try scopeCommits.parkOutdated(push, below: minimum, problem.description, in: &pending)
       }
       if isSettled { return }
       code = ScopeCommits.upgradeRequired
     case .overQuota:
-      // The server has stored nothing of the push. Edits that need no more room are sent alone next, then fewer records, of which some may
-      // fit. A group that does not fit alone is left out of this exchange, so that it blocks nothing behind it.
+      // The server has stored nothing of the push. The next push has only edits that need no more storage. A later push has fewer records,
+      // of which some may fit. A group that does not fit alone is left out of this exchange, so that it does not block later groups.
       full[scopeCommits.scope] = max(push.groups.joined().count / 2, 1)
       try await store.writeStored { (pending) throws(RepositoryError) in try scopeCommits.takeBack(push, in: &pending) }
       if push.groups.count > 1 { return }
@@ -220,20 +229,20 @@ extension SyncEngine {
       if refusals[scopeCommits.scope]?.oversizedCount ?? 0 >= ExchangeRefusals.limit { throw problem }
       return
     case .unreachable:
-      // Only the answer was lost, and a page has brought the outcome since.
+      // If a page has brought the outcome of the push since, only the answer to the push was lost, and there is no failure.
       if let state = try scopeCommits.state(in: store.stored), state.device == push.device, state.seq >= push.seq { return }
       throw problem
     default: throw problem
     }
     try await store.writeStored { (pending) throws(RepositoryError) in
-      try scopeCommits.divide(push, code, problem.description, in: &pending)
+      try scopeCommits.divide(push, code: code, detail: problem.description, in: &pending)
     }
   }
 
   /// Receives and applies pages until there are no more.
   private func pull(_ scopeCommits: ScopeCommits, _ passes: inout Int) async throws {
     var untaken = 0
-    // Counted once and not for each page: only the server's operator reads it.
+    // The unsent records are counted once and not for each page, since only the server's operator reads the number.
     let unsent = dirty.countWithRejected(of: scopeCommits.scope)
     while true {
       try Task.checkCancellation()
@@ -253,7 +262,7 @@ extension SyncEngine {
           } != nil
         if isTaken {
           var taken = progress[scopeCommits.scope] ?? ExchangeProgress()
-          // Records written by this device are no news.
+          // Records that this device has written do not count as received.
           taken.pulled += page.changes.count { $0.writer != state.device }
           taken.total = page.total.map { taken.pulled + max($0 - page.changes.count, 0) } ?? taken.total
           progress[scopeCommits.scope] = taken
@@ -267,7 +276,7 @@ extension SyncEngine {
           throw SyncProblem.noProgress("\(untaken) pages were out of date when they came; does another process sync the same store?")
         }
       } catch SyncProblem.answerTooLarge where size > 1 {
-        // Kept for later exchanges, since the values will not get smaller.
+        // The smaller page size is kept for later exchanges, since the scope's values will not get smaller.
         pageSizes[scopeCommits.scope] = max(1, size / 2)
       } catch SyncProblem.resync(let horizon) {
         passes += 1
@@ -284,10 +293,11 @@ extension SyncEngine {
 
   /// Checks that a page answers its request.
   ///
-  /// - Throws: `.malformed` for a page that starts elsewhere or breaks a bound, `.noProgress` if it promises more changes and has none.
+  /// - Throws: `.malformed` for a page that begins at another commit or breaks a bound, `.noProgress` for a page that promises more changes
+  ///   and has none.
   private static func check(_ page: SyncChanges, after request: SyncChangesRequest) throws(SyncProblem) {
     try page.check()
-    // Applied at another position, the page would leave a gap of changes that are never received.
+    // A page that begins at another commit than requested would leave a gap of changes that the device never receives.
     guard page.since == request.since else {
       throw .malformed("expected the changes behind commit \(request.since), found those behind \(page.since)")
     }
@@ -298,7 +308,7 @@ extension SyncEngine {
 
   /// Adds the accepted records of a push to the progress.
   private func noteAccepted(_ receipt: SyncReceipt?, of flight: SyncPush, in scope: String) {
-    // Each page repeats the newest receipt, which may be of another push.
+    // Each page repeats the device's newest receipt, which may be of another push.
     guard let receipt, receipt.seq == flight.seq, receipt.token == flight.token else { return }
     let count = zip(flight.groups, receipt.outcomes).reduce(0) { count, group in
       if case .accepted = group.1 { count + group.0.count } else { count }
@@ -321,7 +331,7 @@ extension SyncEngine {
     try await store.writeStored { (pending) throws(RepositoryError) in
       guard var state = try scopeCommits.state(in: pending) else { return }
       body(&state)
-      // A page requested before the change no longer applies to the state.
+      // A page that was requested before the change is out of date, and a changed `turn` lets `storePage` drop it.
       state.turn += 1
       try scopeCommits.store(state, in: &pending)
     }

@@ -3,10 +3,12 @@ internal import Larder
 
 /// Members of the messages between device and server, with the bounds of their values.
 ///
-/// This is the only table of the bounds. A server refuses a push that breaks one. A device refuses such an answer, or sets the single
-/// record aside that breaks a bound. `Docs/Larder.docc/Formats/SyncWire.md` shows the table.
+/// This type is the only table of the bounds. A server refuses a push with a value out of bounds. A device refuses an
+/// answer of the server with a value out of bounds. If the value belongs to a record of the answer, the device sets
+/// only this record aside. `Docs/Larder.docc/Formats/SyncWire.md`
+/// shows the table.
 @_spi(Wire) public enum WireField: String, CaseIterable, Sendable {
-  // A raw value is the member's name on the wire.
+  // The raw value of a case is the member's name in a message.
   case scope, collection = "in", id, device, token, history
   case writer = "by"
   case code, detail, app
@@ -17,69 +19,70 @@ internal import Larder
 
   /// Bound of a member's values.
   public enum Bound: Sendable, Hashable {
-    /// A text with this number of UTF-8 bytes, without U+0000.
+    /// A text whose number of UTF-8 bytes is in the associated range, without U+0000.
     case text(ClosedRange<Int>)
-    /// A text for people, which the receiver cuts after this number of bytes and strips of control characters.
+    /// A text for people. The receiver cuts the text after the associated number of bytes and removes its control characters.
     case words(Int)
-    /// An integer in this range.
+    /// An integer in the associated range.
     case number(ClosedRange<Int64>)
-    /// JSON with at most this number of nested levels.
+    /// JSON with at most the associated number of nested levels.
     case json(Int)
   }
 
-  /// Largest number of bytes in the names of a record and its scope together.
+  /// Largest number of bytes in the names of a scope, a collection and a record together.
   ///
-  /// An index key of PostgreSQL holds at most 2,704 bytes.
+  /// The three names form one key in the server's tables, and an index key of PostgreSQL holds at most 2,704 bytes.
   public static let namesBytes = 2_000
-  /// Deepest nesting of a value.
+  /// Largest number of nested levels in a record's value.
   ///
-  /// The parser of messages accepts 128 levels. The deepest message, a conflict in a page, puts six levels around a value.
+  /// The JSON parser of messages accepts 128 levels. The deepest message, a conflict in a page, has six levels around a value.
   static let valueDepth = 120
   private static let nameBytes = 1_024
 
-  /// Bound of the member's values.
+  /// Bound of the values that the member may have.
   public var bound: Bound {
     switch self {
     case .scope, .collection, .id, .device, .token, .history: .text(1...Self.nameBytes)
-    // A missing writer reads as empty.
+    // A record without a writer is read with an empty text as its writer, so the empty text is within the bound.
     case .writer: .text(0...Self.nameBytes)
     case .code, .app: .words(64)
     case .detail: .words(1_024)
-    // Numbers of pushes begin with 1. 0 stands for a device that has not pushed.
+    // The numbers of a device's pushes begin with 1. The number 0 stands for a device that has not pushed.
     case .seq: .number(1...WireObject.largestNumber)
-    // A version that no backend stores once made a JSON store unopenable.
+    // The bound is the range of schema versions that all backends can store. A schema version outside of the range
+    // once made a JSON store unopenable.
     case .version: .number(Int64(StoredValue.schemaVersions.lowerBound)...Int64(StoredValue.schemaVersions.upperBound))
     case .clock, .base, .stamp, .revision, .ok, .since, .until, .head, .horizon, .total, .now, .last, .most, .pending:
       .number(0...WireObject.largestNumber)
-    // 0 for a scope that accepts every version.
+    // The minimum is 0 for a scope that accepts records of every schema version.
     case .minimum: .number(0...Int64(StoredValue.schemaVersions.upperBound))
     case .value: .json(Self.valueDepth)
     }
   }
 
-  /// Checks the bound of a text.
+  /// Checks that a text is within the bound of the member.
   ///
   /// - Throws: `.malformed` for a text out of bounds.
   public func check(_ text: String) throws(SyncProblem) {
     guard case .text(let count) = bound else { return }
-    // PostgreSQL cannot store U+0000.
+    // A text with U+0000 is refused, because PostgreSQL cannot store it.
     guard count.contains(text.utf8.count), !text.utf8.contains(0) else {
       throw .malformed("expected \(count.lowerBound) to \(count.upperBound) bytes without U+0000 for \(rawValue), found \(text.utf8.count)")
     }
   }
 
-  /// Checks the bound of a number.
+  /// Checks that a number is within the bound of the member.
   ///
   /// - Throws: `.malformed` for a number out of bounds.
   public func check(_ number: some BinaryInteger) throws(SyncProblem) {
     guard case .number(let range) = bound else { return }
-    // Clamped, since converting a larger integer would trap.
+    // The number is clamped, because converting an integer beyond the range of `Int64` would trap.
     guard range.contains(Int64(clamping: number)) else {
       throw .malformed("expected an integer from \(range.lowerBound) to \(range.upperBound) for \(rawValue), found \(number)")
     }
   }
 
-  /// Checks the bound of a record's value.
+  /// Checks that a record's value is JSON within the bound of the member.
   ///
   /// - Throws: `.malformed` for bytes that are not JSON, or for JSON out of bounds.
   package func check(_ json: Data) throws(SyncProblem) {
@@ -87,11 +90,11 @@ internal import Larder
     throw .malformed("expected JSON of at most \(depth) nested levels for \(rawValue), found \(flaw)")
   }
 
-  /// Returns a text for people within its bound, without the control characters that a terminal would obey.
+  /// Returns a text for people, cut to the member's bound and without the control characters that a terminal would execute.
   public func cut(_ text: String) -> String {
     guard case .words(let most) = bound else { return text }
     var (cut, count) = (String.UnicodeScalarView(), 0)
-    // By scalars, so that the cut never falls within one and leaves invalid UTF-8.
+    // The text is cut between scalars, because a cut inside a scalar would leave invalid UTF-8.
     for scalar in text.unicodeScalars where !Self.isControl(scalar) {
       count += UTF8.width(scalar)
       if count > most { break }
@@ -103,7 +106,7 @@ internal import Larder
   private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator: true
-    // Bidirectional marks let a text in a log or a terminal read differently from its bytes.
+    // Bidirectional control characters can make a text in a log or a terminal look different from its bytes.
     case .format: (0x202A...0x202E).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value)
     default: false
     }
@@ -111,7 +114,7 @@ internal import Larder
 }
 
 extension PushedRecord {
-  /// Checks the bounds of the record.
+  /// Checks that all members of the pushed record are within their bounds.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
   package func check() throws(SyncProblem) {
@@ -123,11 +126,11 @@ extension PushedRecord {
     if let value { try WireField.value.check(value) }
   }
 
-  /// Checks the length of a record's names together with that of its scope.
+  /// Checks that the names of the scope, of the record's collection and of the record have at most ``WireField/namesBytes`` bytes together.
   ///
   /// - Throws: `.malformed` for names that are too long together.
   @_spi(Wire) public func checkNames(in scope: String) throws(SyncProblem) {
-    // The three names form one key in the server's tables.
+    // The three names form one key in the server's tables, whose length PostgreSQL limits.
     let count = scope.utf8.count + collection.utf8.count + id.utf8.count
     guard count <= WireField.namesBytes else {
       throw .malformed("expected at most \(WireField.namesBytes) bytes for scope, in and id together, found \(count)")
@@ -136,7 +139,7 @@ extension PushedRecord {
 }
 
 extension SyncRecord {
-  /// Checks the bounds of the record.
+  /// Checks that all members of the server's record are within their bounds.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
   package func check() throws(SyncProblem) {
@@ -151,7 +154,7 @@ extension SyncRecord {
 }
 
 extension SyncPush {
-  /// Checks the bounds of the push and of its records.
+  /// Checks that all members of the push and of its records are within their bounds.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
   package func check() throws(SyncProblem) {
@@ -165,19 +168,21 @@ extension SyncPush {
 }
 
 extension SyncReceipt {
-  /// Checks the bounds of the receipt without the records of its conflicts, since a device sets a bad record aside alone.
+  /// Checks that the members of the receipt are within their bounds, without the records of its conflicts.
+  ///
+  /// A device checks each of these records and sets a record out of bounds aside alone.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
   package func check() throws(SyncProblem) {
     try WireField.seq.check(seq)
     try WireField.token.check(token)
-    // The number becomes the revision of the records, and is sent back as their base.
+    // The device stores the number of the accepting commit as the revision of the records, and later sends it back as their base.
     for case .accepted(let revision) in outcomes { try WireField.ok.check(revision) }
   }
 }
 
 extension SyncPushReply {
-  /// Checks the bounds of the answer.
+  /// Checks that the members of the answer to a push are within their bounds, without the records of its conflicts.
   ///
   /// - Throws: The errors of ``SyncReceipt/check()``.
   package func check() throws(SyncProblem) {
@@ -188,7 +193,9 @@ extension SyncPushReply {
 }
 
 extension SyncChanges {
-  /// Checks the bounds of the page without its records, since a device sets a bad record aside alone.
+  /// Checks that the members of the page are within their bounds, without its records.
+  ///
+  /// A device checks each record of the page and sets a record out of bounds aside alone.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
   package func check() throws(SyncProblem) {
@@ -202,16 +209,16 @@ extension SyncChanges {
   }
 }
 
-/// A reader of one JSON object, for the kinds of members that messages have.
+/// A reader of one JSON object of a message, with a function for each kind of member.
 struct WireObject {
   private let object: JSONObject
 
-  /// Largest number in a message: 2⁵³ − 1, which every language's JSON holds exactly.
+  /// Largest number in a message: 2⁵³ − 1, the largest integer that JSON numbers hold exactly in every language.
   static let largestNumber: Int64 = 1 << 53 - 1
 
-  /// Reads an object.
+  /// Parses a message that consists of one JSON object.
   ///
-  /// - Throws: `.malformed` for anything but one JSON object.
+  /// - Throws: `.malformed` for bytes that are not one JSON object.
   init(_ json: Data) throws(SyncProblem) {
     let value: JSONValue
     do throws(RepositoryError) { value = try JSONValue(json: json) } catch {
@@ -220,13 +227,13 @@ struct WireObject {
     try self.init(value, named: "the body")
   }
 
-  // Errors name members and never their values, since errors are logged and values may be private.
+  // Errors name members and never their values, because errors are written to logs and values may be private.
   private init(_ value: JSONValue, named name: String) throws(SyncProblem) {
     guard case .object(let object) = value else { throw .malformed("expected an object for \(name), found another value") }
     self.object = object
   }
 
-  /// Returns the value of a member, or `nil` if it is missing or null.
+  /// Returns the value of a member, or `nil` if the member is missing or null.
   private func value(_ name: String) -> JSONValue? { object[name].flatMap { $0.isNull ? nil : $0 } }
 
   func optionalText(_ name: String) throws(SyncProblem) -> String? {
@@ -242,25 +249,25 @@ struct WireObject {
 
   func optionalNumber<Number: FixedWidthInteger>(_ name: String) throws(SyncProblem) -> Number? {
     guard let number: Number = try optionalInteger(name) else { return nil }
-    // Clamped, since converting a larger integer would trap.
+    // The number is clamped, because converting an integer beyond the range of `Int64` would trap.
     guard (0...Self.largestNumber).contains(Int64(clamping: number)) else {
-      throw .malformed("expected an integer from 0 to 2^53 for \(name), found another")
+      throw .malformed("expected an integer from 0 to 2^53 - 1 for \(name), found another")
     }
     return number
   }
 
   private func optionalInteger<Number: FixedWidthInteger>(_ name: String) throws(SyncProblem) -> Number? {
     guard let value = value(name) else { return nil }
-    // 4.0 is an integer in JSON, and some languages write no other form.
+    // JSON does not distinguish 4.0 from 4, and some languages write every number with a decimal point.
     guard let number = value.numberValue?.exactly(Number.self) ?? value.doubleValue.flatMap({ Number(exactly: $0) }) else {
       throw .malformed("expected an integer for \(name), found another value")
     }
     return number
   }
 
-  /// Returns an integer of a record without a check of its bounds.
+  /// Returns an integer member of a record without a check of its bounds.
   ///
-  /// The bounds of a record are checked apart from its message, so that a bad one can be set aside alone.
+  /// The bounds of a record are checked after its message was read, so that a device can set a record out of bounds aside alone.
   func integer<Number: FixedWidthInteger>(_ name: String, default fallback: Number? = nil) throws(SyncProblem) -> Number {
     guard let number = try optionalInteger(name) ?? fallback else { throw .malformed("expected \(name), found none") }
     return number
@@ -292,11 +299,12 @@ struct WireObject {
     return objects
   }
 
-  /// Returns the value of a record, or `nil` if it is deleted.
+  /// Returns the JSON value of a record, or `nil` if the record is deleted.
   func record() throws(SyncProblem) -> Data? {
-    // Another kind than true or false is an error. Skipping it would take a deletion for an edit.
+    // A member `deleted` that is neither true nor false is an error. If it were ignored, a deletion could be read as an edit.
     if value("deleted") != nil, try truth("deleted") { return nil }
-    // Not by `value(_:)`: null is a valid value of a record.
+    // The function `value(_:)` returns `nil` for null, but null is a valid value of a record. The member `value` is
+    // read directly from the object, which also returns a null.
     guard let value = object["value"] else { throw .malformed("expected value or deleted of a record, found neither") }
     return value.json
   }

@@ -60,6 +60,8 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(here.transport.pending == 2)
     here.transport.set { $0.pushProblem = nil }
     try await exchange(here)
+    // The number is that of the last commit that was announced to observers, which may be the one before the push was settled.
+    try await exchange(here)
     #expect(here.transport.pending == 1)
     for refusal in try await here.sync.rejected.loadAll() { try await here.sync.revert(refusal) }
     try await exchange(here)

@@ -3,9 +3,10 @@ internal import Larder
 internal import LarderWire
 
 extension ScopeCommits {
-  /// Merges a record with unsent edits with the server's value, and rebases the edits onto that.
+  /// Merges the server's value into a record with unsent edits, and makes that value the base of the edits.
   ///
-  /// If the merge fails, the edits are parked: they stay on the device and are not sent. The server's value is held beside them.
+  /// If the merge fails, the edits are parked: they stay on the device and are not sent. Unless the server has deleted the record, the
+  /// outbox entry then holds the server's value beside the parked edits.
   func merge(
     _ entry: SyncEntry, _ entryKey: RecordKey, with remote: SyncRecord, in collection: Int, pass: Int?, of pending: inout PendingState
   ) throws(RepositoryError) {
@@ -23,14 +24,15 @@ extension ScopeCommits {
     var version = local?.schemaVersion ?? remote.version
     do {
       if isBeyondLimits { throw RepositoryError(.tooLarge, Self.beyondLimitsDetail, keyHash: key.hash) }
-      // Without the schema, the counters and the deletion rule are missing.
+      // The merge policy is part of the schema, and a merge without it would treat a counter as a plain member and lose increments.
       if isClosed { throw RepositoryError(.unsupported, Self.isClosedDetail, keyHash: key.hash) }
-      // A record inserted after a deletion does not descend from the deleted base. With it, counters would be subtracted wrongly.
+      // A record that was inserted after a deletion does not descend from the deleted base. A merge with the deleted base would subtract
+      // the base's counters from the counters of the inserted record.
       let base = edits.insertedAt == nil || local == nil ? edits.base : nil
       let forms = try aligned(base, local: local, theirs: theirs, key: key, coder: tracking?.coder)
-      // After alignment, all values have the version of the app.
+      // `aligned` returns the schema version of the app if it has migrated all three values to it.
       version = forms.version ?? version
-      let (baseValue, localValue) = respelled(forms.values, key, tracking?.coder)
+      let (baseValue, localValue) = respelled(forms.values, of: key, by: tracking?.coder)
       let merged = try (policy ?? PlainMerger()).merge(
         key: key, base: baseValue, local: side(localValue, stamp: corrected(edits.stamp), writer: ""),
         remote: side(forms.values[2], stamp: remote.stamp, writer: remote.writer), coder: tracking?.coder)
@@ -49,7 +51,8 @@ extension ScopeCommits {
       edits.isParked = true
       let isNewer = (error as? RepositoryError)?.code == .newerSchema
       if let theirs {
-        // Base and revision stay unchanged. An app that can read both values sends the edits again, is refused, and merges all three.
+        // Base and revision of the parked edits stay unchanged. An app that can read both values pushes the edits on the old base, receives
+        // a conflict, and merges base, local and held value.
         next.revision = entry.revision
         edits.held = SyncEntry.Held(
           revision: remote.revision, value: theirs, hasFailedMerge: !isNewer && !isBeyondLimits && !isClosed)
@@ -72,13 +75,14 @@ extension ScopeCommits {
     case .success(let merged):
       try note(merged, of: key, in: remote.collection, in: &pending)
       (edits.base, edits.insertedAt) = (theirs, nil)
-      // The merge has used the held value, if there was one.
+      // After a successful merge, a server value that an earlier failed merge has held is not needed any more.
       try release(&edits, entryKey, in: &pending)
       var value = merged.value.map { StoredValue(schemaVersion: version, json: $0.json) }
-      // The server's own bytes: a respelled copy of an equal value would be pushed as an edit.
+      // If the merged value equals the server's, the server's own bytes are stored. An equal value in other bytes would be pushed as an
+      // edit.
       if let theirs, merged.value == (try JSONValue(json: theirs.json)), theirs.schemaVersion == version { value = theirs }
       next.edits = value == theirs ? nil : edits
-      // Without edits there is nothing left that the server has refused.
+      // Without unsent edits, the rejection of earlier edits of the record no longer applies.
       if next.edits == nil, edits.isParked { try pending.delete(entryKey.text, in: rejected) }
       try put(value, for: key, in: collection, of: &pending)
       if next.edits == nil { try tellOfLimits(remote, entryKey, in: collection, of: &pending) }
@@ -87,15 +91,17 @@ extension ScopeCommits {
     try store(next, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
   }
 
-  /// Code of edits whose merge has failed.
+  /// Rejection code of edits whose merge has failed.
   static let mergeFailed = "mergeFailed"
-  /// Code of edits that only a newer app can merge.
+  /// Rejection code of edits that wait for a newer app, since this app cannot read the server's value.
   static let waitsForNewerApp = "newerSchema"
-  /// Code of edits that wait until the repository of their collection is open, with its merge policy.
+  /// Rejection code of edits that wait until the app opens the repository of their collection, whose schema has the merge policy.
   static let isClosedCode = "notOpen"
   static let isClosedDetail = "expected an open repository of the collection, to merge as it says; open it before the engine"
 
-  /// Throws if the type can decode the local value and not the merged one, which would take the record away from the app.
+  /// Throws if the type can decode the local value and not the merged one.
+  ///
+  /// Storing a merged value that the type cannot decode would make a readable record unreadable for the app.
   ///
   /// - Throws: `.decodingFailed`, or another error of reading the merged value.
   private func checkReadable(
@@ -103,13 +109,13 @@ extension ScopeCommits {
   ) throws(RepositoryError) {
     guard let coder else { return }
     do throws(RepositoryError) { _ = try coder.canonicalForm(of: merged, key: key) } catch {
-      // A local value that does not decode either loses nothing by the merge.
+      // If the local value does not decode either, the merged value is accepted, since the app could not read the record before the merge.
       do throws(RepositoryError) { _ = try coder.canonicalForm(of: local, key: key) } catch { return }
       throw error
     }
   }
 
-  /// Releases edits that waited with a held value, and removes their rejection.
+  /// Drops the server value that is held beside edits, unparks the edits, and removes their rejection.
   func release(_ edits: inout SyncEntry.Edits, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
     guard edits.held != nil else { return }
     edits.held = nil
@@ -117,30 +123,31 @@ extension ScopeCommits {
     try pending.delete(entryKey.text, in: rejected)
   }
 
-  /// Returns one side of a merge.
+  /// Returns a stored value as one side of a merge, with the time and the device of its edit.
   private func side(_ value: StoredValue?, stamp: SyncMilliseconds, writer: String) throws(RepositoryError) -> MergeSide {
     MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
   }
 
   /// Returns base and local value with members reordered as the server has them.
   ///
-  /// See ``Spelling``.
+  /// ``Spelling`` explains how equal values can differ in the order of their elements.
   private func respelled(
-    _ values: [StoredValue?], _ key: RecordKey, _ coder: (any TrackedCoder)?
+    _ values: [StoredValue?], of key: RecordKey, by coder: (any TrackedCoder)?
   ) -> (base: StoredValue?, local: StoredValue?) {
     var (base, local) = (values[0], values[1])
     guard let coder else { return (base, local) }
     let spelling = Spelling(key: key, coder: coder)
     if let value = base, let theirs = values[2] { base = spelling.respelled(value, like: theirs) }
-    // The local value is compared with both, since a merge finds an edit by either difference.
+    // The local value is respelled like the base and like the server's value, since the merge compares it with both.
     if let value = local, let base { local = spelling.respelled(value, like: base) }
     if let value = local, let theirs = values[2] { local = spelling.respelled(value, like: theirs) }
     return (base, local)
   }
 
-  /// Returns the values migrated to the version of the app.
+  /// Returns base, local and server's value migrated to the schema version of the app.
   ///
-  /// They stay as they are if no repository is open, or if one side is deleted and the other is newer than the app.
+  /// The values stay as they are if no repository of the collection is open. The values also stay as they are if one side is deleted and
+  /// any value has a newer schema version than the app.
   /// - Throws: `.newerSchema` for a value that this app cannot read.
   private func aligned(
     _ base: StoredValue?, local: StoredValue?, theirs: StoredValue?, key: RecordKey, coder: (any TrackedCoder)?
@@ -148,9 +155,10 @@ extension ScopeCommits {
     var values = [base, local, theirs]
     let isDeletion = local == nil || theirs == nil
     guard let newest = values.compactMap({ $0?.schemaVersion }).max() else { return (values, 1) }
-    // A deletion keeps or removes the whole record, so that nothing has to be read.
+    // A merge with a deletion keeps or removes the whole record, so a value of a newer schema version does not have to be read.
     guard let coder, !isDeletion || newest <= coder.schemaVersion else { return (values, nil) }
-    // An app cannot have edited a base that it cannot read. The local value was inserted anew, and is merged without a base.
+    // An app cannot edit a base that it cannot read. If the base is newer than the app, the local value was inserted anew and is merged
+    // without a base.
     if !isDeletion, let base, base.schemaVersion > coder.schemaVersion { values[0] = nil }
     var current: [StoredValue?] = []
     for value in values {

@@ -3,16 +3,17 @@ internal import Larder
 internal import LarderWire
 
 extension ScopeCommits {
-  /// Applies the outcomes of the push in flight.
+  /// Applies the server's outcomes of the push in flight to the pushed records.
   ///
   /// - Parameters:
-  ///   - mayRead: Whether the scope may be read. If not, no page brings the records that a conflict leaves out.
-  ///   - repeated: The records that were in conflict on the same base earlier in this exchange.
+  ///   - mayRead: Whether the token may read the scope. If the token may not read it, no later page brings a record that a conflict outcome
+  ///     has left out.
+  ///   - repeated: The records that were in conflict on the same base revision earlier in this exchange.
   /// - Returns: The new state, or `nil` if the outcomes are of another push, such as that of a copy of the store.
   func settlePush(
     _ receipt: SyncReceipt, _ state: ScopeState, mayRead: Bool = true, repeated: Set<RecordAddress> = [], in pending: inout PendingState
   ) throws(RepositoryError) -> ScopeState? {
-    // The number alone is not enough: two copies of a store send the same numbers with different tokens.
+    // The push number alone does not identify a push: two copies of a store send the same numbers with different tokens.
     guard let flight = state.flight, receipt.seq == flight.seq, receipt.token == flight.token,
       receipt.outcomes.count == flight.groups.count
     else { return nil }
@@ -24,8 +25,8 @@ extension ScopeCommits {
       case .conflict(let found):
         let sent = Set(group.map(\.address))
         for record in try admitted(found, about: .records(sent), in: &pending) {
-          // `pass: nil`, since the record is as of the push and may have been deleted since. Counting it as found by a full pass makes a
-          // livelock in the Promela model.
+          // `pass: nil`, since the outcome has the record as of the push, and another device may have deleted it since. Counting the record
+          // as found by the full pass under way makes a livelock in the Promela model.
           try scopeCommits.storeRemote(record, pass: nil, isNewHistory: false, in: &pending)
         }
         let told = Set(found.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
@@ -36,7 +37,8 @@ extension ScopeCommits {
             try park(record, code: Self.conflict, detail: Self.conflictDetail, in: &pending)
           }
         }
-        // While one record of the group has received something new to merge, the whole group may still be accepted.
+        // A group is stuck if each of its records repeats a conflict on an unchanged base. If one record of a group was merged with a newer
+        // server value, the server may accept the group in the next push.
         var isStuck = true
         for record in group {
           let entry = try entry(SyncEntry.key(record.collection, RecordKey(record.id)), in: pending)
@@ -50,18 +52,19 @@ extension ScopeCommits {
     }
     var state = state
     state.flight = nil
-    // Only an outcome frees the number. After a lost answer, the same push is sent again.
+    // Only an outcome advances the push number, so that after a lost answer the same push is sent again under its number.
     state.seq = receipt.seq
-    // The limit doubles with each settled push, so that one refusal does not make all later pushes small.
+    // The record limit doubles with each settled push, so that one refusal does not make all later pushes small.
     state.recordLimit = state.recordLimit.flatMap { $0 < Self.recordLimit / 2 ? $0 * 2 : nil }
     state.settleCut(by: flight)
     state.turn += 1
     return state
   }
 
-  /// Adopts another history of the server, for a scope that may be written and not read.
+  /// Adopts another history of the server, for a scope that the token may write and not read.
   ///
-  /// A server that was restored from a backup has a new history. The revisions of this device do not belong to it.
+  /// A server that was restored from a backup has a new history. The revisions that this device has stored belong to the old history, so
+  /// they are reset to 0.
   func begin(_ history: String, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending) else { return }
     var known: [(RecordKey, SyncEntry)] = []
@@ -72,7 +75,7 @@ extension ScopeCommits {
     for (key, found) in known {
       var entry = found
       entry.revision = 0
-      // The server that came back may not have the base.
+      // The restored server may lack the base value, so the edits are sent as insertions.
       entry.edits?.base = nil
       try pending.storeUnread(entry.stored, for: key, in: records)
     }
@@ -82,35 +85,38 @@ extension ScopeCommits {
     try store(state, in: &pending)
   }
 
-  /// Code of edits in conflict with a record that the device may not read, or in a conflict that repeats.
+  /// Rejection code of edits in conflict with a record that the device may not read, or in a conflict that repeats.
   static let conflict = "conflict"
   static let conflictDetail = "The server has another record of this id, which may not be read with this token."
 
-  /// Message for edits in a repeated conflict, although nothing new has come to merge them with.
+  /// Rejection message for edits in a repeated conflict, for which the server has sent no newer record to merge.
   static let repeatedDetail =
     "The server says that the record has changed, and sends nothing newer than this device has: its data may be older. Retry later."
 
-  /// Records that the server has accepted a record as it was sent.
+  /// Updates the outbox entry of a pushed record that the server has accepted.
   ///
-  /// Later edits are now based on that value.
+  /// The pushed value becomes the base of edits that were made after the push was built.
   private func accept(_ sent: PushedRecord, at revision: Int, in pending: inout PendingState) throws(RepositoryError) {
     let key = RecordKey(sent.id)
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
-    // A page has brought an equal record before the push arrived, and a newer one since. The accepted push is the newest of the three.
+    // The record has no edits if a page has brought an equal record before the push arrived. A later page may have changed the record after
+    // that page. If the revision of the push is above the entry's, the push is newer than every value of the record that a page has
+    // brought, so the value of the push is stored.
     if entry.edits == nil, revision > entry.revision { try put(value, for: key, in: collection, of: &pending) }
     entry.revision = value == nil ? 0 : revision
     if var edits = entry.edits {
       try release(&edits, entryKey, in: &pending)
       edits.base = value
-      // The push contained the insertion, so the new base is the inserted record.
+      // If the push contained the insertion that followed a deletion, the new base already is the inserted record.
       if let insertedAt = edits.insertedAt, insertedAt <= sent.stamp { edits.insertedAt = nil }
       entry.edits = isStored(value, key, in: collection, of: pending) ? nil : edits
     }
     let hasRecord = pending.hasRecord(key, in: collection)
     try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
-    // A record that exists again on this device has undone the deletion here, which is then no news to the user.
+    // If the record exists on this device although the push has deleted it, it was inserted here again. No deletion is then noted, which
+    // would later report the record's return to the user.
     if value != nil || hasRecord {
       try pending.delete(entryKey.text, in: deletions)
     } else {
@@ -118,7 +124,7 @@ extension ScopeCommits {
     }
   }
 
-  /// Merges the held value of a record that a conflict has left out, since later pages do not bring it again.
+  /// Merges the held server value of a record that a conflict outcome has left out, since later pages do not bring that value again.
   private func takeHeld(_ sent: PushedRecord, in pending: inout PendingState) throws(RepositoryError) {
     guard let held = try entry(SyncEntry.key(sent.collection, RecordKey(sent.id)), in: pending)?.edits?.held else { return }
     let remote = SyncRecord(
@@ -128,24 +134,25 @@ extension ScopeCommits {
 
   /// Returns true if a record, or its deletion, is unchanged since it was sent.
   ///
-  /// A record that was only migrated since then counts as unchanged. As an edit, it would win over a deletion elsewhere.
+  /// A record that was only migrated since the push counts as unchanged. If the migration counted as an edit, it would win over another
+  /// device's deletion.
   private func isStored(_ value: StoredValue?, _ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
     let stored = pending.stored(key, in: collection)
     guard let value else { return stored == nil && !pending.hasRecord(key, in: collection) }
     guard let stored, stored.schemaVersion > value.schemaVersion, let coder = pending.tracking(of: collection)?.coder else {
       return stored == value
     }
-    // A value that cannot be migrated is sent again, which is always safe.
+    // If the sent value cannot be migrated, the record counts as edited and is sent again, which is always safe.
     do throws(RepositoryError) { return try coder.broughtUp(value, key: key) == stored } catch { return false }
   }
 
-  /// Parks the edits that the server refuses: they stay on the device and are not sent again by themselves.
+  /// Parks the edits of a record that the server refuses: the edits stay on the device and are left out of pushes.
   func park(_ sent: PushedRecord, code: String, detail: String, in pending: inout PendingState) throws(RepositoryError) {
     let key = RecordKey(sent.id)
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
-    // A record edited since then is not parked: the server may accept the new edit.
+    // A record that was edited after the push was built is not parked, since the server may accept the new edit.
     guard isStored(value, key, in: collection, of: pending) || isBeyondLimits(key, in: collection, of: pending) else { return }
     entry.edits?.isParked = true
     try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
@@ -154,7 +161,9 @@ extension ScopeCommits {
 }
 
 extension ScopeCommits {
-  /// Withdraws a push that the server has refused, unless it was settled meanwhile.
+  /// Removes a push that the server has refused from the scope's state, unless its outcome was applied meanwhile.
+  ///
+  /// After the removal, the next push is built anew from the unsent edits.
   func takeBack(_ push: SyncPush, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     state.flight = nil
@@ -162,22 +171,25 @@ extension ScopeCommits {
     try store(state, in: &pending)
   }
 
-  /// Code of edits in a scope that may be read and not written.
+  /// Rejection code of edits in a scope that the token may read and not write.
   static let forbidden = "forbidden"
-  /// Message with that code, which distinguishes a missing right from a server's own rule with the same code.
+  /// Rejection message for a missing right to write.
+  ///
+  /// A server's own rule may use the code `forbidden` with another message.
   static let forbiddenDetail = SyncProblem.forbidden.description
-  /// Code of edits that wait for a newer app, because the scope accepts no records of their version.
+  /// Rejection code of edits that wait for a newer app, because the scope accepts no records of their schema version.
   static let upgradeRequired = "upgradeRequired"
 
-  /// Withdraws a push, and sets its records below a required schema version aside.
+  /// Withdraws a push and parks its records below the schema version that the scope requires.
   ///
-  /// - Returns: Whether there were any, or the push was settled meanwhile.
+  /// - Returns: `true` if a record was below that version, or if the push is no longer in flight.
   func parkOutdated(
     _ push: SyncPush, below minimum: Int, _ detail: String, in pending: inout PendingState
   ) throws(RepositoryError) -> Bool {
     guard let state = try state(in: pending), state.flight?.token == push.token else { return true }
     let outdated = push.groups.joined().filter { $0.version < minimum }
-    // Current servers accept deletions of any version. Earlier ones compare the version of deletions, too.
+    // Current servers accept deletions of any schema version. Servers of an earlier release also compare the version of a deletion. A
+    // deletion is therefore parked only if no edit of the push is outdated.
     let edits = outdated.filter { $0.value != nil }
     let refused = edits.isEmpty ? outdated : edits
     for record in refused {
@@ -188,17 +200,19 @@ extension ScopeCommits {
     return !refused.isEmpty
   }
 
-  /// Withdraws a push that the server refuses as a whole, so that the next one has half of its records.
+  /// Withdraws a push that the server refuses as a whole, so that the next push has half of its records.
   ///
-  /// A single record is parked. So are all records if the scope may not be written. Does nothing if the push was settled meanwhile.
-  func divide(_ push: SyncPush, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
+  /// The record of a push with a single record is parked. All records of the push are parked if the token may not write the scope. If the
+  /// push is no longer in flight, the function does nothing.
+  func divide(_ push: SyncPush, code: String, detail: String, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     let count = push.groups.joined().count
     if code == Self.forbidden || count == 1 {
       for record in push.groups.joined() { try park(record, code: code, detail: detail, in: &pending) }
       state.settleCut(by: push)
     } else if push.groups.count > 1 {
-      // With several groups, the next push has fewer groups. No transaction is cut before it was refused alone.
+      // After a refused push with several groups, the next push has fewer groups. Here a group (one transaction, or several that share a
+      // record) is divided only after the server has refused a push that held no other group.
       state.recordLimit = max(1, count / 2)
     } else {
       state.cut(push.groups[0])

@@ -3,20 +3,23 @@ internal import Larder
 @_spi(Wire) internal import LarderWire
 
 extension ScopeCommits {
-  /// Applies a page that was requested at some state of the scope.
+  /// Applies a page of changes that was requested when the scope had the state `asked`.
   ///
-  /// - Returns: The new state, or `nil` for an outdated page, of which nothing was applied.
+  /// - Returns: The scope's new state, or `nil` for an outdated page, of which nothing was applied.
   func storePage(_ page: SyncChanges, askedAt asked: ScopeState, in pending: inout PendingState) throws(RepositoryError) -> ScopeState? {
-    // A page that was requested before another outcome or page was applied could put older records over newer ones.
+    // A page is dropped if another page or push outcome was applied after its request, since its records could be older than the stored
+    // ones.
     guard var state = try state(in: pending), state.turn == asked.turn, page.since == state.position else { return nil }
     if let flight = state.flight, let last = page.last, last.seq >= flight.seq {
-      // If the receipt is of another push with this number or a later one, a copy of the store uses the same device identifier.
+      // The page's receipt may be of another push with this number or a later one. Such a receipt means that a copy of this store uses the
+      // same device identifier, so this store takes a new identifier.
       if let settled = try settlePush(last, state, in: &pending) { state = settled } else { state.becomeNewDevice() }
     } else if state.flight != nil, state.pass?.isNewHistory == true {
-      // A restored server never had the push in flight, so the edits are frozen into a new one.
+      // A server with a new history has no outcome of the push in flight, so a new push is built from the same edits.
       state.becomeNewDevice()
     }
-    // The pages from the start bring every record again, including those that were set aside.
+    // The pages from commit 0 on bring every record again, including records that were set aside. Rejections of records that were set aside
+    // are removed first, and stored again if a record is still out of bounds.
     if page.since == 0 { try forgetUnstored(in: &pending) }
     let (pass, scopeCommits) = (state.pass.map { _ in state.passes }, corrected(by: state))
     let isNewHistory = state.pass?.isNewHistory == true
@@ -32,17 +35,19 @@ extension ScopeCommits {
       state.pass = current
       if !page.more { try endPass(&state, at: page.until, in: &pending) }
     } else {
-      // In the commit of the records: after a crash, the device has both or neither.
+      // The checkpoint, the server commit up to which the scope was read, is stored in the same commit as the page's records. So after a
+      // crash the device has both the checkpoint and the records, or neither of them.
       state.checkpoint = max(page.until, state.checkpoint)
     }
     try store(state, in: &pending)
     try noteDuplicates(in: &pending)
-    // Two records may be equal between two pages alone, so that duplicates are judged after the last page.
+    // Two records may be equal in a unique index after one page and differ after the next, so duplicates are judged only after the last
+    // page.
     if !page.more, !records.isEmpty || pass != nil { try judgeDuplicates(in: &pending) }
     return state
   }
 
-  /// Applies one record of the server.
+  /// Applies one record or tombstone that the server has sent: stores it, deletes the local record, or merges it with unsent edits.
   func storeRemote(_ remote: SyncRecord, pass: Int?, isNewHistory: Bool, in pending: inout PendingState) throws(RepositoryError) {
     guard let collection = pending.collection(named: remote.collection) else { return }
     let key = RecordKey(remote.id)
@@ -51,7 +56,7 @@ extension ScopeCommits {
     let value = remote.value.map { StoredValue(schemaVersion: remote.version, json: $0) }
     if value == nil { try noteTombstone(remote, entryKey, in: &pending) }
     guard var entry = try entry(entryKey, in: pending) else {
-      // A record that existed before its collection was synced is merged as an insertion of both sides.
+      // A record that existed before its collection was synced is merged as if both sides had inserted it.
       if pending.hasRecord(key, in: collection) {
         guard isInScope(key, in: collection, of: pending) else { return }
         let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
@@ -65,18 +70,20 @@ extension ScopeCommits {
         SyncEntry(scope: scope, revision: remote.revision, pass: pass ?? 0), for: entryKey, hasRecord: true, in: &pending)
     }
     guard entry.scope == scope else { return }
-    // Until the pass has reached the record, its entry has a revision of the lost history.
+    // After a restore of the server, the commits have a new history. Until the full pass for the new history has reached a record, the
+    // record's entry has a revision of the lost history.
     let isOfOldHistory = isNewHistory && entry.pass != pass
     if let pass { entry.pass = pass }
     if isOfOldHistory, entry.revision > remote.revision, entry.edits?.held == nil {
-      // The restored server has lost this version of the record. It is sent again as an edit of the server's older value.
+      // A restored server may have an older revision of a record than this device. If the device has the newer revision, its version of the
+      // record is sent again, as an edit of the server's value.
       entry.edits = entry.edits ?? .init(groups: [UInt64(remote.revision)], stamp: clock.now.milliseconds)
       entry.edits?.base = value
       entry.revision = value == nil ? 0 : remote.revision
       return try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
     }
     let isKnown = isOfOldHistory ? false : remote.revision <= entry.revision
-    // Nothing new: a revision that the device has, or the deletion of a record that only this device has inserted.
+    // Nothing is applied for a revision that the device already has, or for the deletion of a record that only this device has inserted.
     if isKnown || (value == nil && entry.revision == 0 && entry.edits?.held == nil) {
       if !entry.isDirty { try tellOfLimits(remote, entryKey, in: collection, of: &pending) }
       if pass != nil {
@@ -92,7 +99,7 @@ extension ScopeCommits {
     try store(entry, for: entryKey, hasRecord: value != nil, in: &pending)
   }
 
-  /// Stores a rejection for a received record that is over a limit of the store, and cannot be read here.
+  /// Stores a rejection for a received record that is over a limit of the store, and so cannot be read on this device.
   func tellOfLimits(
     _ remote: SyncRecord, _ entryKey: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
@@ -101,9 +108,9 @@ extension ScopeCommits {
     try reject(entryKey, of: key, in: remote.collection, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
   }
 
-  /// Returns true if the schema puts a record without an entry into this scope.
+  /// Returns true if the schema puts a local record without an outbox entry into this scope.
   ///
-  /// Otherwise a server could obtain a record of another scope by naming it.
+  /// Without this check of the scope, a server could obtain a local record of another scope by sending a record with the same id.
   func isInScope(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
     guard let tracking = pending.tracking(of: collection), let synced = tracking.trigger as? any SyncedCollection,
       let stored = pending.stored(key, in: collection)
@@ -124,15 +131,15 @@ extension ScopeCommits {
     for (entryKey, found) in unseen {
       var entry = found
       guard let address = SyncEntry.address(entryKey), let collection = pending.collection(named: address.collection) else { continue }
-      // After a restore, missing records are always sent again. The server may have purged tombstones under numbers that the lost history
-      // used, so that the horizon proves nothing.
+      // After a restore of the server, a record that the pass has not found is always sent again and never deleted. The server may have
+      // purged tombstones under commit numbers that the lost history used, so the purge horizon does not prove a deletion.
       if pass.isNewHistory, entry.revision > 0, entry.edits?.held == nil {
         entry.edits = entry.edits ?? .init(groups: [UInt64(entry.revision)], stamp: clock.now.milliseconds)
         entry.edits?.base = nil
         entry.revision = 0
         try store(entry, for: entryKey, hasRecord: pending.hasRecord(address.key, in: collection), in: &pending)
       } else if entry.isDirty {
-        // An edited record is merged with a deletion, so that the policy decides.
+        // A record with unsent edits is merged with a deletion, so that the merge policy decides which of them wins.
         let tombstone = SyncRecord(collection: address.collection, id: address.key.text, revision: head)
         try merge(entry, entryKey, with: tombstone, in: collection, pass: state.passes, of: &pending)
       } else {
@@ -140,7 +147,7 @@ extension ScopeCommits {
         pending.deleteStored(entryKey, in: records)
       }
     }
-    // A new history may hold other pushes under this device's numbers.
+    // The new history may have receipts of other pushes under this device's push numbers, so the device takes a new identifier.
     if pass.isNewHistory, state.seq > 0 { state.becomeNewDevice() }
     state.pass = nil
     state.checkpoint = head
@@ -148,15 +155,15 @@ extension ScopeCommits {
 }
 
 extension ScopeState {
-  /// Commit after which the next page begins.
+  /// Server commit after which the next page of changes begins.
   var position: Int { pass?.position ?? checkpoint }
 }
 
-/// The records that an answer may contain: those of the device's request.
+/// The records that a server's answer may contain, which are the records that the device has requested or pushed.
 enum AnswerSubject {
   /// For a page: the records of the requested collections.
   case collections([String])
-  /// For an outcome: the records that were sent.
+  /// For a push outcome: the records of that push.
   case records(Set<RecordAddress>)
 
   fileprivate func covers(_ record: SyncRecord) -> Bool {
@@ -168,10 +175,11 @@ enum AnswerSubject {
 }
 
 extension ScopeCommits {
-  /// Returns the requested records of an answer that the device can store.
+  /// Returns those records of a server's answer that the device has requested and can store.
   ///
-  /// Every record of a server passes here, from pages and from outcomes. A record that was not requested is dropped, since it could belong
-  /// to a collection that is not synced. A record out of bounds is set aside alone, so that it blocks no other.
+  /// Every record that a server sends passes this function, from pages and from push outcomes. A record that was not requested is dropped,
+  /// since it could belong to a collection that is not synced. A record that breaks a bound of the wire is set aside (not stored, and
+  /// reported to the user), and the other records of the answer are applied.
   func admitted(
     _ records: [SyncRecord], about subject: AnswerSubject, pass: Int? = nil, isNewHistory: Bool = false, in pending: inout PendingState
   ) throws(RepositoryError) -> [SyncRecord] {
@@ -181,7 +189,7 @@ extension ScopeCommits {
       // A line feed between tokens would break the one-line form of stored JSON.
       record.value = record.value.map { StoredValue(schemaVersion: 1, json: $0).onOneLine.json }
       do throws(SyncProblem) { try record.check() } catch {
-        try setAsideRemote(record, error.description, subject, pass: pass, isNewHistory: isNewHistory, in: &pending)
+        try setAsideRemote(record, detail: error.description, about: subject, pass: pass, isNewHistory: isNewHistory, in: &pending)
         continue
       }
       admitted.append(record)
@@ -189,27 +197,28 @@ extension ScopeCommits {
     return admitted
   }
 
-  /// Code of a received record that breaks a bound of the wire.
+  /// Rejection code of a record, received or to be sent, that breaks a bound of the wire.
   static let malformed = "malformed"
 
   /// Sets a record of the server aside: its value is not stored, and a rejection reports it to the user.
   private func setAsideRemote(
-    _ remote: SyncRecord, _ detail: String, _ subject: AnswerSubject, pass: Int?, isNewHistory: Bool, in pending: inout PendingState
+    _ remote: SyncRecord, detail: String, about subject: AnswerSubject, pass: Int?, isNewHistory: Bool, in pending: inout PendingState
   ) throws(RepositoryError) {
     guard let collection = pending.collection(named: remote.collection) else { return }
     var key = RecordKey(remote.id)
     do throws(SyncProblem) { try WireField.id.check(remote.id) } catch {
-      // An id over the bound is named by its beginning and its hash.
+      // The rejection names an id out of bounds by its beginning and its hash, since such an id may have any length.
       key = RecordKey("\(WireField.code.cut(remote.id))#\(key.hash)")
     }
     let entryKey = SyncEntry.key(remote.collection, key)
     let hasRecord = pending.hasRecord(key, in: collection)
     if var entry = try entry(entryKey, in: pending) {
       guard entry.scope == scope else { return }
-      // The pass has found the record, which is not deleted at its end. In a new history, the stored revision is of the lost one.
+      // The record counts as found by the full pass, so that the end of the pass does not delete it. In a new history, the stored revision
+      // belongs to the lost history, so it is reset to 0.
       if let pass { entry.pass = pass }
       if isNewHistory { entry.revision = 0 }
-      // Sent again, the edits would meet the same conflict.
+      // Edits in conflict with a record out of bounds are parked, since they would meet the same conflict if they were sent again.
       if case .records = subject { entry.edits?.isParked = true }
       try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
     } else if hasRecord, !isInScope(key, in: collection, of: pending) {
@@ -220,7 +229,7 @@ extension ScopeCommits {
 
   /// Removes rejections of records that were set aside and never stored.
   ///
-  /// The pages from the first one on bring those that are still out of bounds again.
+  /// The pages from commit 0 on bring every record again, and a record that is still out of bounds gets a new rejection.
   func forgetUnstored(in pending: inout PendingState) throws(RepositoryError) {
     for rejection in rejected.snapshot.loadAll() where rejection.scope == scope && rejection.code == Self.malformed {
       guard !pending.hasRecord(RecordKey(rejection.id), in: records) else { continue }
@@ -228,7 +237,9 @@ extension ScopeCommits {
     }
   }
 
-  /// True if a rejection is of a record over a limit of this store, and not of the server.
+  /// True if a rejection reports a record over a limit of this store.
+  ///
+  /// A refusal by the server may have the same code, so the detail is compared too.
   private func isOfLimits(_ rejection: SyncRejection) -> Bool {
     rejection.code == Self.beyondLimits && rejection.detail == WireField.detail.cut(Self.beyondLimitsDetail)
   }
@@ -244,7 +255,9 @@ extension ScopeCommits {
     }
   }
 
-  /// Releases a record that was set aside, since the server has sent another version of it.
+  /// Removes the rejection of a record that was set aside, since the server has sent another version of it.
+  ///
+  /// Parked edits of the record are unparked and sent again.
   func readmit(_ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
     guard let rejection = try pending.find(by: entryKey.text, in: rejected) else { return }
     let found = try entry(entryKey, in: pending)

@@ -7,7 +7,7 @@ internal import Synchronization
   internal import FoundationNetworking
 #endif
 
-/// A complete answer of a server.
+/// A complete HTTP answer of a server: its status, its body and its `Retry-After`.
 struct HTTPAnswer: Sendable {
   let status: Int
   let body: Data
@@ -17,37 +17,39 @@ struct HTTPAnswer: Sendable {
 
 /// The HTTP connections of one transport: URLSession without cookies and cache, and sockets for plain http on Linux.
 ///
-/// `URLSession.data(for:)` is not used. On Linux, its cancellation can wait for the session's queue while it holds the lock of the Swift
-/// task. The queue then waits for that lock, and both wait for ever (Swift 6.3.1). `bytes(for:)` does not exist on Linux.
+/// `URLSession.data(for:)` is not used, since its cancellation can deadlock on Linux (Swift 6.3.1). The cancellation holds the lock of the
+/// Swift task while it waits for the session's queue. At the same time a block on the session's queue may wait for the lock of the Swift
+/// task. `URLSession.bytes(for:)` does not exist on Linux.
 final class HTTPConnection: Sendable {
   private let calls = HTTPCalls()
   private let session: URLSession
   #if canImport(FoundationNetworking)
     private let sockets: SocketPool
   #endif
-  /// Queue of the timeouts, whose blocks never wait.
+  /// Queue on which the timeouts of requests run, whose blocks never wait.
   static let clock = DispatchQueue(label: "larder.sync.clock")
-  /// Queue of the cancellations, which on Linux may wait for the session.
+  /// Queue on which session tasks are cancelled, since on Linux a cancellation may wait for the session.
   private static let cancellations = DispatchQueue(label: "larder.sync.cancellations")
 
   /// Creates the connections of a transport.
   ///
-  /// - Parameter idleTime: Time for which an idle connection over plain http is kept on Linux. Most servers keep it longer. If one does
-  ///   not, the request is sent again.
+  /// - Parameter idleTime: Time for which an idle connection over plain http is kept on Linux. Most servers keep an idle connection longer.
+  ///   If the server has closed the connection before that time, the request is sent again on a new connection.
   init(idleTime: Duration = .seconds(4)) {
     #if canImport(FoundationNetworking)
       sockets = SocketPool(idleTime: idleTime)
     #endif
     let configuration = URLSessionConfiguration.ephemeral
-    // The token is the only credential, and a page from a cache could be an old one.
+    // The bearer token is the only credential, so cookies are not sent. An answer from a cache could be out of date, so there is no cache.
     configuration.httpShouldSetCookies = false
     configuration.urlCache = nil
-    // The default is 4 or 6, depending on the platform. Each scope holds one connection for its event stream.
+    // URLSession's default is 4 or 6 connections to a host, depending on the platform. The event stream of each scope holds one connection,
+    // so a few scopes would leave none for other requests.
     configuration.httpMaximumConnectionsPerHost = 64
     session = URLSession(configuration: configuration, delegate: calls, delegateQueue: Self.queue)
   }
 
-  // A session keeps its delegate until it is invalidated.
+  // A URLSession keeps a strong reference to its delegate until it is invalidated.
   deinit { session.invalidateAndCancel() }
 
   #if canImport(FoundationNetworking)
@@ -62,7 +64,8 @@ final class HTTPConnection: Sendable {
   ///   an answer over the limit, `CancellationError`.
   func send(_ request: URLRequest, limit: Int, within time: Duration) async throws -> HTTPAnswer {
     var request = request
-    // URLSession limits the pause between two packets. The watch below is shorter, so that it decides.
+    // URLSession's own timeout, which limits the pause between two packets, is set longer than that of `watch`, so that `watch` ends the
+    // request.
     request.timeoutInterval = time / .seconds(1) + 60
     let answer = OneShot<Result<HTTPAnswer, any Error>>()
     let call = HTTPCall(limit: limit, end: { answer.resolve($0) })
@@ -71,23 +74,24 @@ final class HTTPConnection: Sendable {
     return try await withTaskCancellationHandler {
       await answer.value()
     } onCancel: {
-      // On another queue: this closure may run under the lock of the waiting task.
+      // The call ends on another queue, since the Swift runtime may run this closure under the lock of the waiting task.
       Self.clock.async { if answer.resolve(.failure(CancellationError())) { stop() } }
     }.get()
   }
 
-  /// Bytes that must pass within the time of an answer for the time to start anew.
+  /// Number of bytes after which the time of a request starts anew, if they were sent or received within that time.
   ///
-  /// A slow network gets more time. A server that sends a byte a second does not.
+  /// A request over a slow network gets more time with each such number of bytes. A server that sends one byte a second gets no more time.
   private static let piece = 64 << 10
 
-  /// Sends a request and returns its answer in pieces, until it ends, fails, or is silent for a time.
+  /// Sends a request and returns its answer in pieces, until the answer ends, fails, or pauses for longer than `silenceLimit`.
   func stream(_ request: URLRequest, firstLimit: Duration, silenceLimit: Duration) -> AsyncThrowingStream<Data, any Error> {
     var request = request
     request.timeoutInterval = silenceLimit / .seconds(1) + 60
     return AsyncThrowingStream { continuation in
       let call = HTTPCall(limit: 1 << 16, piece: { continuation.yield($0) }) { result in
-        // Another status than 200 has a problem as its body. An answer that ends normally ends the stream.
+        // An answer with another status than 200 has a description of the error as its body, which the stream throws as a `SyncProblem`.
+        // The end of an answer with status 200 ends the stream.
         switch result {
         case .success(let answer) where answer.status == 200: continuation.finish()
         case .success(let answer):
@@ -103,12 +107,12 @@ final class HTTPConnection: Sendable {
 
   /// Starts a request.
   ///
-  /// - Parameter isReusable: Whether it may use the connection of an earlier request, and leave it to a later one.
+  /// - Parameter isReusable: Whether the request may use the connection of an earlier request, and leave its connection to a later one.
   /// - Returns: A closure that stops the request without waiting.
   private func begin(_ request: URLRequest, _ call: HTTPCall, isReusable: Bool) -> @Sendable () -> Void {
     #if canImport(FoundationNetworking)
       if request.url?.scheme?.lowercased() == "http" {
-        let request = SocketRequest(request, call, isReusable ? sockets : nil)
+        let request = SocketRequest(request, for: call, pool: isReusable ? sockets : nil)
         request.start()
         return { [weak request] in request?.cancel() }
       }
@@ -116,38 +120,40 @@ final class HTTPConnection: Sendable {
     let task = session.dataTask(with: request)
     calls.add(call, of: task)
     task.resume()
-    // Weak, or the received data would stay in memory until the timeout.
+    // `watch` holds this closure until its timeout. A strong reference would keep the task and its received data in memory until the
+    // timeout.
     return { [weak task] in if let task { Self.stop(task) } }
   }
 
-  /// Stops a request without progress within a time, such as on a connection whose other end has vanished.
+  /// Stops a request that makes no progress within `limit`, such as on a connection whose other end has vanished.
   ///
   /// - Parameters:
-  ///   - first: The time for the first progress, if it differs.
-  ///   - progress: Returns the new position of the request if it has moved far enough from the old one, and `nil` otherwise.
+  ///   - first: The time for the first progress, if it differs from `limit`.
+  ///   - progress: Returns the request's new byte count if it has grown enough since the old one, and `nil` otherwise.
   private static func watch(
     _ call: HTTPCall, from seen: Int = 0, _ limit: Duration, first: Duration? = nil, _ stop: @escaping @Sendable () -> Void,
     _ words: String, _ progress: @escaping @Sendable (HTTPCall, Int) -> Int?
   ) {
-    // Weak, or the received data would stay in memory until the timeout.
+    // A strong reference would keep the call and its received data in memory until the timeout.
     clock.asyncAfter(deadline: .now() + (first ?? limit) / .seconds(1)) { [weak call] in
       guard let call else { return }
       if let next = progress(call, seen) { return watch(call, from: next, limit, stop, words, progress) }
-      // First, so that the call ends with this error and not with that of the cancellation.
+      // `fail` comes before `stop`, so that the call ends with the error of the timeout and not with that of the cancellation.
       call.fail(SyncProblem.unreachable(words))
       stop()
     }
   }
 
-  /// Cancels a task of the session without waiting.
+  /// Cancels a task of the session on another queue, so that the caller does not wait.
   static func stop(_ task: URLSessionTask) { cancellations.async { task.cancel() } }
 }
 
 #if canImport(FoundationNetworking)
   /// An operation queue that runs its operations at once, on the calling thread.
   ///
-  /// On Linux, URLSession reads on without waiting for its delegate. Received data would pile up in the queue, past any limit.
-  // The superclass is @unchecked Sendable, and a subclass must repeat it. This class adds no state.
+  /// On Linux, URLSession continues to receive without waiting for its delegate. In an ordinary queue, received data would pile up past the
+  /// limit of an answer.
+  // `OperationQueue` is @unchecked Sendable, and a subclass must repeat that. `InlineQueue` adds no state that threads could share.
   private final class InlineQueue: OperationQueue, @unchecked Sendable {
     override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
 
@@ -168,40 +174,40 @@ final class HTTPCall: Sendable {
   private let end: @Sendable (Result<HTTPAnswer, any Error>) -> Void
   private let state = Mutex(State())
 
-  /// Creates a call.
+  /// Creates a call for one request.
   ///
   /// - Parameters:
-  ///   - limit: The most bytes of a body that is gathered.
-  ///   - piece: Receives the pieces of an answer with status 200, which are then not gathered.
-  ///   - end: Called once, with the result.
+  ///   - limit: The largest number of bytes of a body that is kept in memory.
+  ///   - piece: Receives the pieces of an answer with status 200, which the call does not keep in memory.
+  ///   - end: Called once, with the answer or the error.
   init(
     limit: Int, piece: (@Sendable (Data) -> Void)? = nil, end: @escaping @Sendable (Result<HTTPAnswer, any Error>) -> Void
   ) {
     (self.limit, self.piece, self.end) = (limit, piece, end)
   }
 
-  /// Number of received bytes.
+  /// Number of bytes received so far.
   var received: Int { state.withLock { $0.received } }
-  /// Number of sent and received bytes.
+  /// Number of bytes sent and received so far.
   var passed: Int { state.withLock { $0.sent + $0.received } }
 
-  /// Counts sent bytes.
+  /// Adds a number of sent bytes to ``passed``, which shows that the request makes progress.
   func noteSent(_ count: Int) { state.withLock { $0.sent += count } }
 
   /// Adds a received piece of the answer.
   ///
-  /// - Returns: Whether to receive more.
+  /// - Returns: `false` if the answer is over its limit, so that the caller stops receiving it.
   func receive(_ data: Data, status: Int) -> Bool {
     let isStreamed = piece != nil && status == 200
     let isTooLarge = state.withLock { state in
       state.received += data.count
       if isStreamed { return false }
-      // Before appending, so that the limit bounds the memory.
+      // The size is checked before the piece is appended, so that the limit bounds the memory.
       if data.count > limit - state.body.count { return true }
       state.body.append(data)
       return false
     }
-    // Outside the lock, since `piece` is foreign code.
+    // `piece` is called outside the lock, since the caller's closure could use this call and then wait for the lock.
     if isStreamed, !data.isEmpty { piece?(data) }
     if isTooLarge { fail(SyncProblem.answerTooLarge) }
     return !isTooLarge
@@ -210,7 +216,7 @@ final class HTTPCall: Sendable {
   /// Ends the call with an error.
   func fail(_ error: any Error) { finish(.failure(error)) }
 
-  /// Ends the call with the gathered body.
+  /// Ends the call with a complete answer, whose body was received before.
   func complete(status: Int, retryAfter: Double?) {
     let body = state.withLock { $0.body }
     finish(.success(HTTPAnswer(status: status, body: body, retryAfter: retryAfter)))
@@ -223,9 +229,9 @@ final class HTTPCall: Sendable {
     complete(status: response.statusCode, retryAfter: response.value(forHTTPHeaderField: "Retry-After").flatMap(Double.init))
   }
 
-  /// Ends the call, unless it has ended.
+  /// Ends the call with a result, unless the call has already ended.
   private func finish(_ result: Result<HTTPAnswer, any Error>) {
-    // An answer, a timeout and a cancellation may come at the same moment.
+    // An answer, a timeout and a cancellation may come at the same moment, and `end` must be called only once.
     let isFirst = state.withLock { state in
       defer { state.hasEnded = true }
       return !state.hasEnded
@@ -233,7 +239,7 @@ final class HTTPCall: Sendable {
     if isFirst { end(result) }
   }
 
-  /// Returns the reason for a missing answer, without the address, which may hold a password.
+  /// Returns the reason for a missing answer in words, without the server's address, which may hold a password.
   static func words(for code: URLError.Code?) -> String {
     switch code {
     case .cannotFindHost?, .dnsLookupFailed?: "the host is not known; is there a network?"
@@ -257,7 +263,7 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
 
   private func call(of task: URLSessionTask) -> HTTPCall? { calls.withLock { $0[task.taskIdentifier] } }
 
-  // Redirects are refused, since one to another host would pass the token on.
+  // Redirects are refused, since a redirect to another host would send the bearer token there.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
     completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -275,7 +281,7 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     call(of: task)?.complete(task.response, error)
-    // The map would otherwise keep every call of the session.
+    // Without the removal, `calls` would keep every call of the session in memory.
     calls.withLock { _ = $0.removeValue(forKey: task.taskIdentifier) }
   }
 }

@@ -14,7 +14,7 @@ internal import LarderWire
   /// A request over plain http on Linux, on a thread of its own.
   ///
   /// URLSession on Linux ends the process if a connection ends in the middle of a response's header (Swift 6.3.1: "Transfer completed, but
-  /// there's no response"). Over TLS that is an error, so https stays with URLSession.
+  /// there's no response"). Over TLS, such an end of a connection is an ordinary error, so https requests use URLSession.
   final class SocketRequest: Sendable {
     private struct State: Sendable {
       var socket: Int32?
@@ -27,24 +27,26 @@ internal import LarderWire
     private let pool: SocketPool?
     private let state = Mutex(State())
 
-    init(_ request: URLRequest, _ call: HTTPCall, _ pool: SocketPool?) { (self.request, self.call, self.pool) = (request, call, pool) }
+    init(_ request: URLRequest, for call: HTTPCall, pool: SocketPool?) { (self.request, self.call, self.pool) = (request, call, pool) }
 
-    /// Starts the request, which reports to `call`.
-    // A thread, since the blocking calls would take threads of Swift's cooperative pool.
+    /// Starts the request, which passes its response or its error to `call`.
+    // The request runs on a thread of its own, since its blocking calls would occupy threads of Swift's cooperative pool.
     func start() { Thread.detachNewThread { [self] in run() } }
 
-    /// Stops the request at once.
+    /// Stops the request at once, by shutting down its socket.
     func cancel() {
       state.withLock { state in
         state.isCancelled = true
-        // Not `close`: the thread may be reading, and the number could be reused for another file meanwhile.
+        // The call is `shutdown` and not `close`, because the request's thread may be reading from the socket, and the number of a closed
+        // socket could be reused for another file meanwhile.
         if let socket = state.socket { _ = shutdown(socket, Int32(SHUT_RDWR)) }
       }
     }
 
     private func run() {
       do throws(SyncProblem) {
-        // A reused connection may be dead without a sign. The request is then repeated once, on a new one.
+        // The server may have closed a reused connection without a sign. After such a close, the request is repeated once, on a new
+        // connection.
         if let socket = pool?.takeSocket(), adopt(socket), try exchange(over: socket, isReused: true) { return }
         closeSocket()
         _ = try exchange(over: try connect(), isReused: false)
@@ -56,7 +58,7 @@ internal import LarderWire
 
     /// Stores the socket of the request.
     ///
-    /// Closes it and returns `false` if the request was cancelled.
+    /// Closes the socket and returns `false` if the request was cancelled.
     private func adopt(_ socket: Int32) -> Bool {
       state.withLock { state in
         if state.isCancelled { _ = close(socket) } else { state.socket = socket }
@@ -74,7 +76,8 @@ internal import LarderWire
     /// Returns the socket to the pool, or closes it if the request was cancelled.
     private func keepSocket(in pool: SocketPool) {
       let kept = state.withLock { state in
-        // In the lock, or a cancellation could shut down a socket that the pool has given to another request.
+        // The socket is removed from the state within the lock, since a later cancellation could shut down a socket that the pool has given
+        // to another request.
         guard !state.isCancelled, let socket = state.socket else { return Int32?.none }
         state.socket = nil
         return socket
@@ -84,14 +87,15 @@ internal import LarderWire
 
     /// Sends the request and passes the response to `call`.
     ///
-    /// - Parameter isReused: Whether the socket had an earlier request. The server may close it while this one is on its way.
-    /// - Returns: `false` if the server has closed a reused socket without a response. Then send the request on another socket. That is
-    ///   safe even if the server has processed it, since every request of a transport may arrive twice.
+    /// - Parameter isReused: Whether the socket had an earlier request. The server may close such a socket while the new request is on its
+    ///   way.
+    /// - Returns: `false` if the server has closed a reused socket without a response. The caller then sends the request on another socket.
+    ///   A second request is safe even if the server has processed the first, since every request of a transport may arrive twice.
     private func exchange(over socket: Int32, isReused: Bool) throws(SyncProblem) -> Bool {
       if isReused { limitSilence(of: socket) }
       let isSent = send(head + (request.httpBody ?? Data()), over: socket)
       guard let parser = try receive(from: socket, isReused: isReused) else { return false }
-      // Before the call ends, or the next request would find no idle connection.
+      // The socket is returned to the pool before `call` ends, so that a request that follows at once finds the idle connection.
       if isSent, parser.isPersistent, let pool { keepSocket(in: pool) } else { closeSocket() }
       if parser.isComplete, let status = parser.status { call.complete(status: status, retryAfter: parser.retryAfter) }
       return true
@@ -99,7 +103,8 @@ internal import LarderWire
 
     /// Makes a connection fail if the server acknowledges nothing for ten seconds, such as after a change of the network.
     ///
-    /// The request then goes over another one, before its time is up. A server that is too busy to read counts as well.
+    /// After that failure, the request can be sent over another connection before the timeout of the request. A server that is too busy to
+    /// read also counts as silent.
     private func limitSilence(of socket: Int32) {
       var milliseconds: UInt32 = 10_000
       setsockopt(socket, Int32(IPPROTO_TCP), Int32(TCP_USER_TIMEOUT), &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
@@ -112,9 +117,9 @@ internal import LarderWire
       if let query = path?.percentEncodedQuery { target += "?\(query)" }
       var text = "\(request.httpMethod ?? "GET") \(target) HTTP/1.1\r\nHost: \(host.contains(":") ? "[\(host)]" : host)"
       if let port = url?.port { text += ":\(port)" }
-      // Without a pool, the connection serves this request only.
+      // A request without a pool has a connection of its own, which the server should close after the response.
       text += pool == nil ? "\r\nConnection: close\r\n" : "\r\n"
-      // A line end in a value would let it add headers of its own.
+      // A header whose value contains a line end is left out, since the rest of the value would be read as further headers.
       for (name, value) in request.allHTTPHeaderFields ?? [:] where !value.contains(where: \.isNewline) { text += "\(name): \(value)\r\n" }
       if let body = request.httpBody { text += "Content-Length: \(body.count)\r\n" }
       return Data((text + "\r\n").utf8)
@@ -135,12 +140,13 @@ internal import LarderWire
         next = address.ai_next
         let socket = socket(address.ai_family, address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), address.ai_protocol)
         guard socket >= 0 else { continue }
-        // The send timeout also limits `connect`. A host that does not respond would hold the thread for minutes.
+        // On Linux, the send timeout also limits `connect`. Without the timeout, a host that does not respond would block the thread for
+        // minutes.
         var limit = timeval(tv_sec: 30, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        // Before connecting, so that a cancellation ends the attempt.
+        // The socket is stored before `connect`, so that a cancellation can shut it down during the attempt.
         guard adopt(socket) else { break }
-        if systemConnect(socket, address.ai_addr, address.ai_addrlen) == 0 { return socket }
+        if systemConnect(socket, to: address.ai_addr, length: address.ai_addrlen) == 0 { return socket }
         closeSocket()
       }
       throw .unreachable("the connection was refused")
@@ -148,12 +154,15 @@ internal import LarderWire
 
     /// Sends bytes over the socket.
     ///
-    /// - Returns: Whether everything was sent. A server that refuses a body may respond before it has read all of it.
+    /// - Returns: Whether all bytes were sent. If not all bytes were sent, there may still be a response: a server that refuses a body may
+    ///   respond before it has read all of it.
     private func send(_ data: Data, over socket: Int32) -> Bool {
       var sent = 0
       while sent < data.count {
-        // `MSG_NOSIGNAL`: a closed connection would otherwise end the process by SIGPIPE.
-        let count = data.withUnsafeBytes { systemSend(socket, $0.baseAddress.map { $0 + sent }, $0.count - sent, Int32(MSG_NOSIGNAL)) }
+        // `MSG_NOSIGNAL`, since sending over a closed connection would otherwise end the process by SIGPIPE.
+        let count = data.withUnsafeBytes {
+          systemSend($0.baseAddress.map { $0 + sent }, count: $0.count - sent, over: socket, flags: Int32(MSG_NOSIGNAL))
+        }
         if count < 0, errno == EINTR { continue }
         guard count > 0 else { return false }
         sent += count
@@ -162,9 +171,9 @@ internal import LarderWire
       return true
     }
 
-    /// Receives the response.
+    /// Receives the response and passes its body to `call`.
     ///
-    /// - Returns: The response, or `nil` if a reused connection was closed before its first byte.
+    /// - Returns: The parsed response, or `nil` if a reused connection was closed before the first byte of a response.
     private func receive(from socket: Int32, isReused: Bool) throws(SyncProblem) -> HTTPResponseParser? {
       var parser = HTTPResponseParser()
       var buffer = [UInt8](repeating: 0, count: 64 << 10)
@@ -180,32 +189,32 @@ internal import LarderWire
           Result { () throws(SyncProblem) in try parser.consume(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
         }
         let body = try result.get()
-        // A body over the limit is not read to its end.
+        // `call.receive` returns `false` for a body over the limit, which is then not read to its end.
         if let status = parser.status, !call.receive(body, status: status) { return parser }
       }
       return parser
     }
   }
 
-  // The class has members of the same names, which hide the functions of the system.
-  private func systemConnect(_ socket: Int32, _ address: UnsafePointer<sockaddr>?, _ length: socklen_t) -> Int32 {
+  // `SocketRequest` has methods named `connect` and `send`, which hide the system's functions of the same names.
+  private func systemConnect(_ socket: Int32, to address: UnsafePointer<sockaddr>?, length: socklen_t) -> Int32 {
     connect(socket, address, length)
   }
 
-  private func systemSend(_ socket: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
+  private func systemSend(_ bytes: UnsafeRawPointer?, count: Int, over socket: Int32, flags: Int32) -> Int {
     send(socket, bytes, count, flags)
   }
 
   /// A pool of idle connections to one server.
   ///
-  /// Without it, an exchange of many scopes would open a connection for each request.
+  /// Without the pool, an exchange of many scopes would open a connection for each request.
   final class SocketPool: Sendable {
     private struct Waiting: Sendable {
       let socket: Int32
       let since: ContinuousClock.Instant
     }
 
-    /// Largest number of idle connections: the number of scopes that `exchange()` has under way.
+    /// Largest number of idle connections: the number of scopes that `SyncEngine.exchange()` exchanges at a time.
     private static let limit = 4
 
     private let idleTime: Duration
@@ -215,30 +224,31 @@ internal import LarderWire
 
     deinit { for waiting in waiting.withLock({ $0 }) { _ = close(waiting.socket) } }
 
-    /// Returns the connection that was used last and is still open, or `nil`.
+    /// Returns the most recently used connection that is still open, or `nil` if there is none.
     func takeSocket() -> Int32? {
       endOld()
       while let socket = waiting.withLock({ $0.popLast()?.socket }) {
         var byte: UInt8 = 0
-        // An open, silent connection has nothing to read. Bytes on it would be taken for the response to the next request.
+        // On an open connection without unread bytes, `recv` fails with EAGAIN. A connection with unread bytes is closed, since they would
+        // be taken for the response to the next request.
         if recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) < 0, errno == EAGAIN { return socket }
         _ = close(socket)
       }
       return nil
     }
 
-    /// Keeps a connection whose response was read to the last byte.
+    /// Adds an idle connection, on which no unread bytes of a response may be left, to the pool.
     func keepSocket(_ socket: Int32) {
       let excess = waiting.withLock { waiting in
         waiting.append(Waiting(socket: socket, since: .now))
         return waiting.count > Self.limit ? waiting.removeFirst() : nil
       }
       if let excess { _ = close(excess.socket) }
-      // Without a later request, nothing else would close the idle connections.
+      // If no later request comes, only this block closes the idle connections.
       HTTPConnection.clock.asyncAfter(deadline: .now() + idleTime / .seconds(1)) { [weak self] in self?.endOld() }
     }
 
-    /// Closes connections that were idle for too long, also while the machine slept.
+    /// Closes connections that were idle for longer than `idleTime`, where time in which the machine slept counts as well.
     private func endOld() {
       let end = ContinuousClock.now - idleTime
       let old = waiting.withLock { waiting in
@@ -246,7 +256,7 @@ internal import LarderWire
         defer { waiting.removeFirst(count) }
         return waiting.prefix(count)
       }
-      // Outside the lock, since `close` is a system call.
+      // The sockets are closed outside the lock, since `close` is a system call and other requests would wait for the lock.
       for old in old { _ = close(old.socket) }
     }
   }

@@ -1,6 +1,8 @@
-// Outbox/ records which edits the server lacks, one entry a record, in the commit of the edit, and the sync state of each scope.
-// Invariant: a record with unsent edits has their base: the server's revision and value that they were made to.
-// Called by the engine of Larder, through the trigger, and Exchange.
+// Outbox/ stores the edits that the server lacks, as one entry for each record, in the commit of the edit. Outbox/ also stores the sync
+// state of each scope.
+// Invariant: the entry of a record with unsent edits has the base of these edits, which is the revision and the value of the server's
+// record before the edits.
+// Called by Larder's engine, through the trigger, and by Exchange.
 
 internal import Foundation
 internal import Larder
@@ -23,9 +25,10 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   let policy: MergePolicy<Item>
   let clock: any WallClock
 
-  /// Milliseconds by which the stored time of an edit may be too early.
+  /// Milliseconds by which the stored time of a record's last edit may be too early.
   ///
-  /// An edit within this time of the previous one does not rewrite the entry. Clocks of devices differ by more.
+  /// An edit within this time of the record's previous edit does not rewrite the outbox entry. The tolerance matters little, because the
+  /// clocks of two devices usually differ by more.
   static var stampTolerance: SyncMilliseconds { 1_000 }
 
   var collections: [String] { [SyncCollections.records, SyncCollections.scopes] }
@@ -40,15 +43,15 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     } else {
       guard let value = change.new ?? change.old else { return }
       do throws(RepositoryError) { entry = SyncEntry(scope: try scope.name(of: value, change)) } catch {
-        // A record that never had a valid scope may be deleted. Any other write of it is refused.
+        // A record that never had a valid scope may be deleted. Any other write of such a record is refused.
         guard change.new == nil else { throw error }
         if let rejected = pending.collection(named: SyncCollections.rejected) { pending.deleteStored(key, in: rejected) }
         return
       }
     }
-    // Two scopes have no common order, so that another device could not distinguish a move from two records with one id. The entry of a
-    // deleted record keeps its scope until the server has accepted the deletion. An insertion into another scope is refused until then,
-    // too.
+    // A record cannot move to another scope. The commits of two scopes have no common order, so another device could not distinguish the
+    // move from two records with one id. The entry of a deleted record keeps its scope until the server has accepted the deletion, and
+    // until the server has accepted it, an insertion of the record into another scope is refused, too.
     if let new = change.new, try scope.name(of: new, change) != entry.scope {
       throw RepositoryError(
         .unsupported, "expected the scope that the record is in; delete it, and insert another with a new id", keyHash: change.key.hash)
@@ -56,73 +59,76 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     if change.new == nil, entry.revision == 0, let scopes = pending.collection(named: SyncCollections.scopes),
       !pending.hasRecord(RecordKey(entry.scope), in: scopes)
     {
-      // Nothing of the scope was ever sent. No engine may ever sync it, and the entry would be kept for ever.
+      // A scope without a stored state was never exchanged, so the server has none of its records. If no engine ever syncs the scope, the
+      // entry of a deleted record would be kept for ever.
       if let rejected = pending.collection(named: SyncCollections.rejected) { pending.deleteStored(key, in: rejected) }
       return pending.deleteStored(key, in: records)
     }
-    // The user has edited the record after a failed merge, and has thereby decided for the local value.
+    // An edit of the record after a failed merge decides for the local value, so the held server value becomes the base.
     if entry.edits?.isParked == true { entry.decideFailedMerge() }
     var edits = entry.edits ?? SyncEntry.Edits()
-    // Before the first unsent edit, the stored value is that of the server: the base of a later merge.
+    // Before the first unsent edit, the stored value equals the server's value, which is the base of a later merge.
     if entry.edits == nil, entry.revision > 0 { edits.base = change.old }
-    // This is another edit than the refused one, and the server may accept it. A record that had no scope may have one now.
+    // The server may accept this edit although it has refused an earlier one, so the rejection is removed. The rejection of a record that
+    // had no valid scope is removed as well.
     if edits.isParked || (stored == nil && change.old != nil), let rejected = pending.collection(named: SyncCollections.rejected) {
       pending.deleteStored(key, in: rejected)
     }
     edits.isParked = false
     let now = clock.now.milliseconds
-    // With revision 0 the server has no record that was deleted.
-    if entry.revision > 0 { noteInsertion(change, &edits, now, isClean: entry.edits == nil, in: pending) }
+    // With revision 0 the server has no record that this device could have deleted before an insertion.
+    if entry.revision > 0 { noteInsertion(change, to: &edits, at: now, isClean: entry.edits == nil, in: pending) }
     join(&edits, to: &pending)
-    // Edits in quick succession would rewrite an equal entry each time.
+    // Without this check, edits in quick succession would rewrite an entry each time although only the time in the entry differs.
     if edits == entry.edits, now < edits.stamp + Self.stampTolerance { return }
-    // A clock that was set back must not make the newer edit look older.
+    // If the device's clock was set back, the newer edit must not get an older time.
     edits.stamp = max(edits.stamp, now, edits.insertedAt ?? 0)
     entry.edits = edits
     try pending.storeUnread(entry.stored, for: key, in: records)
   }
 
-  /// Records a deletion, or an insertion after a deletion unless it restores the deleted value.
+  /// Marks the edits with a deletion, or with an insertion after a deletion unless it restores the deleted value.
   ///
-  /// - Parameter isClean: Whether the record had no unsent edits. Its value is then the base, and the hash, which costs a decode, is not
-  ///   needed.
+  /// - Parameter isClean: Whether the record had no unsent edits. If it had none, a deleted value is the base, and no hash of it is stored,
+  ///   which saves a decode.
   private func noteInsertion(
-    _ change: TriggeredChange, _ edits: inout SyncEntry.Edits, _ now: SyncMilliseconds, isClean: Bool, in pending: PendingState
+    _ change: TriggeredChange, to edits: inout SyncEntry.Edits, at now: SyncMilliseconds, isClean: Bool, in pending: PendingState
   ) {
     guard let new = change.new else { return edits.deletedHash = isClean ? nil : change.old.map { hash(of: $0, change) } }
-    // A record over a limit of the store exists although its bytes were not loaded. Writing it is an edit and no insertion.
+    // A record over a limit of the store exists although its bytes were not loaded. Writing such a record is an edit and no insertion.
     guard change.old == nil, pending.collection(named: change.collection).map({ pending.hasRecord(change.key, in: $0) }) == false else {
       return
     }
     let deletedHash = edits.deletedHash ?? edits.base.map { hash(of: $0, change) }
-    // Later than any edit that was sent, so that the outcome of a push shows whether it contained the insertion. The deleted value itself
-    // undoes the deletion and is no insertion.
+    // The insertion is later than any edit that was sent, so that the time of a pushed edit shows whether the push contained the insertion.
+    // An insertion of the deleted value undoes the deletion and is not marked.
     if deletedHash != hash(of: new, change) { edits.insertedAt = max(now, edits.stamp + 1) }
     edits.deletedHash = nil
   }
 
   /// Returns the upper 48 bits of the FNV-1a hash of a value, in the form that its type encodes.
   ///
-  /// JSON numbers hold 48 bits exactly in every language.
+  /// The hash is stored as a JSON number, which holds 48 bits exactly in every language.
   private func hash(of value: StoredValue, _ change: TriggeredChange) -> Int64 {
     var form = value.json
-    do throws(RepositoryError) { form = try change.coder.canonicalForm(of: value, key: change.key) } catch {}  // else as it is stored
+    do throws(RepositoryError) { form = try change.coder.canonicalForm(of: value, key: change.key) } catch {}  // on failure, as stored
     let hash = form.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
     return Int64(hash >> 16)
   }
 
-  /// Adds the edit to the group of its write.
+  /// Adds the edit to the transaction group of its write.
   ///
   /// All records of a write share a group, and the server accepts a group whole or not at all.
   private func join(_ edits: inout SyncEntry.Edits, to pending: inout PendingState) {
-    // An edit of a record that is unsent already stays in its first group, so that repeated edits do not grow the list.
+    // If the first record of a write has unsent edits, the write joins their first group. Joining that group keeps repeated edits of a
+    // record from growing the record's list of groups.
     let group = pending.groupOfWrite ?? edits.groups.first ?? pending.revision.number
     if pending.groupOfWrite == nil { pending.groupOfWrite = group }
     if !edits.groups.contains(group), edits.groups.count < SyncEntry.groupLimit { edits.groups.append(group) }
   }
 }
 
-/// A synced collection without its generic type.
+/// The trigger of a synced collection, without the generic type of its records.
 protocol SyncedCollection: RecordTrigger {
   var merger: any RecordMerger { get }
   /// Returns the scope of a record that existed before its collection was synced.
@@ -137,7 +143,7 @@ extension OutboxTrigger {
   }
 }
 
-/// Rule for the scope of a record: one for all, or a function of the value.
+/// Rule for the scope of a record: one scope for all records, or a function of the record's value.
 enum ScopeRule<Item: Sendable>: Sendable {
   case one(String)
   case function(@Sendable (Item) -> String)
@@ -161,7 +167,7 @@ enum ScopeRule<Item: Sendable>: Sendable {
 enum ScopeName {
   /// Returns true for 1 to 256 printable ASCII characters without blanks, quotes and backslashes.
   ///
-  /// Entries are written without escaping the name, and read without unescaping it.
+  /// An outbox entry contains the scope's name without escapes, so the name must have no character that JSON escapes.
   static func isValid(_ name: String) -> Bool {
     (1...256).contains(name.utf8.count)
       && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }

@@ -3,237 +3,213 @@ internal import Larder
 internal import LarderWire
 
 extension SyncEntry {
-  /// Reads a stored entry.
+  /// Decodes a stored outbox entry.
   ///
   /// - Throws: `.corrupted` if it is not a valid entry.
   init(_ stored: StoredValue) throws(RepositoryError) {
-    let read = stored.json.withUnsafeBytes { bytes in
+    let entry = stored.json.withUnsafeBytes { bytes in
       var reader = EntryReader(json: stored.json, bytes: bytes)
       return reader.entry()
     }
-    if let entry = read {
-      self = entry
-      return
+    guard let entry else {
+      throw RepositoryError(
+        .corrupted, "expected what sync keeps of a record, found something else; was larder.sync.records changed by hand?")
     }
-    // Any other spelling, such as that of another JSON writer, takes the slow path.
-    let json: JSONValue
-    do throws(RepositoryError) { json = try JSONValue(json: stored.json) } catch { throw Self.unreadable }
-    guard let scope = json["s"]?.stringValue, let revision = json["r"]?.intValue else { throw Self.unreadable }
-    self.init(scope: scope, revision: revision, pass: json["p"]?.intValue ?? 0)
-    guard let groups = json["g"]?.arrayValue else { return }
-    var edits = Edits(stamp: json["t"]?.numberValue?.exactly(SyncMilliseconds.self) ?? 0, isParked: json["x"]?.boolValue ?? false)
-    edits.insertedAt = json["n"]?.numberValue?.exactly(SyncMilliseconds.self)
-    edits.deletedHash = json["d"]?.numberValue?.exactly(Int64.self)
-    edits.groups = groups.compactMap { $0.numberValue?.exactly(UInt64.self) }
-    if let base = json["b"], let version = json["v"]?.intValue { edits.base = StoredValue(schemaVersion: version, json: base.json) }
-    // An earlier version of the app may have held a schema version that no store accepts. Such a value is dropped.
-    if let held = json["h"], let version = json["w"]?.intValue, let revision = json["q"]?.intValue,
-      StoredValue.schemaVersions.contains(version)
-    {
-      edits.held = Held(
-        revision: revision, value: StoredValue(schemaVersion: version, json: held.json), hasFailedMerge: json["m"]?.boolValue ?? false)
-    }
-    self.edits = edits
+    self = entry
   }
 
-  /// Reads a stored entry, or returns `nil` if it is not a valid one.
+  /// Decodes a stored outbox entry, or returns `nil` if the value is not a valid entry.
   init?(readable stored: StoredValue) {
     do throws(RepositoryError) { try self.init(stored) } catch { return nil }
   }
 
-  private static var unreadable: RepositoryError {
-    RepositoryError(.corrupted, "expected what sync keeps of a record, found something else; was larder.sync.records changed by hand?")
-  }
-
-  /// The entry as a stored value, with the base at its end.
+  /// The entry encoded as a stored value, with the base at its end.
   ///
-  /// It is written byte by byte, since each save of a record with unsent edits writes one. ``EntryReader`` relies on the order.
+  /// The JSON is written member by member without an encoder, since a save of a synced record writes an entry.
   var stored: StoredValue {
-    StoredValue(
-      schemaVersion: 1,
-      json: withUnsafeTemporaryAllocation(byteCount: mostBytes, alignment: 1) { buffer in
-        var writer = EntryWriter(buffer: buffer)
-        writer.put(self)
-        return Data(buffer[..<writer.count])
-      })
-  }
-
-  /// Upper bound of the size of the stored entry, in bytes.
-  private var mostBytes: Int {
-    let values = (edits?.base?.json.count ?? 0) + (edits?.held?.value.json.count ?? 0)
-    // 21 bytes hold a group and its comma. 256 hold the names and the other numbers.
-    return 256 + scope.utf8.count + 21 * (edits?.groups.count ?? 0) + values
+    // 256 bytes hold the names, the numbers, and the scope and groups of most entries. For longer entries the buffer grows.
+    var text = ByteBuffer(capacity: 256 + (edits?.base?.json.count ?? 0) + (edits?.held?.value.json.count ?? 0))
+    text.append(self)
+    return StoredValue(schemaVersion: 1, json: text.data())
   }
 }
 
-/// A JSON writer for entries, into a buffer that must be large enough.
-private struct EntryWriter {
-  let buffer: UnsafeMutableRawBufferPointer
-  private(set) var count = 0
-
-  init(buffer: UnsafeMutableRawBufferPointer) { self.buffer = buffer }
-
-  mutating func put(_ entry: SyncEntry) {
-    // Names have one letter, since an entry is written with each save. The fixed order is that of `EntryReader`.
-    put("{\"r\":")
-    put(Int64(entry.revision))
-    put(",\"s\":\"")
-    // A valid scope holds no character that JSON escapes.
-    for byte in entry.scope.utf8 { put(byte) }
-    put("\"")
-    if entry.pass != 0 { put(",\"p\":", entry.pass) }
-    if let edits = entry.edits { put(edits) }
-    put("}")
+extension ByteBuffer {
+  fileprivate mutating func append(_ entry: SyncEntry) {
+    // The names of members have one letter to keep entries small, since an entry is written with each save.
+    append("{\"r\":", entry.revision)
+    append(",\"s\":\"")
+    // A valid scope holds no character that JSON escapes, so the name is appended as it is.
+    append(plain: entry.scope)
+    append("\"")
+    if entry.pass != 0 { append(",\"p\":", entry.pass) }
+    if let edits = entry.edits { append(edits) }
+    append("}")
   }
 
-  private mutating func put(_ edits: SyncEntry.Edits) {
-    put(",\"t\":", edits.stamp)
-    put(",\"g\":[")
-    for (position, group) in edits.groups.enumerated() {
-      if position > 0 { put(",") }
-      // Groups are numbers of commits, far below the limit of `Int64`.
-      put(Int64(clamping: group))
-    }
-    put(edits.isParked ? "],\"x\":true" : "]")
-    if let insertedAt = edits.insertedAt { put(",\"n\":", insertedAt) }
-    if let deletedHash = edits.deletedHash { put(",\"d\":", deletedHash) }
+  private mutating func append(_ edits: SyncEntry.Edits) {
+    append(",\"t\":", edits.stamp)
+    append(",\"g\":[")
+    // The reader accepts integers up to the limit of `Int64`. Groups are numbers of commits, far below that limit.
+    for (position, group) in edits.groups.enumerated() { append(position > 0 ? "," : "", Int64(clamping: group)) }
+    append(edits.isParked ? "],\"x\":true" : "]")
+    if let insertedAt = edits.insertedAt { append(",\"n\":", insertedAt) }
+    if let deletedHash = edits.deletedHash { append(",\"d\":", deletedHash) }
     if let held = edits.held {
       let value = held.value.onOneLine
-      if held.hasFailedMerge { put(",\"m\":true") }
-      put(",\"q\":", held.revision)
-      put(",\"w\":", value.schemaVersion)
-      put(",\"h\":")
-      put(value.json)
+      if held.hasFailedMerge { append(",\"m\":true") }
+      append(",\"q\":", held.revision)
+      append(",\"w\":", value.schemaVersion)
+      append(",\"h\":", value.json)
     }
-    // An earlier version of the app may have left a value of several lines, and backends store no line feeds.
+    // An earlier version of the app may have stored a base with line feeds, which backends do not store within a value.
     if let base = edits.base?.onOneLine {
-      put(",\"v\":", base.schemaVersion)
-      // The length lets the reader take the base without parsing it.
-      put(",\"l\":", base.json.count)
-      put(",\"b\":")
-      put(base.json)
+      append(",\"v\":", base.schemaVersion)
+      // With the length of the base, the reader finds the end of the base without parsing the base.
+      append(",\"l\":", base.json.count)
+      append(",\"b\":", base.json)
     }
   }
 
-  private mutating func put(_ byte: UInt8) {
-    buffer[count] = byte
-    count += 1
+  private mutating func append(_ name: StaticString, _ number: some FixedWidthInteger) {
+    append(name)
+    append(UInt64(number.magnitude), isNegative: number < 0)
   }
 
-  private mutating func put(_ text: StaticString) {
-    for position in 0..<text.utf8CodeUnitCount { put(text.utf8Start[position]) }
-  }
-
-  private mutating func put(_ text: StaticString, _ number: some FixedWidthInteger) {
-    put(text)
-    put(Int64(number))
-  }
-
-  private mutating func put(_ json: Data) {
-    json.copyBytes(to: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), count: json.count)
-    count += json.count
-  }
-
-  private mutating func put(_ number: Int64) {
-    if number < 0 { put("-") }
-    var (rest, start) = (number.magnitude, count)
-    repeat {
-      put(UInt8(ascii: "0") + UInt8(rest % 10))
-      rest /= 10
-    } while rest > 0
-    // The loop above wrote the digits in reverse.
-    var end = count - 1
-    while start < end {
-      (buffer[start], buffer[end]) = (buffer[end], buffer[start])
-      (start, end) = (start + 1, end - 1)
-    }
+  private mutating func append(_ name: StaticString, _ json: Data) {
+    append(name)
+    json.withUnsafeBytes { append($0) }
   }
 }
 
-/// A fast reader of entries in the form that ``EntryWriter`` writes, which does not parse the base.
+/// A reader of outbox entries, which skips the base without parsing it.
 ///
-/// Each save of a record reads its entry, and the base is as large as the record.
+/// Each save of a record reads its entry, and the base is as large as the record. Parsing the base would slow each save.
 private struct EntryReader {
   private let json: Data
-  private let bytes: UnsafeRawBufferPointer
-  private var position = 0
+  private var cursor: JSONCursor
 
   /// Creates a reader of the bytes of `json`.
   ///
-  /// It must not outlive the closure that lends them.
-  init(json: Data, bytes: UnsafeRawBufferPointer) { (self.json, self.bytes) = (json, bytes) }
+  /// The reader must not outlive the closure that lends the bytes.
+  init(json: Data, bytes: UnsafeRawBufferPointer) {
+    self.json = json
+    cursor = JSONCursor(bytes: bytes)
+  }
 
-  /// Returns the entry, or `nil` for one in another form, which is then read as general JSON.
+  /// Values of the entry's JSON members, where those of the edits are used only if the entry has a list of groups.
+  private struct Members {
+    var (scope, revision, pass): (String?, Int?, Int?)
+    var (stamp, insertedAt): (SyncMilliseconds?, SyncMilliseconds?)
+    var groups: [UInt64]?
+    var deletedHash: Int64?
+    var (isParked, hasFailedMerge) = (false, false)
+    var (base, baseVersion, baseLength): (Data?, Int?, Int64?)
+    var (held, heldVersion, heldRevision): (Data?, Int?, Int?)
+  }
+
+  /// Returns the entry, or `nil` if the text is not a valid entry.
+  ///
+  /// The members of the JSON object may have any order, since a tool may have sorted them.
   mutating func entry() -> SyncEntry? {
-    guard take("{\"r\":"), let revision: Int = number(), take(",\"s\":\""), let scope = text(), take("\"") else { return nil }
-    var entry = SyncEntry(scope: scope, revision: revision)
-    if take(",\"p\":") {
-      guard let pass: Int = number() else { return nil }
-      entry.pass = pass
-    }
-    if isEnd { return entry }
-    guard take(",\"t\":"), let stamp: SyncMilliseconds = number(), take(",\"g\":[") else { return nil }
-    var edits = SyncEntry.Edits(stamp: stamp)
-    while let group: UInt64 = number() {
-      edits.groups.append(group)
-      _ = take(",")
-    }
-    guard take("]") else { return nil }
-    edits.isParked = take(",\"x\":true")
-    if take(",\"n\":") {
-      guard let insertedAt: SyncMilliseconds = number() else { return nil }
-      edits.insertedAt = insertedAt
-    }
-    if take(",\"d\":") {
-      guard let deletedHash: Int64 = number() else { return nil }
-      edits.deletedHash = deletedHash
-    }
-    if take(",\"v\":") {
-      // The length distinguishes a complete base from one that is cut at a bracket.
-      guard let version: Int = number(), take(",\"l\":"), let count: Int = number(), take(",\"b\":"), position + count + 1 == bytes.count,
-        bytes.last == UInt8(ascii: "}")
-      else { return nil }
-      edits.base = StoredValue(schemaVersion: version, json: Data(json[json.startIndex + position..<json.endIndex - 1]))
-    } else if !isEnd {
-      // A held value, which is rare, is left to the general reader.
-      return nil
+    var members = Members()
+    guard cursor.take(UInt8(ascii: "{")) else { return nil }
+    repeat {
+      guard let name = cursor.takeString(), cursor.take(UInt8(ascii: ":")), read(name, into: &members) else { return nil }
+    } while cursor.take(UInt8(ascii: ","))
+    guard cursor.take(UInt8(ascii: "}")), cursor.isAtEnd, let scope = members.scope, let revision = members.revision else { return nil }
+    var entry = SyncEntry(scope: scope, revision: revision, pass: members.pass ?? 0)
+    guard let groups = members.groups else { return entry }
+    var edits = SyncEntry.Edits(groups: groups, stamp: members.stamp ?? 0, isParked: members.isParked)
+    (edits.insertedAt, edits.deletedHash) = (members.insertedAt, members.deletedHash)
+    if let base = members.base, let version = members.baseVersion { edits.base = StoredValue(schemaVersion: version, json: base) }
+    // A held value is dropped if an earlier version of the app has stored it with a schema version that no store accepts.
+    if let held = members.held, let version = members.heldVersion, let revision = members.heldRevision,
+      StoredValue.schemaVersions.contains(version)
+    {
+      let value = StoredValue(schemaVersion: version, json: held)
+      edits.held = SyncEntry.Held(revision: revision, value: value, hasFailedMerge: members.hasFailedMerge)
     }
     entry.edits = edits
     return entry
   }
 
-  /// True if only the closing bracket of the object is left.
-  private var isEnd: Bool { position == bytes.count - 1 && bytes.last == UInt8(ascii: "}") }
+  /// Reads the value of a member.
+  ///
+  /// - Returns: `false` for a value of another type than ``SyncEntry/stored`` writes.
+  private mutating func read(_ name: Slice<UnsafeRawBufferPointer>, into members: inout Members) -> Bool {
+    // Every name that Larder writes has one letter. A member with another name is skipped.
+    guard name.count == 1 else { return cursor.skipValue() }
+    switch name.first {
+    case UInt8(ascii: "r"): return readNumber(into: &members.revision)
+    case UInt8(ascii: "s"): return readString(into: &members.scope)
+    case UInt8(ascii: "p"): return readNumber(into: &members.pass)
+    case UInt8(ascii: "t"): return readNumber(into: &members.stamp)
+    case UInt8(ascii: "g"): return readGroups(into: &members.groups)
+    case UInt8(ascii: "x"): return readFlag(into: &members.isParked)
+    case UInt8(ascii: "n"): return readNumber(into: &members.insertedAt)
+    case UInt8(ascii: "d"): return readNumber(into: &members.deletedHash)
+    case UInt8(ascii: "m"): return readFlag(into: &members.hasFailedMerge)
+    case UInt8(ascii: "q"): return readNumber(into: &members.heldRevision)
+    case UInt8(ascii: "w"): return readNumber(into: &members.heldVersion)
+    case UInt8(ascii: "h"): return readValue(into: &members.held, length: nil)
+    case UInt8(ascii: "v"): return readNumber(into: &members.baseVersion)
+    case UInt8(ascii: "l"): return readNumber(into: &members.baseLength)
+    case UInt8(ascii: "b"): return readValue(into: &members.base, length: members.baseLength)
+    default: return cursor.skipValue()
+    }
+  }
 
-  /// Moves behind `text` if the next bytes are equal to it.
-  private mutating func take(_ text: StaticString) -> Bool {
-    let count = text.utf8CodeUnitCount
-    guard position + count <= bytes.count else { return false }
-    for offset in 0..<count where bytes[position + offset] != text.utf8Start[offset] { return false }
-    position += count
+  private mutating func readNumber<Number: FixedWidthInteger>(into number: inout Number?) -> Bool {
+    number = cursor.takeInteger().flatMap { Number(exactly: $0) }
+    return number != nil
+  }
+
+  private mutating func readString(into text: inout String?) -> Bool {
+    guard cursor.peek() != nil else { return false }
+    let start = cursor.position
+    guard let spelling = cursor.takeString() else { return false }
+    // ``SyncEntry/stored`` writes no escapes. A tool that rewrites the JSON may escape the slash of a scope such as `user/42`.
+    guard spelling.contains(UInt8(ascii: "\\")) else {
+      text = String(decoding: spelling, as: UTF8.self)
+      return true
+    }
+    let quoted = json[json.startIndex + start..<json.startIndex + cursor.position]
+    do throws(RepositoryError) { text = try JSONValue(json: Data(quoted)).stringValue } catch { return false }
+    return text != nil
+  }
+
+  private mutating func readFlag(into flag: inout Bool) -> Bool {
+    guard let first = cursor.peek(), [UInt8(ascii: "t"), UInt8(ascii: "f")].contains(first) else { return false }
+    flag = first == UInt8(ascii: "t")
+    return cursor.skipValue()
+  }
+
+  private mutating func readGroups(into groups: inout [UInt64]?) -> Bool {
+    var found: [UInt64] = []
+    guard cursor.take(UInt8(ascii: "[")) else { return false }
+    if !cursor.take(UInt8(ascii: "]")) {
+      repeat {
+        var group: UInt64?
+        guard readNumber(into: &group), let group else { return false }
+        found.append(group)
+      } while cursor.take(UInt8(ascii: ","))
+      guard cursor.take(UInt8(ascii: "]")) else { return false }
+    }
+    groups = found
     return true
   }
 
-  /// Returns an unsigned number, or `nil` if there is none or it does not fit.
-  private mutating func number<Number: FixedWidthInteger>() -> Number? {
-    var (number, count) = (Int64(0), 0)
-    // 18 digits never overflow `Int64`, so that the loop needs no check for that.
-    while position + count < bytes.count, count < 18, case let digit = bytes[position + count], digit >= 0x30, digit <= 0x39 {
-      number = number * 10 + Int64(digit - 0x30)
-      count += 1
-    }
-    position += count
-    return count > 0 ? Number(exactly: number) : nil
-  }
-
-  /// Returns the text up to the next quotation mark, or `nil` if it holds an escape.
+  /// Reads a JSON value and returns its bytes unchanged in `value`.
   ///
-  /// A valid scope holds neither quotation marks nor backslashes.
-  private mutating func text() -> String? {
-    var end = position
-    while end < bytes.count, bytes[end] != UInt8(ascii: "\""), bytes[end] != UInt8(ascii: "\\") { end += 1 }
-    guard end < bytes.count, bytes[end] == UInt8(ascii: "\"") else { return nil }
-    defer { position = end }
-    return String(decoding: bytes[position..<end], as: UTF8.self)
+  /// - Parameter length: Number of the value's bytes, if the entry has it. A length that does not lead to the end of the entry is ignored,
+  ///   since a tool that respells the value may leave the old number.
+  private mutating func readValue(into value: inout Data?, length: Int64?) -> Bool {
+    guard cursor.peek() != nil else { return false }
+    let start = cursor.position
+    let isLast = length.map { cursor.skipToLastBracket(over: $0) } ?? false
+    guard isLast || cursor.skipValue() else { return false }
+    value = Data(json[json.startIndex + start..<json.startIndex + cursor.position])
+    return true
   }
 }

@@ -1,18 +1,20 @@
 internal import Foundation
 package import Larder
 
-/// Files and directories of a simulated machine, with their visible and their durable state.
+/// Files and directories of a simulated machine, each with a visible state (for programs) and a durable state (after a power cut).
 ///
-/// Every change stays in an ordered list until a sync covers it. Programs see the durable state with the whole list applied. A power cut
-/// leaves the durable state with a part of the list applied. The type is a value, so that a crash image is made from a copy.
+/// Every change of a file or directory stays in an ordered list until a sync covers it. Programs read the durable state with the whole list
+/// applied. A power cut leaves the durable state with a part of the list applied. The type is a value type, so that a copy of the disk is
+/// an image of it at the moment of a crash.
 struct SimulatedDisk: Sendable {
   /// Change of a file that a power cut can lose on its own.
   enum FileChange: Sendable {
-    /// Write of bytes.
+    /// Write of bytes at an offset of the file.
     ///
-    /// Bytes beyond the size of the file are dropped.
+    /// If a write makes the file larger, the growth is a separate change. If a power cut loses the growth and keeps the write, the written
+    /// bytes beyond the size of the file are dropped.
     case data(offset: Int, bytes: [UInt8])
-    /// Growth of the file, whose unwritten bytes are zero.
+    /// Growth of the file to a larger size, with zeros at the end.
     case growth(to: Int)
     /// Cut of the file to a smaller size.
     case cut(to: Int)
@@ -26,16 +28,17 @@ struct SimulatedDisk: Sendable {
     case rename(from: String, to: String, entry: Entry)
   }
 
+  /// Entry of a directory: a file, by its number, or another directory.
   enum Entry: Hashable, Sendable {
     case file(Int)
     case directory
   }
 
-  /// Durability of a change in the list.
+  /// Durability of one change in the list of changes.
   enum Standing: Sendable {
     /// No sync has covered the change yet.
     case open
-    /// The change is durable, and stays in the list because an older change is not.
+    /// The change is durable, and stays in the list because an older change in the list is not durable.
     case synced
     /// The sync of the change failed.
     ///
@@ -59,10 +62,11 @@ struct SimulatedDisk: Sendable {
       changes.append(Logged(change: change, standing: .open))
     }
 
-    /// Makes the open changes durable, or marks them as abandoned if the sync fails.
+    /// Makes the changes durable that no sync has covered yet, or marks them as abandoned if the sync fails.
     mutating func sync(fails: Bool) {
       for index in changes.indices where changes[index].standing == .open { changes[index].standing = fails ? .abandoned : .synced }
-      // Only up to the first change that is not synced. A power cut may lose that one, and applies the later ones after it.
+      // Synced changes after an abandoned change stay in the list. If the synced changes moved to the durable state, a power cut that keeps
+      // the abandoned change would apply the older change after the newer ones, and overwrite newer bytes.
       let covered = changes.prefix { $0.standing == .synced }
       for logged in covered { durable.apply(logged.change) }
       changes.removeFirst(covered.count)
@@ -87,7 +91,7 @@ struct SimulatedDisk: Sendable {
     /// Appends zeros up to a size.
     mutating func grow(to size: Int) {
       guard size > bytes.count else { return }
-      // With `memset`: a loop over bytes would take most of the time of a debug test run.
+      // The zeros are written with `memset`, because a loop over the bytes would take most of the time of a test run in a debug build.
       bytes = [UInt8](unsafeUninitializedCapacity: size) { [bytes] buffer, count in
         let target = UnsafeMutableRawBufferPointer(buffer)
         bytes.withUnsafeBytes { target.copyMemory(from: $0) }
@@ -96,9 +100,9 @@ struct SimulatedDisk: Sendable {
       }
     }
 
-    /// Overwrites bytes within the size of the file, and drops the others.
+    /// Overwrites bytes within the size of the file, and drops the bytes beyond it.
     mutating func write(_ data: UnsafeRawBufferPointer, at offset: Int) {
-      // A power cut may keep a write and lose the growth before it, and then some of its bytes have no place.
+      // If a power cut keeps a write and loses the growth before it, some bytes of the write lie beyond the end of the file.
       let count = min(data.count, bytes.count - offset)
       guard count > 0, let source = data.baseAddress else { return }
       bytes.withUnsafeMutableBytes { target in
@@ -107,9 +111,10 @@ struct SimulatedDisk: Sendable {
     }
   }
 
-  /// Files by number, which is like an inode.
+  /// Files by number, which corresponds to the number of an inode.
   ///
-  /// A name is an entry of a directory, and an open file outlives its name.
+  /// The name of a file is an entry of a directory. A file without a name stays in `files`, because a program that has the file open can
+  /// still read and write it.
   var files: [Int: File] = [:]
   /// Directories by path.
   var directories: [String: Directory] = ["/": Directory()]
@@ -119,7 +124,7 @@ struct SimulatedDisk: Sendable {
 
   /// Splits a path into its directory and its name.
   static func split(_ path: String) -> (directory: String, name: String) {
-    // In UTF-8, which is faster than by characters, because every call splits a path.
+    // Every call splits a path, and a search for the slash by UTF-8 bytes is faster than by characters.
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return ("", path) }
     let directory = slash == path.startIndex ? "/" : String(path[..<slash])
     return (directory, String(path[path.utf8.index(after: slash)...]))
@@ -129,13 +134,13 @@ struct SimulatedDisk: Sendable {
 
   /// Returns the entry at a path, or `nil` if there is none.
   ///
-  /// - Throws: `.inputOutput` if a file is in the place of a directory of the path.
+  /// - Throws: `.inputOutput` if a file is in the place of a directory of the path, or if the path is not absolute.
   func entry(at path: String) throws(RepositoryError) -> Entry? {
     if directories[path] != nil { return .directory }
     let (directory, name) = Self.split(path)
     if let found = directories[directory] { return found.current[name] }
-    guard directory.hasPrefix("/"), directory != path else { throw .simulated("open", EINVAL, path) }
-    if case .file = try entry(at: directory) { throw .simulated("open", ENOTDIR, path) }
+    guard directory.hasPrefix("/"), directory != path else { throw .simulated("open", errorNumber: EINVAL, at: path) }
+    if case .file = try entry(at: directory) { throw .simulated("open", errorNumber: ENOTDIR, at: path) }
     return nil
   }
 
@@ -150,10 +155,10 @@ struct SimulatedDisk: Sendable {
   // MARK: Changes
 
   mutating func create(_ path: String) throws(RepositoryError) -> Int {
-    if try entry(at: path) != nil { throw .simulated("open", EEXIST, path) }
+    if try entry(at: path) != nil { throw .simulated("open", errorNumber: EEXIST, at: path) }
     let (directory, name) = Self.split(path)
-    guard directories[directory] != nil else { throw .simulated("open", ENOENT, path) }
-    // A new number for every file, also for a name that was used before: an open file still has the old one.
+    guard directories[directory] != nil else { throw .simulated("open", errorNumber: ENOENT, at: path) }
+    // A new file gets a new number, even under a name that was used before, because an open file may still use the old number.
     let number = nextFile
     nextFile += 1
     files[number] = File()
@@ -163,7 +168,8 @@ struct SimulatedDisk: Sendable {
 
   mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int, to number: Int) {
     guard !bytes.isEmpty else { return }
-    // Growth is a change of its own: file systems may write the size before the bytes, and a crash then leaves zeros.
+    // The growth is recorded as a separate change, because a file system may write the size before the bytes. A crash between the two
+    // leaves zeros.
     let end = offset + bytes.count
     if let size = files[number]?.current.bytes.count, end > size { files[number]?.record(.growth(to: end)) }
     let copy = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
@@ -182,18 +188,22 @@ struct SimulatedDisk: Sendable {
   mutating func rename(_ path: String, to newPath: String) throws(RepositoryError) {
     let (directory, name) = Self.split(path)
     let (newDirectory, newName) = Self.split(newPath)
-    // Larder never renames across directories, and a change of two directories would need an order of two syncs.
+    // A rename into another directory is refused, because Larder never makes one. Such a rename would change two directories, and an
+    // `EntryChange` belongs to one directory.
     guard directory == newDirectory else {
       throw RepositoryError(.unsupported, "expected a new name in the same directory, found another directory", file: path)
     }
-    guard let entry = try entry(at: path) else { throw .simulated("rename", ENOENT, path) }
-    guard case .file = entry, try self.entry(at: newPath) != .directory else { throw .simulated("rename", EISDIR, newPath) }
+    guard let entry = try entry(at: path) else { throw .simulated("rename", errorNumber: ENOENT, at: path) }
+    guard case .file = entry, try self.entry(at: newPath) != .directory else {
+      throw .simulated("rename", errorNumber: EISDIR, at: newPath)
+    }
+    // A rename of a file to its own name changes nothing, as POSIX demands.
     if name != newName { directories[directory]?.record(.rename(from: name, to: newName, entry: entry)) }
   }
 
   mutating func remove(_ path: String) throws(RepositoryError) {
-    if try entry(at: path) == .directory { throw .simulated("unlink", EISDIR, path) }
-    // The contents stay in `files`: an open file outlives its name, and a power cut may bring the name back.
+    if try entry(at: path) == .directory { throw .simulated("unlink", errorNumber: EISDIR, at: path) }
+    // The contents stay in `files`, because a program may have the file open, and because a power cut may bring the name back.
     guard try file(at: path) != nil else { return }
     let (directory, name) = Self.split(path)
     directories[directory]?.record(.unlink(name: name))
@@ -207,22 +217,23 @@ struct SimulatedDisk: Sendable {
 
   // MARK: Syncs
 
-  /// Makes the open changes of a file durable, or abandons them if the sync fails.
+  /// Makes the changes of a file durable that no sync has covered yet, or abandons them if the sync fails.
   mutating func sync(_ number: Int, fails: Bool = false) { files[number]?.sync(fails: fails) }
 
-  /// Makes the open changes of a directory durable, or abandons them if the sync fails.
+  /// Makes the changes of a directory durable that no sync has covered yet, or abandons them if the sync fails.
   mutating func syncDirectory(_ path: String, fails: Bool = false) { directories[path]?.sync(fails: fails) }
 
   /// Puts a file at a path, with durable contents and a durable name.
   mutating func place(_ bytes: [UInt8], mode: UInt16, at path: String) throws(RepositoryError) {
     let (directory, name) = Self.split(path)
-    guard directories[directory] != nil, try entry(at: path) != .directory else { throw .simulated("open", ENOENT, path) }
+    guard directories[directory] != nil, try entry(at: path) != .directory else { throw .simulated("open", errorNumber: ENOENT, at: path) }
     let number = nextFile
     nextFile += 1
-    // The same image twice and no changes: nothing of the file can be lost.
+    // The durable and the visible image are equal and the list of changes is empty, so a power cut loses nothing of the file.
     let image = FileImage(bytes: bytes, mode: mode)
     files[number] = File(durable: image, current: image)
     directories[directory]?.record(.link(name: name, entry: .file(number)))
+    // This sync makes the new name durable, and with it all earlier changes of the directory.
     syncDirectory(directory)
   }
 }
@@ -240,7 +251,8 @@ extension [String: SimulatedDisk.Entry]: ChangeableImage {
     case .link(let name, let entry): self[name] = entry
     case .unlink(let name): self[name] = nil
     case .rename(let old, let new, let entry):
-      // After a power cut that lost an earlier change, the old name may belong to another file.
+      // If a power cut has lost an earlier change, the old name may belong to another file than the renamed one. This other file keeps its
+      // name.
       if self[old] == entry { self[old] = nil }
       self[new] = entry
     }
@@ -248,8 +260,8 @@ extension [String: SimulatedDisk.Entry]: ChangeableImage {
 }
 
 extension RepositoryError {
-  /// Returns the error that the real file layer throws for a failed system call.
-  package static func simulated(_ call: String, _ number: Int32, _ path: String) -> RepositoryError {
+  /// Returns an error with the code that the real file layer gives to a failed system call with this error number.
+  package static func simulated(_ call: String, errorNumber number: Int32, at path: String) -> RepositoryError {
     let code: Code =
       switch number {
       case ENOSPC, EDQUOT, EFBIG: .full

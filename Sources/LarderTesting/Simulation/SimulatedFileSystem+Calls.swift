@@ -44,12 +44,12 @@ extension SimulatedFileSystem {
     try changing("unlink", path) { (disk) throws(RepositoryError) in try disk.remove(path) }
   }
 
-  /// Makes a directory and its missing parents, and syncs each into its parent before it makes the next.
+  /// Makes a directory and its missing parents, and syncs the parent of each new directory before it makes the next one.
   public func createDirectory(_ path: String) throws(RepositoryError) {
     let parent = SimulatedDisk.split(path).directory
     switch try reading("stat", path, { (disk) throws(RepositoryError) in try disk.entry(at: path) }) {
-    case .file: throw .simulated("mkdir", ENOTDIR, path)
-    // The directory may be visible while its name is not durable yet.
+    case .file: throw .simulated("mkdir", errorNumber: ENOTDIR, at: path)
+    // The directory may be visible although its name is not durable yet, so its parent is synced.
     case .directory: try adoptDirectory(path)
     case nil:
       if try reading("stat", parent, { (disk) throws(RepositoryError) in try disk.entry(at: parent) }) == nil {
@@ -57,7 +57,7 @@ extension SimulatedFileSystem {
       } else {
         try adoptDirectory(parent)
       }
-      // Two operations, so that a crash can leave a directory whose name is not durable.
+      // Making the directory and syncing its parent are two operations, so that a crash in between can lose the directory.
       try changing("mkdir", path) { (disk) in disk.makeDirectory(path) }
       try syncDirectory(parent)
     }
@@ -68,11 +68,11 @@ extension SimulatedFileSystem {
     if path != "/" { try syncDirectory(SimulatedDisk.split(path).directory) }
   }
 
-  /// Makes the entries of a directory durable.
+  /// Makes the entries of a directory durable, or makes them unreliable if a planned fault fails the sync.
   public func syncDirectory(_ path: String) throws(RepositoryError) {
     try changing("fsync", path, failing: { if $1.abandonsNames { $0.syncDirectory(path, fails: true) } }) {
       (disk) throws(RepositoryError) in
-      guard disk.directories[path] != nil else { throw .simulated("open", ENOENT, path) }
+      guard disk.directories[path] != nil else { throw .simulated("open", errorNumber: ENOENT, at: path) }
       disk.syncDirectory(path)
     }
   }
@@ -80,22 +80,23 @@ extension SimulatedFileSystem {
   /// Returns the names in a directory, including those of locks, or `nil` if there is no such directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? {
     let found = try reading("readdir", directory) { (disk) throws(RepositoryError) -> [String]? in
-      if case .file = try disk.entry(at: directory) { throw .simulated("open", ENOTDIR, directory) }
+      if case .file = try disk.entry(at: directory) { throw .simulated("open", errorNumber: ENOTDIR, at: directory) }
       return disk.directories[directory].map { Array($0.current.keys) }
     }
-    // A real lock is a file. Without these names, code that lists a directory would never meet one.
+    // A real lock is a file, so code that lists a real directory finds lock files. The names of the simulated locks are added here.
     let locks = state.withLock { $0.locks }.map { SimulatedDisk.split($0) }.filter { $0.directory == directory }.map(\.name)
     return found.map { Array(Set($0).union(locks)) }
   }
 
   /// Takes a lock at a path.
   ///
-  /// The lock is in memory only, so no crash image holds it.
+  /// The lock is in memory only, so no crash image holds the lock.
+  ///
   /// - Throws: `.alreadyOpen` while the lock is held.
   public func lock(_ path: String) throws(RepositoryError) -> any HeldLock {
-    // Counted as a change, because taking a real lock creates its file.
+    // Taking a lock counts as a change, because a real lock creates its lock file.
     try changing("flock", path) { (disk) throws(RepositoryError) in
-      guard disk.directories[SimulatedDisk.split(path).directory] != nil else { throw .simulated("open", ENOENT, path) }
+      guard disk.directories[SimulatedDisk.split(path).directory] != nil else { throw .simulated("open", errorNumber: ENOENT, at: path) }
     }
     guard state.withLock({ $0.locks.insert(path).inserted }) else {
       throw RepositoryError(.alreadyOpen, "this process holds the lock already: release it first", file: path)
@@ -118,7 +119,7 @@ extension SimulatedFileSystem {
   func unlock(_ path: String) { _ = state.withLock { $0.locks.remove(path) } }
 }
 
-/// Open file of a simulated file system, which outlives its name and fails once the machine is down.
+/// Open file of a simulated file system, which is usable after its name is removed, and throws once the machine is down.
 final class SimulatedFile: OpenFile {
   let path: String
   private let number: Int
@@ -143,7 +144,7 @@ final class SimulatedFile: OpenFile {
 
   func lock() throws(RepositoryError) {
     try checkOpen("flock")
-    // By number and not by path: two names of one file share a lock, as two descriptors of one inode do.
+    // The lock belongs to the number of the file and not to its path, so that a file has one lock under all its names, like an inode.
     guard try system.lock(number, path) else {
       throw RepositoryError(.alreadyOpen, "this process has the file open, maybe by another name", file: path)
     }
@@ -167,8 +168,8 @@ final class SimulatedFile: OpenFile {
 
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
     try checkOpen("pread")
-    // As `pread` does. A negative offset would read memory before the buffer.
-    if offset < 0 { throw .simulated("pread", EINVAL, path) }
+    // The system call `pread` also refuses a negative offset. Without this check, the read below would begin before the buffer.
+    if offset < 0 { throw .simulated("pread", errorNumber: EINVAL, at: path) }
     return try system.reading("pread", path) { [number] (disk) in
       guard let bytes = disk.files[number]?.current.bytes, offset < bytes.count, count > 0 else { return Data() }
       return bytes.withUnsafeBytes { bytes in
@@ -179,15 +180,15 @@ final class SimulatedFile: OpenFile {
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError) {
     try checkOpen("pwrite")
-    // A mistake of the caller is no operation, and is not counted.
-    if !isWritable { throw .simulated("pwrite", EBADF, path) }
-    if offset < 0 { throw .simulated("pwrite", EINVAL, path) }
+    // A write to a read-only file or at a negative offset is a mistake of the caller, and is not counted as an operation.
+    if !isWritable { throw .simulated("pwrite", errorNumber: EBADF, at: path) }
+    if offset < 0 { throw .simulated("pwrite", errorNumber: EINVAL, at: path) }
     try system.write(bytes, at: offset, to: number, path)
   }
 
   func cut(to size: Int) throws(RepositoryError) {
     try checkOpen("ftruncate")
-    if !isWritable || size < 0 { throw .simulated("ftruncate", EINVAL, path) }
+    if !isWritable || size < 0 { throw .simulated("ftruncate", errorNumber: EINVAL, at: path) }
     try system.changing("ftruncate", path) { [number] (disk) in disk.cut(number, to: size) }
   }
 
@@ -201,7 +202,7 @@ final class SimulatedFile: OpenFile {
 
   func close() {
     isClosed.withLock { $0 = true }
-    // Taken once, so that a second close does not release the lock of another open file.
+    // The flag is read and cleared in one step, so that a second close does not release a lock that another open file has by now.
     let wasLocked = isLocked.withLock { isLocked in
       defer { isLocked = false }
       return isLocked
@@ -210,11 +211,11 @@ final class SimulatedFile: OpenFile {
   }
 
   private func checkOpen(_ call: String) throws(RepositoryError) {
-    if isClosed.withLock({ $0 }) { throw .simulated(call, EBADF, path) }
+    if isClosed.withLock({ $0 }) { throw .simulated(call, errorNumber: EBADF, at: path) }
   }
 }
 
-/// Lock of a simulated file system, which its last reference releases.
+/// Lock of a simulated file system, which is released with its last reference if not before.
 final class SimulatedLock: HeldLock {
   private let path: String
   private let system: Mutex<SimulatedFileSystem?>
@@ -226,6 +227,6 @@ final class SimulatedLock: HeldLock {
 
   deinit { release() }
 
-  // Takes the file system out, so that a second release does not free a lock that somebody else holds by now.
+  // The first release removes the file system, so that a second release does not free a lock that another caller has by now.
   func release() { system.withLock({ $0.take() })?.unlock(path) }
 }

@@ -1,5 +1,6 @@
 // Simulation/ holds a file system in memory that simulates power cuts, killed processes and failing disks.
-// Invariant: only a sync makes a change durable: the sync of a file its contents, the sync of its directory its name. Called by tests.
+// Invariant: only a sync makes a change durable. A sync of a file covers its contents, a sync of its directory its name.
+// Called by tests.
 
 public import Foundation
 public import Larder
@@ -7,7 +8,7 @@ internal import Synchronization
 
 /// File system in memory that can lose power or fail at any operation, and that makes the states in which a crash can leave the disk.
 ///
-/// A store that loses power before its third operation, and every state that may be left of it:
+/// This code cuts the power of a store before its third operation, and opens the store in every state that the crash can leave:
 ///
 /// ```swift
 /// let files = SimulatedFileSystem()
@@ -22,15 +23,15 @@ internal import Synchronization
 /// }
 /// ```
 ///
-/// ``CrashExplorer`` does this for every operation of a workload. A full or broken disk is a ``FaultPlan``:
+/// ``CrashExplorer`` crashes a workload before every one of its operations. A ``FaultPlan`` simulates a full or broken disk:
 ///
 /// ```swift
 /// files.fail(FaultPlan(.operation(2), code: .full, isPermanent: true))
 /// ```
 ///
 /// Writes, new files, renames and removals are visible at once, and durable only after a sync. `OpenFile.sync()` covers the contents, the
-/// size and the mode of a file, and never its name. ``syncDirectory(_:)`` covers the names. After a failed sync, the changes that it should
-/// have covered may be lost, and no later sync covers them, as on Linux. A single sector of 512 bytes is written whole or not at all.
+/// size and the mode of a file, and never its name. ``syncDirectory(_:)`` covers the names. After a failed sync, the changes that the sync
+/// should have covered may be lost, and no later sync covers them, as on Linux. A sector of 512 bytes is written whole or not at all.
 ///
 /// Cost: memory for the contents and for every unsynced change. Each image costs a copy of the files.
 ///
@@ -70,16 +71,16 @@ public final class SimulatedFileSystem: FileSystem {
     var readCount = 0
     var crashPoint: Int?
     var faults: [FaultPlan] = []
-    /// True after the planned crash.
+    /// True after the planned crash, after which all calls that read or change files throw.
     var isDown = false
-    /// Write that the crash has interrupted, if it has.
+    /// Write that the planned crash has interrupted, or `nil` if the crash came before an operation that writes no bytes.
     var writeInFlight: (file: Int, offset: Int, bytes: [UInt8])?
     /// Numbers of the operations before which the disk is copied.
     var stops: Range<Int> = 0..<0
     var copies: [Stop] = []
   }
 
-  /// Copy of the disk before an operation, and the write if the operation is one.
+  /// Copy of the disk before an operation, with the bytes of the operation if it is a write.
   struct Stop: Sendable {
     var disk: SimulatedDisk
     var writeInFlight: (file: Int, offset: Int, bytes: [UInt8])?
@@ -101,23 +102,27 @@ public final class SimulatedFileSystem: FileSystem {
 
   /// Number of calls that have changed or synced something, including failed calls.
   ///
-  /// Calls after a crash do not count. One call counts once, but `createDirectory` counts each directory that it makes, and each sync.
+  /// Calls after a crash do not count. One call counts once, but `createDirectory` counts each directory that it makes, and each sync. A
+  /// lock of a path counts as well.
   public var operationCount: Int { state.withLock { $0.operationCount } }
 
-  /// Number of calls that have read something.
+  /// Number of calls that have read something, including failed calls.
+  ///
+  /// A call of `status(of:)` for a file counts as two reads.
   public var readCount: Int { state.withLock { $0.readCount } }
 
-  /// True after the planned crash.
+  /// True after the planned crash, after which all calls that read or change files throw.
   public var isDown: Bool { state.withLock { $0.isDown } }
 
-  /// Plans a crash before the operation of a number, counted from 1 as by ``operationCount``, or cancels the plan for `nil`.
+  /// Plans a crash before the operation with a number, counted from 1 as by ``operationCount``, or cancels the plan for `nil`.
   ///
-  /// That operation and every later call throws `.inputOutput`. Call ``crashImages(_:limit:seed:)`` for the states that may be left.
+  /// The operation with this number and every later call throw `.inputOutput`. Call ``crashImages(_:limit:seed:)`` for the states that the
+  /// crash can leave.
   public func crash(beforeOperation number: Int?) { state.withLock { $0.crashPoint = number } }
 
-  /// Plans a copy of the disk before each operation of these numbers.
+  /// Plans a copy of the disk before each operation with one of these numbers.
   ///
-  /// So ``CrashExplorer`` gets several crash points from one run of its workload.
+  /// With these copies, ``CrashExplorer`` gets several crash points from one run of its workload.
   func stop(beforeOperations numbers: Range<Int>) { state.withLock { $0.stops = numbers } }
 
   /// Copy of the disk now, between two operations.
@@ -129,14 +134,14 @@ public final class SimulatedFileSystem: FileSystem {
   /// Number of copies of the disk that were made so far.
   var stopCount: Int { state.withLock { $0.copies.count } }
 
-  /// Plans faults, and cancels those that were planned before.
+  /// Plans faults, and cancels all faults that were planned before.
   public func fail(_ plans: FaultPlan...) { state.withLock { $0.faults = plans } }
 
   /// Returns images of all states that a crash at this moment can leave, as new file systems.
   ///
   /// - Parameters:
   ///   - kind: The kind of crash: power loss by default.
-  ///   - limit: The maximum number of images. If there are more, the seed decides a sample.
+  ///   - limit: The maximum number of images. If the crash can leave more images, the seed selects a sample.
   ///   - seed: The seed of every sample. With the same seed, an index names the same image again.
   public func crashImages(_ kind: CrashKind = .powerLoss, limit: Int = 2_000, seed: UInt64 = 0) -> CrashImages {
     state.withLock { CrashImages(kind, disk: $0.disk, inFlight: $0.writeInFlight, limit: limit, seed: seed) }
@@ -162,15 +167,18 @@ public final class SimulatedFileSystem: FileSystem {
   /// Returns the permission bits of a file, or `nil` if there is no file.
   public func mode(of path: String) -> UInt16? { image(of: path)?.mode }
 
-  /// Puts a file at a path, durably and uncounted.
+  /// Puts a file at a path, durably and without counting an operation.
   ///
-  /// Use this for a damaged file, or for one of an earlier version.
-  /// - Throws: `.inputOutput` if the directory of the path does not exist.
+  /// Use this method to place a damaged file, or a file of an earlier version. Unsynced names in the same directory become durable, too.
+  ///
+  /// - Throws: `.inputOutput` if the directory of the path does not exist, or if the path is a directory.
   public func place(_ contents: Data, at path: String, mode: UInt16 = 0o600) throws(RepositoryError) {
     try state.withLock { (state) throws(RepositoryError) in try state.disk.place([UInt8](contents), mode: mode, at: path) }
   }
 
   /// Hash of all paths, contents and modes, which two different states share with a probability of 1 in 2⁶⁴.
+  ///
+  /// Compare hashes only within one process, because a hash of the same state differs between processes.
   public var fingerprint: Int {
     state.withLock { state in
       var hasher = Hasher()
@@ -180,9 +188,9 @@ public final class SimulatedFileSystem: FileSystem {
           hasher.combine(name)
           guard case .file(let number) = entry, let image = state.disk.files[number]?.current else { continue }
           hasher.combine(image.mode)
-          // The length, so that the bytes of one file cannot pass for those of the next one.
+          // Without the length, two states whose files divide the same bytes in different places could have the same hash.
           hasher.combine(image.bytes.count)
-          // As one buffer, which is faster than the elements of the array one by one.
+          // The bytes are hashed as one buffer, which is faster than hashing the elements of the array one by one.
           image.bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
         }
       }
@@ -206,10 +214,10 @@ public final class SimulatedFileSystem: FileSystem {
   ) throws(RepositoryError) -> Result {
     try state.withLock { (state) throws(RepositoryError) -> Result in
       if state.isDown { throw Self.down(path) }
-      // Counted before the fault is looked up: the first read has the number 1.
+      // The read is counted before its fault is looked up, because the first read has the number 1.
       state.readCount += 1
       if let fault = state.faults.first(where: { $0.hits(.read(state.readCount)) }) {
-        throw .simulated(call, fault.errorNumber, path)
+        throw .simulated(call, errorNumber: fault.errorNumber, at: path)
       }
       return try body(state.disk)
     }
@@ -217,7 +225,8 @@ public final class SimulatedFileSystem: FileSystem {
 
   /// Runs `body` on the disk as one counted operation.
   ///
-  /// - Parameter failing: Changes the disk in place of `body` if a planned fault hits the operation.
+  /// - Parameter failing: Called instead of `body` if a planned fault hits the operation, to make the changes that the failed operation
+  ///   still makes.
   func changing<Result: Sendable>(
     _ call: String, _ path: String, failing: (inout SimulatedDisk, FaultPlan) -> Void = { _, _ in },
     _ body: (inout SimulatedDisk) throws(RepositoryError) -> Result
@@ -225,7 +234,7 @@ public final class SimulatedFileSystem: FileSystem {
     try state.withLock { (state) throws(RepositoryError) -> Result in
       if let fault = try Self.step(&state, path, inFlight: nil) {
         failing(&state.disk, fault)
-        throw .simulated(call, fault.errorNumber, path)
+        throw .simulated(call, errorNumber: fault.errorNumber, at: path)
       }
       return try body(&state.disk)
     }
@@ -233,12 +242,13 @@ public final class SimulatedFileSystem: FileSystem {
 
   /// Writes to a file as one counted operation.
   ///
-  /// A crash before it stores the write for the images of a kill. A planned fault may write a prefix of it.
+  /// A planned crash before the write stores its bytes for the images of a process kill. A planned fault may write a prefix of the bytes.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int, to number: Int, _ path: String) throws(RepositoryError) {
     try state.withLock { (state) throws(RepositoryError) in
       if let fault = try Self.step(&state, path, inFlight: (number, offset, bytes)) {
+        // `prefix` traps for a negative count, which a test may have set.
         state.disk.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(max(0, fault.writtenBytes))), at: offset, to: number)
-        throw .simulated("pwrite", fault.errorNumber, path)
+        throw .simulated("pwrite", errorNumber: fault.errorNumber, at: path)
       }
       state.disk.write(bytes, at: offset, to: number)
     }
@@ -251,11 +261,11 @@ public final class SimulatedFileSystem: FileSystem {
     _ state: inout State, _ path: String, inFlight: (file: Int, offset: Int, bytes: UnsafeRawBufferPointer)?
   ) throws(RepositoryError) -> FaultPlan? {
     if state.isDown { throw down(path) }
-    // The bytes of the write are copied: the caller's buffer is gone when an image is made.
+    // The bytes of the write are copied, because the caller's buffer is no longer valid when an image is made.
     if state.stops.contains(state.operationCount + 1) {
       state.copies.append(Stop(disk: state.disk, writeInFlight: inFlight.map { ($0.file, $0.offset, [UInt8]($0.bytes)) }))
     }
-    // Before the count, because the operation did not happen.
+    // The crash comes before the operation is counted, because the operation does not happen.
     if state.operationCount + 1 == state.crashPoint {
       state.isDown = true
       state.writeInFlight = inFlight.map { ($0.file, $0.offset, [UInt8]($0.bytes)) }
@@ -273,7 +283,7 @@ public final class SimulatedFileSystem: FileSystem {
 /// Planned failure of a ``SimulatedFileSystem``: the call that fails, its error, and whether later calls fail too.
 ///
 /// Calls are numbered from 1, and reads have numbers of their own. To cover every call of a program, run it with a fault at each number,
-/// until a run meets no fault. ``SimulatedFileSystem/operationCount`` and ``SimulatedFileSystem/readCount`` show how far a run came.
+/// until a run meets no fault. ``SimulatedFileSystem/operationCount`` and ``SimulatedFileSystem/readCount`` count the calls of a run.
 public struct FaultPlan: Hashable, Sendable {
   /// Number of a call, counted among the changes and syncs or among the reads.
   public enum Step: Hashable, Sendable {
@@ -283,23 +293,24 @@ public struct FaultPlan: Hashable, Sendable {
     case read(Int)
   }
 
-  /// Call that fails.
+  /// Call that the plan makes fail.
   public var step: Step
   /// `errno` of the failure, such as ENOSPC, EIO or EACCES.
   ///
-  /// It decides the error's code, as in the real file layer.
+  /// The number decides the error's code, as in the real file layer.
   public var errorNumber: Int32
   /// True if every later call of the same kind fails too.
   public var isPermanent: Bool
   /// Number of bytes that a failing write still writes.
   ///
-  /// A number above the length of the write means all of them.
+  /// A number above the length of the write means all bytes of the write.
   public var writtenBytes: Int
-  /// True if a failed sync of a directory excludes its names from later syncs, as it does with the bytes of a file.
+  /// True if no later sync of a directory covers the names that a failed sync should have covered.
   ///
-  /// True by default.
+  /// True by default. A failed sync of a file always excludes its bytes from later syncs.
   ///
-  /// Local file systems journal names. They write them with the next sync, or take no more changes, so set this to false for one of them.
+  /// Local file systems write names to a journal. After a failed sync, local file systems write the names with the next sync, or accept no
+  /// more changes. To simulate a local file system, set this property to false.
   public var abandonsNames = true
 
   /// Plans a fault.

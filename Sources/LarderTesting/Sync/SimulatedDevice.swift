@@ -23,31 +23,31 @@ final class SimulatedDevice {
   ) async throws {
     (self.backend, self.clock, self.network, self.edits, self.pageSize, self.app) = (backend, clock, network, edits, pageSize, app)
     faults = FaultInjectingBackend(backend)
-    (store, records, engine) = try await Self.open(faults, clock, network, pageSize, app)
+    (store, records, engine) = try await Self.open(faults, clock: clock, network: network, pageSize: pageSize, app: app)
   }
 
   private static func open(
-    _ backend: FaultInjectingBackend, _ clock: ManualClock, _ network: SimulatedNetwork, _ pageSize: Int, _ app: SimulatedApp
+    _ backend: FaultInjectingBackend, clock: ManualClock, network: SimulatedNetwork, pageSize: Int, app: SimulatedApp
   ) async throws -> (Store, any SimulatedRecords, SyncEngine) {
-    // No migration in the background: its commits would come at times that the seed does not decide.
+    // The store runs no migration in the background, because its commits would come at times that the seed does not decide.
     let store = try await Store.open(backend, options: StoreOptions(migration: .init(mode: .manual, backup: .declined)))
     let records = try await app.open(store, clock: clock)
     let engine = try await SyncEngine(store, transport: network, scopes: scopes, clock: clock, pageSize: pageSize)
     return (store, records, engine)
   }
 
-  /// Plans the death of the process before or after one of its next commits.
+  /// Plans the death of the simulated process before or after one of its next commits.
   func crash(atCommit call: Int, _ moment: FaultInjectingBackend.Moment) {
     faults.fail(.commit, call: call, with: RepositoryError(.outcomeUnknown, "the process dies here"), moment)
   }
 
-  /// Restarts the process over its durable data, with a newer app if one is given.
+  /// Restarts the simulated process over its durable data, with a newer app if one is given.
   func restart(as newer: SimulatedApp? = nil) async throws {
-    // Not `close()`, which could still write: a process that has died does not.
+    // The backend is abandoned, because `close()` could still write, and a process that has died writes nothing.
     backend.abandon()
     faults = FaultInjectingBackend(backend)
     app = newer ?? app
-    (store, records, engine) = try await Self.open(faults, clock, network, pageSize, app)
+    (store, records, engine) = try await Self.open(faults, clock: clock, network: network, pageSize: pageSize, app: app)
   }
 
   /// Returns another device with a copy of this device's store, as after a restore from a backup of the device.
@@ -65,7 +65,7 @@ final class SimulatedDevice {
   }
 }
 
-/// Number of committed increments of each counter of a history, to compare with the server's at the end.
+/// Number of committed increments of each counter of a history, to compare with the server's counters at the end.
 final class SimulatedCounts: Sendable {
   private let counts = Mutex<[String: Int]>([:])
   var all: [String: Int] { counts.withLock { $0 } }
@@ -90,10 +90,11 @@ final class SimulatedEdits {
       try await records.increment(id, in: SimulatedDevice.scopes[0])
       counted.add(id)
     } catch {
-      // A newer app has written the counter, and this one may not change it. Nothing was added.
+      // If a newer app has written the counter, this older app may not change it, and the increment was not stored.
       if (error as? RepositoryError)?.code == .newerSchema { return }
-      // The process died before or after the commit. `resolve` reads which, after the restart. Later increments all fail, so only the
-      // first one counts.
+      // The process died before the commit of the increment or after it, and `resolve` reads the counter after the restart. Until the
+      // restart, the store refuses all writes with `.outcomeUnknown`, so only the increment in whose commit the process died can be in the
+      // store.
       unknown = unknown ?? (id, before)
     }
   }

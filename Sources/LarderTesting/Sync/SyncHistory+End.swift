@@ -16,7 +16,7 @@ extension SyncHistory {
     }
     server.refuse { _ in nil }
     if isMixed {
-      // First with the old apps: they must hold and preserve the records of the newest one.
+      // The devices converge first with their old apps, which must store and preserve records of the newest app.
       try await converge("with apps of several versions")
       for device in devices where device.app != .withExtra {
         try await device.restart(as: .withExtra)
@@ -31,12 +31,13 @@ extension SyncHistory {
     let all = try contents()
     for id in kept.sorted() where all[id] == nil { report.problems.append("\(id) was inserted and is lost") }
     for (id, zones) in extras.sorted(by: { $0.key < $1.key }) {
-      // Only records that nobody deletes, since one that was inserted again has another value. Not after a restore, where a later edit of
-      // another device may win.
+      // A record that was deleted and inserted again has another value, so only records that no device deletes are checked. After a restore
+      // of the server, a later edit of another device may win, so nothing is checked.
       guard kept.contains(id), !hasRestored, let fields = all[id] else { continue }
       if !zones.contains(fields.extra?.zone ?? "") { report.problems.append("\(id) has lost what older apps do not know") }
     }
-    // A restored server may have lost a deletion or an increment, and a copied store may send an increment twice.
+    // A restored server may have lost a deletion or an increment, and a copied store may send an increment twice. The checks below would
+    // report such a loss or repetition as a broken invariant.
     guard !hasRestored, !hasCopied else { return }
     for id in doomed.sorted() where all[id] != nil { report.problems.append("\(id) was deleted and is back") }
     for (id, count) in counted.all.sorted(by: { $0.key < $1.key }) where all[id]?.count != count {
@@ -46,7 +47,8 @@ extension SyncHistory {
 
   /// Retries the edits that the server has refused.
   ///
-  /// A refusal may come late: the server stores the outcome, and a device that got no answer requests it again.
+  /// The outcome of a push may arrive late: the server stores the outcome, and a device that has received no answer sends the same push
+  /// again.
   private func retryRefused(_ device: SimulatedDevice) async throws {
     for rejection in device.engine.rejected.snapshot.loadAll().filter({ $0.code == "forbidden" }).sorted(by: { $0.id < $1.id }) {
       note(.rejected)
@@ -64,15 +66,16 @@ extension SyncHistory {
           complain("an exchange of the quiet device \(number) has failed: \(error)", when)
         }
         let traffic = device.network.takeTraffic()
-        // One empty page for each scope, and nothing else.
+        // A quiet device sends no push, and receives one empty page for each scope.
         let isQuiet = traffic == SimulatedTraffic(pushes: 0, pages: SimulatedDevice.scopes.count, records: 0)
         if round == Self.roundLimit, !isQuiet { complain("device \(number) is not quiet: \(traffic)", when) }
       }
-      // The delayed messages arrive between the exchanges, and after the devices have sent their own edits.
+      // The delayed pushes arrive after the first round, when every device has sent its own edits. After the delayed pushes, the devices
+      // must still converge in the remaining rounds.
       if round == 1 { post.deliverAll() }
     }
-    for (number, device) in devices.enumerated() { try await compare(device, number, when) }
-    // After the comparison, so that a repeated message cannot repair a difference.
+    for (number, device) in devices.enumerated() { try await compare(device, number: number, when: when) }
+    // The delayed pushes are repeated after the comparison, so that a repeated push cannot repair a difference.
     let before = SimulatedDevice.scopes.map(server.records)
     post.repeatAll()
     if SimulatedDevice.scopes.map(server.records) != before { complain("a repeated message has changed the server", when) }
@@ -81,9 +84,9 @@ extension SyncHistory {
   private func complain(_ problem: String, _ when: String) { report.problems.append(when.isEmpty ? problem : "\(when): \(problem)") }
 
   /// Compares the stored records of a device with those of the server.
-  private func compare(_ device: SimulatedDevice, _ number: Int, _ when: String) async throws {
+  private func compare(_ device: SimulatedDevice, number: Int, when: String) async throws {
     var known: Set<String> = []
-    // An edit of a record that a newer app has changed meanwhile waits until this device can merge it.
+    // If a newer app has changed a record meanwhile, this device's edit of it waits until the device has an app that can merge it.
     let waiting = Set(device.engine.rejected.snapshot.loadAll().filter { $0.code == "newerSchema" }.map(\.recordID))
     let newer = Set(isMixed ? device.records.newer : [])
     for record in SimulatedDevice.scopes.flatMap(server.records) {
@@ -98,7 +101,7 @@ extension SyncHistory {
       if isNewer { note(.newerRecord) }
       if isNewer, !newer.contains(record.id) { complain("device \(number) reads \(record.id), which a newer app has written", when) }
       if found == theirs { continue }
-      // A newer app may have migrated the record in its store and not edited it, so the server still has the old version.
+      // A device with a newer app may have migrated the record in its store without an edit, so the server still has the old version.
       if record.version < device.app.version, try found == broughtUp(theirs) {
         note(.olderRecord)
         continue
@@ -110,13 +113,14 @@ extension SyncHistory {
     }
   }
 
+  /// Returns a record of schema version 2 as the simulated app migrates it to version 3.
   private func broughtUp(_ value: StoredValue) throws -> StoredValue {
     guard var object = try JSONValue(json: value.json).objectValue else { return value }
     SimulatedItemV3.bringUp(&object)
     return StoredValue(schemaVersion: 3, json: JSONValue.object(object).json)
   }
 
-  /// Returns the contents of the server's records, of all schema versions.
+  /// Returns the contents of the server's records by their ids, of all schema versions.
   private func contents() throws -> [String: SimulatedFields] {
     var contents: [String: SimulatedFields] = [:]
     let decoder = JSONDecoder()
