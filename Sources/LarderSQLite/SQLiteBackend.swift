@@ -1,8 +1,8 @@
 // LarderSQLite/ keeps a store in one SQLite database that other programs can read.
-// Invariant: a batch is one transaction, and every row carries the checksum of its record.
-// Beside Larder's public API it uses package API: it implements `PackingBackend` and builds `RecordPack`, so that opening is fast. A
-// backend outside this package has `StorageBackend` alone.
-// Called by Store, through the StorageBackend seam. The layout of the file: Docs/Larder.docc/Formats/SQLiteFormat.md.
+// Invariant: a batch is one transaction, and every row carries the checksum of its record. LarderSQLite also uses package API of Larder: it
+// implements `PackingBackend` and builds `RecordPack`, so that opening is fast. A backend outside this package can use only
+// `StorageBackend`.
+// Called by Store, through the protocol StorageBackend. The layout of the file: Docs/Larder.docc/Formats/SQLiteFormat.md.
 
 public import Foundation
 public import Larder
@@ -10,9 +10,9 @@ internal import Synchronization
 
 /// A storage backend that keeps a store in one SQLite database, in tables that other programs can read.
 ///
-/// Use it when other programs should read the records with SQL, or when several processes write the same store. A checkpoint writes the
-/// changed pages alone, where that of `JSONFileBackend` writes the whole document. Pass the backend to `Store.open` or to a repository,
-/// which call its methods. You do not need to call them yourself.
+/// Use it when other programs should read the records with SQL, or when several processes write the same store. A checkpoint of this
+/// backend writes only the changed pages, where a checkpoint of `JSONFileBackend` writes the whole document. Pass the backend to
+/// `Store.open` or to a repository, which call its methods. You do not need to call these methods yourself.
 ///
 /// ```swift
 /// let file = URL.documentsDirectory.appending(path: "spots.sqlite")
@@ -20,36 +20,38 @@ internal import Synchronization
 /// let store = try await Store.open(SQLiteBackend(file: file))                              // a store with several
 /// ```
 ///
-/// Each collection is a table with the columns `id, revision, version, crc, value`. The value is the record's JSON. Any SQLite tool can
-/// read it, also while the store is open. Do not write to it with other tools: a changed row no longer matches its checksum, and the next
-/// open is `.corrupted`.
+/// Each collection is a table with the columns `id, revision, version, crc, value`. The column `value` holds the record's JSON. Any SQLite
+/// tool can read the table, even while the store is open. Do not write to a store's table with other tools: a changed row no longer matches
+/// its checksum, and the next opening throws `.corrupted`.
 ///
 /// ## Files
 ///
 /// While the store is open, three files are beside the database: its write-ahead log (`-wal`), the log's index (`-shm`) and a lock file
-/// (`-lock`). After a clean close only the database remains. All have mode 0600. The path may lead through linked directories. The file
-/// itself must not be a link. Never move or delete `-wal` without its database: it holds acknowledged commits.
+/// (`-lock`). After a clean close only the database remains. All these files have mode 0600. The path of the database may lead through
+/// linked directories. The database file itself must not be a link. Never move or delete `-wal` without its database: it holds acknowledged
+/// commits.
 ///
 /// ## Durability
 ///
-/// A durable commit syncs the log once (`synchronous=FULL`). A buffered one does not. Apple's own build of SQLite is reported to stop at a
-/// barrier, which is the durability of an ordered commit. So on Darwin a durable commit also calls `F_FULLFSYNC` on the log.
+/// A durable commit syncs the write-ahead log once (`synchronous=FULL`). A buffered commit does not sync the write-ahead log. The sync of
+/// Apple's own build of SQLite is reported to be only a write barrier, which makes a commit ordered and not durable. So on Darwin a durable
+/// commit also calls `F_FULLFSYNC` on the log.
 ///
 /// ## Limits
 ///
-/// Collections need names that differ in more than the case of their letters and do not start with `sqlite_` or `larder_`: `.unsupported`.
-/// Values have at most 1,000,000,000 bytes, the limit of common builds of SQLite: `.tooLarge`.
+/// The names of collections must differ in more than the case of their letters, and must not start with `sqlite_` or `larder_`. Other names
+/// throw `.unsupported`. A value has at most 1,000,000,000 bytes, the limit of common builds of SQLite. A longer value throws `.tooLarge`.
 ///
 /// ## Several processes
 ///
-/// Open with `StoreOptions.Access.readOnly` to read without a lock while other processes write. Writes to such a store throw
-/// `.unsupported`. Open with `.shared` in every process that writes: each commit then runs under SQLite's write lock, and each table has an
-/// index by revision, which makes finding the commits of other processes cheap.
+/// Open with `StoreOptions.Access.readOnly` to read without a lock while other processes write. Writes to a store opened `.readOnly` throw
+/// `.unsupported`. If several processes write to a store, open it with `.shared` in each of them. Each commit to a store opened `.shared`
+/// runs under SQLite's write lock. Each table has an index by revision, with which finding the commits of other processes is cheap.
 ///
 /// ## Cost
 ///
-/// Opening reads every row. A commit costs the rows that it writes, their path in the table's B-tree, and one sync if it is durable. After
-/// 1,000 pages of log a commit also runs a checkpoint, which copies the log into the database.
+/// Opening reads every row. A commit costs the rows that it writes, their path in the table's B-tree, and one sync if it is durable. When
+/// the write-ahead log has 1,000 pages, the commit also runs a checkpoint, which copies the log into the database.
 ///
 /// ## Topics
 ///
@@ -87,36 +89,40 @@ public final class SQLiteBackend: PackingBackend {
   /// Path of the database file.
   public let name: String
   let store: Mutex<SQLiteStore>
-  /// Deadline and end flag of the connection's lock waits, reachable without the mutex that a waiting call holds.
+  /// Deadline and end flag of the connection's lock waits.
+  ///
+  /// `endWaiting()` sets the flag without the mutex, which the waiting call holds.
   let wait = SQLiteWait()
 
-  /// Creates a backend for a file, without touching the disk before ``open(_:_:)``.
+  /// Creates a backend for a file.
+  ///
+  /// The disk is not touched before ``open(_:_:)``.
   public convenience init(file: URL) {
     self.init(file: file, fileSystem: POSIXFileSystem())
   }
 
   init(file: URL, fileSystem: any FileSystem = POSIXFileSystem(), disk: SQLiteDisk = .system) {
     name = file.standardizedFileURL.path(percentEncoded: false)
-    store = Mutex(SQLiteStore(file, fileSystem, disk, wait))
+    store = Mutex(SQLiteStore(file, in: fileSystem, on: disk, wait: wait))
   }
 
   // MARK: Opening
 
-  /// Reads the database and its write-ahead log without changing either, and visits every record and tombstone.
+  /// Reads the database and its write-ahead log without changing either, and passes every record and tombstone to `visit`.
   ///
-  /// Compares every row's checksum, the order of the keys, and a digest of all rows. After a run that did not close the store, it also runs
+  /// Compares every row's checksum, the order of the keys, and a digest of all rows. If the store was not closed before, the call also runs
   /// SQLite's `quick_check`, and compares the contents of the write-ahead log with the part that SQLite recovers from it. A torn last write
-  /// is reported. Damage before a later durable commit is `.corrupted`. A file of zero bytes is `.corrupted` too, and so is a log of
-  /// another copy of the store. See also `StorageBackend.open(_:_:)`.
-  /// - Throws: the errors of `StorageBackend.open(_:_:)`. `.dataMissing` for a database that is missing beside its log or journal, and for
-  ///   a missing one when only reading. `.unsupported` for a name of more than 243 bytes, for anything but a plain file, and for a file
+  /// is reported. Damage before a later durable commit is `.corrupted`. A file of zero bytes is `.corrupted` too, and so is a write-ahead
+  /// log of another copy of the store. See also `StorageBackend.open(_:_:)`.
+  /// - Throws: the errors of `StorageBackend.open(_:_:)`. `.dataMissing` if the database is missing beside its log or journal, and for any
+  ///   missing database when only reading. `.unsupported` for a name of more than 243 bytes, for anything but a plain file, and for a file
   ///   with several names (hard links). `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it. `.locked`
   ///   when another process has the file open by any name (Linux).
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try open(options, limits: nil) { $0.forEach(visit) }
   }
 
-  // Larder calls this entry if a backend has it: packs of records spare it the making of one `StoredRecord` for each row.
+  // Larder calls this method if a backend has it. With packs of records Larder does not make one `StoredRecord` for each row.
   package func openPacked(_ options: StoreOptions, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> OpenReport {
     try open(options, limits: options.limits, visit)
   }
@@ -126,7 +132,8 @@ public final class SQLiteBackend: PackingBackend {
   ) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.beginOpening(options, limits) }
     do {
-      // `visit` is the caller's code. It runs outside the mutex, on which it would deadlock if it called the backend.
+      // `visit` is the caller's code and runs outside the mutex. If `visit` ran inside the mutex and called the backend, the call would
+      // deadlock.
       while let records = try store.withLock({ store throws(RepositoryError) in try store.nextRecords() }) {
         for record in records { visit(record) }
       }
@@ -137,26 +144,27 @@ public final class SQLiteBackend: PackingBackend {
     }
   }
 
-  /// Creates a new store, or copies the write-ahead log of an earlier run into the database and sets a torn end aside.
+  /// Creates a new store, or copies the write-ahead log of an earlier run into the database and sets a torn end of the log aside.
   ///
-  /// On a full disk an existing store stays open for reading. Each commit then tries the recovery again, and throws `.full` until there is
-  /// space. See also `StorageBackend.recover(_:)`.
+  /// On a full disk an existing store stays open for reading. Each commit to such a store tries the recovery again, and throws `.full`
+  /// until there is space. See also `StorageBackend.recover(_:)`.
   /// - Throws: `.full` for a new store, `.unsupported` for a file system without shared memory, `.locked` when another program changed the
   ///   store since it was read, `.inputOutput`, `.outcomeUnknown`, `.protectedDataUnavailable` and `.dataMissing`.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.recover(report) }
   }
 
-  /// Copies the write-ahead log into the database and closes it.
+  /// Copies the write-ahead log into the database and closes the database.
   ///
-  /// A shared store leaves the log to other processes that have it open. Releases the lock even when it throws. The second call does
-  /// nothing.
-  /// - Throws: `.full`, `.inputOutput` or `.outcomeUnknown` when the log could not be copied into the database. The next open does it.
+  /// A shared store leaves the log to other processes that have the store open. The call releases the lock even when it throws. A second
+  /// call does nothing.
+  /// - Throws: `.full`, `.inputOutput` or `.outcomeUnknown` when the log could not be copied into the database. The next opening copies a
+  ///   log that could not be copied.
   public func close() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.close() }
   }
 
-  /// Closes a store that was refused after it was opened, and leaves the write-ahead log that was found as it is.
+  /// Closes a store that was refused after it was opened, and leaves the write-ahead log as the opening found it.
   public func abandon() {
     store.withLock { $0.abandon() }
   }
@@ -165,8 +173,9 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Writes the batch in one transaction.
   ///
-  /// Unless the store is shared, a commit leaves 256 KiB of the disk free, and one 500th of the file's size. Deleting all records of a full
-  /// store takes that space. Before it refuses values for that, it returns the space of the log and of free pages to the disk.
+  /// Unless the store is shared, a commit leaves 256 KiB of the disk free, and one 500th of the file's size. The deletion of all records of
+  /// a store on a full disk needs that space. Before a commit refuses values because they would not leave this space free, it returns the
+  /// space of the log and of free pages to the disk.
   /// - Throws: `.full`, `.inputOutput`, `.locked` when another program holds the database or has committed to it since it was opened,
   ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`, `.unsupported` or `.corrupted`, each
   ///   with nothing of the batch kept. `.outcomeUnknown` when COMMIT met an I/O error, and `.poisoned` after that.
@@ -176,14 +185,15 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Writes a batch of deletions in the disk space that ``commit(_:)`` keeps free.
   ///
-  /// Writes no tombstones where they would exceed the limit or have no room. Shrinks the file to the remaining records, if that has room.
-  /// See also `StorageBackend.commitOnFullDisk(_:)`.
-  /// - Throws: the errors of ``commit(_:)``. `.full` when another program has taken that space too.
+  /// Writes no tombstones if they would exceed the limit or have no room. Shrinks the file to the remaining records, if the disk has room
+  /// for that. See also `StorageBackend.commitOnFullDisk(_:)`.
+  /// - Throws: the errors of ``commit(_:)``. `.full` when another program has taken the space that was kept free.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.writeOnFullDisk(batch) }
   }
 
-  /// Syncs the write-ahead log if a buffered commit is in it.
+  /// Syncs the write-ahead log if it holds a buffered commit.
+  ///
   /// - Throws: `.outcomeUnknown` or `.poisoned`.
   public func flush() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.flush() }
@@ -191,13 +201,13 @@ public final class SQLiteBackend: PackingBackend {
 
   /// True if the tombstones outnumber twice `limits.tombstones` by more than a thousand.
   ///
-  /// The length of the log does not count: a commit runs a checkpoint by itself when the log has 1,000 pages.
+  /// The length of the write-ahead log does not matter here, because a commit itself runs a checkpoint when the log has 1,000 pages.
   public var wantsCheckpoint: Bool { store.withLock { $0.wantsCheckpoint } }
 
   /// Copies the write-ahead log into the database, empties the log, and deletes tombstones over the limit.
   ///
-  /// The log of a store that is not shared keeps its allocated space until the store is closed, from the next commit on 4 MB at most. If
-  /// less than 1 GiB of the disk is free, the log is truncated.
+  /// The log of a store that is not shared keeps its allocated space until the store is closed. The next commit shortens a longer log to 4
+  /// MB at most. If less than 1 GiB of the disk is free, the log is truncated.
   /// - Throws: `.full`, `.inputOutput`, `.corrupted`, `.outcomeUnknown` when a sync failed, `.poisoned`.
   public func checkpoint() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.checkpoint() }
@@ -205,9 +215,9 @@ public final class SQLiteBackend: PackingBackend {
 
   // MARK: Sharing
 
-  /// Takes SQLite's write lock, and reads the commits of other processes after a revision.
+  /// Takes SQLite's write lock, and reads the commits that other processes made after a revision.
   ///
-  /// Cost: some ten microseconds, and the changes. See also `StorageBackend.beginCommit(after:_:)`.
+  /// Cost: some ten microseconds, and the reading of the changed records. See also `StorageBackend.beginCommit(after:_:)`.
   /// - Throws: `.locked` when other processes hold the lock for longer than `StoreOptions.lockTimeout`, `.dataMissing`, `.corrupted`,
   ///   `.inputOutput`, `.poisoned`.
   public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
@@ -219,9 +229,10 @@ public final class SQLiteBackend: PackingBackend {
     store.withLock { $0.cancelCommit() }
   }
 
-  /// Reads the commits of other processes after a revision, or returns `nil` when there is none.
+  /// Reads the commits that other processes made after a revision, or returns `nil` when there is none.
   ///
-  /// Reads SQLite's `PRAGMA data_version` first, or in a read-only store the times of the files, so a result of `nil` is cheap.
+  /// First reads SQLite's `PRAGMA data_version`, or in a read-only store the times of the files. If `data_version` or the times show no
+  /// change, the call returns `nil` at once, which is cheap.
   /// - Throws: `.corrupted`, `.inputOutput`, `.dataMissing`, `.locked`, `.poisoned`, `.closed`.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try store.withLock { store throws(RepositoryError) in try store.foreignCommits(after: revision) }
@@ -236,9 +247,9 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Makes all commits durable, closes the connection, and releases every lock.
   ///
-  /// A log of at most 250 pages is copied into the database, unless another process has the store open, so that the next process finds a
-  /// store that was closed. A longer log stays beside the database, as after a crash, because copying it takes too long for a suspension.
-  /// See also `StorageBackend.suspend()`.
+  /// A write-ahead log of at most 250 pages is copied into the database, unless another process has the store open. After the log was
+  /// copied, the next process finds the store as after `close()`. A longer log stays beside the database, as after a crash, because copying
+  /// it takes too long for a suspension. See also `StorageBackend.suspend()`.
   /// - Throws: the errors of ``close()``, and `.poisoned`.
   public func suspend() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.suspend() }
@@ -247,7 +258,7 @@ public final class SQLiteBackend: PackingBackend {
   /// Takes the locks again after ``suspend()``, and returns false when the store must be opened anew.
   ///
   /// Succeeds if the database is unchanged. A store opened `.shared` also resumes when other processes have added whole commits.
-  /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing` when another file has the name, `.notOurStore`, `.inputOutput`.
+  /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing` when another file has taken the database's name, `.notOurStore`, `.inputOutput`.
   public func resume() throws(RepositoryError) -> Bool {
     try store.withLock { store throws(RepositoryError) in try store.resume() }
   }
@@ -262,15 +273,17 @@ public final class SQLiteBackend: PackingBackend {
   /// Writes a durable, compact copy of the store by `VACUUM INTO`.
   ///
   /// The copy has mode 0600 and is a complete store of its own with the same id.
-  /// - Throws: `.alreadyExists` when there is a file at the URL, `.unsupported` for a path that cannot be served, `.corrupted`, `.full`,
+  /// - Throws: `.alreadyExists` when there is a file at the URL, `.unsupported` for a path that no store can have, `.corrupted`, `.full`,
   ///   `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
   public func backup(to url: URL) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.backup(to: url) }
   }
 
   /// Reads a copy of a store, such as a backup, without taking a lock.
+  ///
   /// - Throws: the errors of `StorageBackend.readCopy(at:_:)`.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    // The copy gets a backend of its own, because the store of this backend may stay open meanwhile.
     let (fileSystem, disk) = store.withLock { ($0.fileSystem, $0.disk) }
     let reader = SQLiteBackend(file: url, fileSystem: fileSystem, disk: disk)
     let report = try reader.open(StoreOptions(access: .readOnly), visit)

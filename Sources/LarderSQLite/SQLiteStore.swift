@@ -2,18 +2,22 @@ internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// State machine of one store, from opening to closing: each phase holds its connection and locks, and allows its own calls.
+/// State machine of one store, from opening to closing.
+///
+/// Each phase of the store holds only the connection and the locks that it needs, and some calls throw an error outside their phase.
 final class SQLiteStore {
   enum Phase {
     case unopened
     case opening(SQLiteOpening)
-    /// Every row was read, and nothing written yet.
+    /// The opening has read every row of the store, and has written nothing yet.
     ///
-    /// On a full disk without room for recovery, the phase lasts, and each write tries again.
+    /// If a full disk has no room for recovery, the store stays in this phase, and each write tries the recovery again.
     case opened(SQLiteOpening)
     case writing(SQLiteWriter, SQLiteLocks)
     case reading(SQLiteReadOnlyReader, SQLiteFileLock?)
-    /// The store was open for writing, and holds no connection and no lock until it resumes.
+    /// The store was open for writing.
+    ///
+    /// A suspended store holds no connection and no lock until it resumes.
     case suspended(SQLiteSuspension)
     case closed
   }
@@ -26,11 +30,11 @@ final class SQLiteStore {
   var options = StoreOptions()
   var path: SQLitePath?
 
-  init(_ file: URL, _ fileSystem: any FileSystem, _ disk: SQLiteDisk, _ wait: SQLiteWait) {
+  init(_ file: URL, in fileSystem: any FileSystem, on disk: SQLiteDisk, wait: SQLiteWait) {
     (self.file, self.fileSystem, self.disk, self.wait) = (file, fileSystem, disk, wait)
   }
 
-  // A store that is dropped without close() leaves its files as a crash does: every acknowledged commit is in the log.
+  // A store that is dropped without `close()` leaves its files as a crash does: every acknowledged commit is in the write-ahead log.
   deinit { end { $0.abandon() } }
 
   var name: String { path?.main ?? file.path(percentEncoded: false) }
@@ -45,11 +49,11 @@ final class SQLiteStore {
     default: throw RepositoryError(.alreadyOpen, "this backend is open already; close it first", file: name)
     }
     self.options = options
-    // A suspension before this opening may have ended all waits for good.
+    // A suspension before this opening may have forbidden every wait for a lock, so waits are allowed again here.
     wait.isEnded.store(false, ordering: .relaxed)
     let opening: SQLiteOpening
     switch options.access {
-    case .exclusive, .shared: opening = try SQLiteOpening(file, options, limits, fileSystem, disk)
+    case .exclusive, .shared: opening = try SQLiteOpening(file, options: options, limits: limits, in: fileSystem, on: disk)
     case .readOnly: opening = try SQLiteOpening(readOnly: file, limits, fileSystem)
     }
     path = opening.path
@@ -57,7 +61,7 @@ final class SQLiteStore {
   }
 
   func nextRecords() throws(RepositoryError) -> [LoadedRecords]? {
-    // Another thread may have closed the store between two steps of an opening.
+    // If another thread has closed the store between two calls of this function, there are no further records.
     guard case .opening(let opening) = phase else { return nil }
     return try opening.next()
   }
@@ -65,7 +69,7 @@ final class SQLiteStore {
   func finishOpening() throws(RepositoryError) -> OpenReport {
     guard case .opening(let opening) = phase else { throw notOpen }
     let reader = SQLiteReadOnlyReader(opening.path, fileSystem)
-    // A read-only opening takes no locks, and there is no recovery to wait for.
+    // A read-only opening takes no locks and has no recovery, so the store is ready for reading at once.
     phase = opening.locks == nil ? .reading(reader, opening.readingLock) : .opened(opening)
     opening.noteDuration()
     return opening.report
@@ -73,14 +77,14 @@ final class SQLiteStore {
 
   /// Runs recovery, which makes the files ready for the first commit, and returns the completed report.
   ///
-  /// On a full disk an existing store still opens: it can be read, and each write tries the recovery again.
+  /// On a full disk an existing store still opens for reading, and each write tries the recovery again.
   func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     guard case .opened(let opening) = phase else { return report }
     opening.report = report
     do throws(RepositoryError) {
       try beginWriting(opening)
     } catch {
-      // A new store without a file has nothing to read. An existing one stays readable on a full disk.
+      // A new store without a file has no records to read, so its opening fails. An existing store stays readable on a full disk.
       guard error.code == .full, !report.isNew else { throw error }
     }
     opening.noteDuration()
@@ -121,13 +125,13 @@ final class SQLiteStore {
   }
 
   func flush() throws(RepositoryError) {
-    // A store that was not recovered yet has written nothing.
+    // A store whose recovery is still due has no writer. A store without a writer has written nothing, so there is nothing to sync.
     try writer()?.flush()
   }
 
   var wantsCheckpoint: Bool {
-    // The margin of 1,000 keeps a small limit from asking for a checkpoint after every few deletions.
-    if case .writing(let writer, _) = phase { writer.row.tombstones / 2 > options.limits.tombstones + 500 } else { false }
+    // The margin of 1,000 tombstones prevents a small limit from causing a checkpoint after every few deletions.
+    if case .writing(let writer, _) = phase { writer.row.tombstones / 2 - 500 > options.limits.tombstones } else { false }
   }
 
   func checkpoint() throws(RepositoryError) {
@@ -135,7 +139,7 @@ final class SQLiteStore {
     try writer()?.checkpoint(keeping: options.limits.tombstones)
   }
 
-  /// Runs the recovery that is still due, after a full disk or below a backend that does not pass `recover` on.
+  /// Runs a recovery that is still due, because the disk was full or because an outer backend does not forward `recover`.
   private func beginWritingIfDue() throws(RepositoryError) {
     if case .opened(let opening) = phase { try beginWriting(opening) }
   }
@@ -158,18 +162,18 @@ final class SQLiteStore {
 }
 
 extension SQLiteStore {
-  /// Copies the write-ahead log into the database and ends the connection, after which only the database file stays.
+  /// Copies the write-ahead log into the database and closes the connection, after which only the database file stays.
   func close() throws(RepositoryError) {
     guard case .writing(let writer, let locks) = phase else { return abandon() }
-    // Before anything throws: a second `close()` must do nothing.
+    // The phase changes before any call that can throw, because a second `close()` must do nothing.
     phase = .closed
     try end(writer, locks)
   }
 
-  /// Copies the write-ahead log into the database unless another process uses it, ends the connection, and releases the locks.
+  /// Copies the write-ahead log into the database unless another process uses it, closes the connection, and releases the locks.
   func end(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
     defer { locks.release() }
-    // After a failed sync the log is left for the next open to judge.
+    // After a failed sync or rollback the state of the disk is not known, so the log is left for the next opening to judge.
     if writer.poison != nil { return writer.abandon() }
     if locks.isShared { return try closeShared(writer, locks) }
     try fold(writer)
@@ -177,29 +181,30 @@ extension SQLiteStore {
 
   /// Leaves the write-ahead log to other processes, or copies it into the database if no other process has the store open.
   ///
-  /// The connection is closed before the locks show whether there is another process, so that the last process has the only connection.
+  /// The connection is closed before the locks show whether another process has the store open. With this order, the last process that
+  /// closes the store sees that no other process has a connection, and copies the log.
   private func closeShared(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
-    // An abandoned connection leaves the log as it is, for the processes that go on with it.
+    // An abandoned connection leaves the log as it is, for the other processes that still use it.
     do {
       defer { writer.abandon() }
       try writer.flush()
     }
-    // If another process has the store open, the log stays for it.
+    // If another process has the store open, that process goes on with the log.
     guard locks.reclaim(), let connection = try SQLiteConnection(path: writer.connection.path, .readWrite) else { return }
     connection.wait = wait
-    // A suspension is under way, and must not wait for a reader.
+    // If a suspension is under way, the checkpoint must not wait for a reader in another process.
     if wait.isEnded.load(ordering: .relaxed) { connection.stopWaiting() }
     try connection.prepareForWriting()
     let collections = try SQLiteLayout.collections(on: connection)
-    // Other processes may have committed since this one read the row, so it is read anew.
+    // Other processes may have committed since this process read the row of `larder_store`, so the row is read again.
     let writer = try SQLiteWriter(connection, row: SQLiteStoreRow(on: connection), collections: collections, disk: disk)
     if disk.needsOwnSync { try connection.openOwnLog(fileSystem) }
     try fold(writer)
   }
 
-  /// Copies ("folds") the write-ahead log into the database and ends the connection.
+  /// Copies ("folds") the write-ahead log into the database and closes the connection.
   ///
-  /// After a failure the files stay as they are.
+  /// If the copying fails, the files stay as they are.
   private func fold(_ writer: SQLiteWriter) throws(RepositoryError) {
     do {
       try writer.checkpoint(keeping: options.limits.tombstones)
@@ -210,9 +215,9 @@ extension SQLiteStore {
     }
   }
 
-  /// Ends the use of a store to which nothing was committed, and leaves its files as they are.
+  /// Closes a store to which nothing was committed, and leaves its files as they are.
   func abandon() {
-    // Recovery has copied the log into the database, so SQLite may remove it.
+    // Recovery has copied the log into the database, so SQLite may remove the log when the connection closes.
     end { writer in do { try writer.close() } catch { writer.abandon() } }
   }
 
@@ -221,7 +226,7 @@ extension SQLiteStore {
   /// `endWriter` ends the writer of a store that is open for writing.
   func end(_ endWriter: (SQLiteWriter) -> Void) {
     let ending = phase
-    // Ends the phase only once: a second call finds `.closed`.
+    // The phase changes first, so that a second call finds `.closed` and releases nothing twice.
     phase = .closed
     switch ending {
     case .opening(let opening), .opened(let opening): opening.abandon()
@@ -247,13 +252,14 @@ extension SQLiteStore {
       if let writer = try writer() {
         scan = try SQLiteScan(writer.connection, stopsAtDamage: false)
         while try scan.next() != nil {}
-        // In a shared store other processes may have committed since the writer read its row.
+        // In a shared store other processes may have committed since the writer read its row, so a difference from that row proves no
+        // damage in a shared store.
         if writer.sharing == nil, scan.row != writer.row, scan.problems.isEmpty {
           report.problems.append(writer.connection.damaged("expected the records of commit \(writer.row.commit), found others"))
         }
         report.problems += try scan.problems + Self.integrityProblems(writer.connection)
       } else if let path {
-        // A read-only store keeps no connection, so that it never keeps a writer from removing its log.
+        // A read-only store keeps no connection between calls, because an open connection would keep a writer from removing its log.
         let found = try SQLiteReadOnlyReader(path, fileSystem).verify()
         scan = found.scan
         report.problems += found.problems
@@ -270,7 +276,7 @@ extension SQLiteStore {
     return report
   }
 
-  /// Runs SQLite's `integrity_check` and returns its findings as one error, or none.
+  /// Runs SQLite's `integrity_check` and returns its findings as one error, or no error for an undamaged file.
   static func integrityProblems(_ connection: SQLiteConnection) throws(RepositoryError) -> [RepositoryError] {
     let count = try connection.problemCount(.full, limit: 100)
     return count == 0 ? [] : [connection.damaged("SQLite's integrity check found \(count) problems: restore a backup")]
@@ -280,8 +286,9 @@ extension SQLiteStore {
   func backup(to url: URL) throws(RepositoryError) {
     let writer = try writer()
     try writer?.checkUse()
-    // The row of `larder_store` may be behind the newest commit. Written now, it carries the whole digest of all rows into the copy. On a
-    // full disk, or while another program writes, the copy carries half of the digest.
+    // The row of `larder_store` may be behind the newest commit. If the row is written before the copy, the copy contains the whole digest
+    // of its rows. On a full disk, or while another program writes, the row of `larder_store` cannot be written, and the copy contains half
+    // of the digest.
     do throws(RepositoryError) {
       try writer?.connection.waiting(.zero) { () throws(RepositoryError) in try writer?.storeRow() }
     } catch {
@@ -293,9 +300,9 @@ extension SQLiteStore {
     try SQLiteDraft.copy(of: connection, to: target, fileSystem)
   }
 
-  /// Returns the writer's connection, or a new one while a commit has begun.
+  /// Returns the writer's connection, or a new connection while a commit has begun on the writer's.
   ///
-  /// The new connection reads the state before that commit. `VACUUM INTO` fails inside a transaction.
+  /// `VACUUM INTO` fails inside a transaction. The new connection reads the state before the begun commit.
   private func connectionForCopying(_ writer: SQLiteWriter?) throws(RepositoryError) -> SQLiteConnection {
     if let writer, !writer.connection.isInTransaction { return writer.connection }
     guard let path else { throw notOpen }

@@ -1,23 +1,27 @@
 internal import Foundation
 internal import Larder
 
-/// The creation of a store or copy under a temporary name that is renamed when complete, so that a crash leaves none or a whole one.
+/// Creates a store or copy under a temporary name (a draft) and renames it when complete, so that a crash leaves none or a whole one.
 enum SQLiteDraft {
   private static func files(of draft: String) -> [String] { ["", "-journal", "-wal", "-shm"].map { draft + $0 } }
 
-  /// Removes the files of an interrupted creation and returns their paths, and leaves other programs' files of those names.
+  /// Removes the draft files of an interrupted creation of the store, and returns their paths.
+  ///
+  /// Files of other programs stay, even if they have the names of a draft.
   static func removeLeftovers(of path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> [String] {
     var removed: [String] = []
     for draft in [path.draft] + path.otherDrafts {
-      // A store or database of that name has a log or a lock. A creation writes neither.
+      // A draft has no lock file and no frame in a write-ahead log. Files with a lock file or a frame in a write-ahead log belong to a
+      // store or database in use, and stay.
       if SQLitePath.isPresent(draft + "-lock") || !isEmptyOrAbsent(draft + "-wal") { continue }
-      // SQLite makes plain files only. Another entry was put there by another program, and stays with the files beside it. A creation takes
-      // another name.
+      // SQLite makes plain files only. An entry of another kind was made by another program, so that entry and the files beside it stay,
+      // and a creation uses another name for its draft.
       if files(of: draft).contains(where: isNotPlain) { continue }
       if SQLitePath.isAbsent(draft) {
         removed += removeOrphans(of: draft, fileSystem)
       } else if try isLeftover(draft, fileSystem) {
-        // The draft last: after an interruption here, the files beside it are recognized by it.
+        // The draft is removed last. If the process is killed between two removals, the next opening recognizes the remaining files by the
+        // draft.
         for file in files(of: draft).reversed() where SQLitePath.isPresent(file) {
           try fileSystem.remove(file)
           removed.append(file)
@@ -39,7 +43,7 @@ enum SQLiteDraft {
 
   /// Removes the files that a power cut has left beside a draft whose own name was not durable.
   ///
-  /// A file that cannot be removed stays, and a creation takes another name.
+  /// If a file cannot be removed, the next creation of a store uses another name for its draft.
   private static func removeOrphans(of draft: String, _ fileSystem: any FileSystem) -> [String] {
     files(of: draft).dropFirst().filter { file in
       do throws(RepositoryError) {
@@ -57,34 +61,35 @@ enum SQLiteDraft {
 
   private static func isOrphan(_ path: String, _ fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
     guard let status = try SQLitePath.status(of: path), status.st_mode & S_IFMT == S_IFREG else { return false }
-    // The index of a short log has one block of 32 KiB. A longer one served a store in use.
+    // The index of a draft's short log has one block of 32 KiB. A longer index belonged to a database in use.
     if path.hasSuffix("-shm") { return status.st_size <= 32_768 }
     guard path.hasSuffix("-journal"), status.st_size <= emptySize else { return status.st_size == 0 }
     guard let file = try fileSystem.open(path, writable: false) else { return false }
     let start = try [UInt8](file.read(at: 0, count: journalMagic.count))
     try file.close()
     guard start.count == min(Int(clamping: status.st_size), journalMagic.count) else { return false }
-    // SQLite writes zeros first, and the magic bytes over them, which a kill may cut short.
+    // SQLite first writes zeros to a new rollback journal and then the magic bytes over them. A kill may cut the write of the magic bytes
+    // short.
     let written = zip(start, journalMagic).prefix { $0 == $1 }.count
     return start.dropFirst(written).allSatisfy { $0 == 0 }
   }
 
-  /// Largest size of a store without a record, in bytes.
+  /// Largest size of a store that holds no record, in bytes.
   private static let emptySize = 16_384
 
-  /// Whether a file is a store that was never completed, or completed and never used.
+  /// Whether the draft is a store that was never completed, or that was completed and never used.
   private static func isLeftover(_ draft: String, _ fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
     guard try SQLitePath.status(of: draft).map({ $0.st_mode & S_IFMT }) == S_IFREG,
       let file = try fileSystem.open(draft, writable: false)
     else { return false }
     let (size, header) = (try file.size(), [UInt8](try file.read(at: 0, count: 100)))
     try file.close()
-    // A disk that returns fewer bytes than there are must not make a database look like the beginning of one.
+    // If the disk returns fewer bytes than the file has, a whole database could look like a draft cut short, and would be removed.
     guard header.count == min(size, 100) else { return false }
     if size == 0 { return true }
     let magic = Array("SQLite format 3\u{0}".utf8)
     let isDatabase = header.starts(with: magic)
-    // A kill may cut the first write after any byte.
+    // A kill may cut SQLite's first write to a draft short after any byte of the header.
     if header.count < 100, header.starts(with: magic.prefix(header.count)) { return true }
     guard size <= emptySize, isDatabase || header.allSatisfy({ $0 == 0 }) else { return false }
     guard isDatabase, let connection = try SQLiteConnection(path: draft, .immutable) else { return true }
@@ -92,29 +97,29 @@ enum SQLiteDraft {
       _ = try SQLiteLayout.collections(on: connection)
       return try SQLiteStoreRow(on: connection).commit == 0
     } catch {
-      // Half a store, by its application id, and not a database of another program.
+      // The application id shows an unfinished store of Larder. A database of another program has another id, and stays.
       return header.count == 100 && header[68..<72].elementsEqual([0x4C, 0x52, 0x44, 0x52])
     }
   }
 
-  /// Returns a draft's path under which there is no file, or throws `.alreadyExists` if all are taken.
+  /// Returns a path for a draft at which there is no file, or throws `.alreadyExists` if all such paths are taken.
   private static func freeName(_ path: SQLitePath) throws(RepositoryError) -> String {
     for draft in [path.draft] + path.otherDrafts where files(of: draft).allSatisfy(SQLitePath.isAbsent) { return draft }
     throw RepositoryError(
       .alreadyExists, "expected no file under the name of a store that is being created, found one: move it away", file: path.draft)
   }
 
-  /// Creates an empty store, durably.
-  static func create(_ path: SQLitePath, _ row: SQLiteStoreRow, _ fileSystem: any FileSystem) throws(RepositoryError) {
-    try make(path, freeName(path), fileSystem) { draft throws(RepositoryError) in try fill(draft, row) }
+  /// Creates an empty store that is durable when the call returns.
+  static func create(_ path: SQLitePath, row: SQLiteStoreRow, in fileSystem: any FileSystem) throws(RepositoryError) {
+    try make(path, draft: freeName(path), in: fileSystem) { draft throws(RepositoryError) in try fill(draft, row) }
   }
 
   /// Writes a durable, compact copy of a connection's database under a temporary name and renames it.
   ///
-  /// Removes the files of earlier copies to this path that were interrupted.
-  /// - Parameter isRepeated: Whether the caller has made a copy at this path before, which the new one replaces.
-  /// - Throws: `.alreadyExists`. `.inputOutput` also where a read of the copy failed and the store is sound, and where the copy could not
-  ///   be synced.
+  /// Removes the files of earlier, interrupted copies to this path.
+  /// - Parameter isRepeated: Whether the caller has already made a copy at this path, which the new copy replaces.
+  /// - Throws: `.alreadyExists`. `.inputOutput` also if a read of the copy failed and the store is undamaged, or if the copy could not be
+  ///   synced.
   static func copy(
     of connection: SQLiteConnection, to path: SQLitePath, replacing isRepeated: Bool = false, _ fileSystem: any FileSystem
   ) throws(RepositoryError) {
@@ -123,7 +128,7 @@ enum SQLiteDraft {
     }
     removeInterruptedCopies(to: path, fileSystem)
     do throws(RepositoryError) {
-      try make(path, path.newCopy, fileSystem) { draft throws(RepositoryError) in
+      try make(path, draft: path.newCopy, in: fileSystem) { draft throws(RepositoryError) in
         try connection.withAttachment { () throws(RepositoryError) in
           let statement = try connection.prepare("VACUUM INTO ?1")
           try statement.bind(draft, at: 1)
@@ -131,22 +136,26 @@ enum SQLiteDraft {
         }
       }
     } catch {
-      // The damage may be in the copy's new file, and a caller would restore a backup over a sound store.
+      // Damage that SQLite reports during a copy may be in the copy's new file. If this function threw `.corrupted` for damage of the copy,
+      // a caller might restore a backup over an undamaged store.
       if error.code == .corrupted, try connection.problemCount(.quick, limit: 1) == 0 {
         throw RepositoryError(
           .inputOutput, "the disk failed during a read of the copy, and the store is sound: check the disk, and try again",
           file: path.main, underlying: error)
       }
-      // A copy has no commits to be in doubt: it is removed, and may be made again.
+      // A copy holds no commit whose outcome could be unknown. The copy of the failed call is removed and may be made again, so the error
+      // counts as an ordinary failure.
       if error.code != .outcomeUnknown { throw error }
       throw RepositoryError(
         .inputOutput, "the copy could not be synced: check the disk, and try again", file: path.main, underlying: error)
     }
   }
 
-  /// Removes the files of interrupted copies, which a copy in progress is not, since it is locked.
+  /// Removes the files of interrupted copies.
+  ///
+  /// A copy in progress is locked, so its files stay.
   private static func removeInterruptedCopies(to path: SQLitePath, _ fileSystem: any FileSystem) {
-    // A file that cannot be read or removed must not keep the new copy from being made.
+    // The new copy must be made even if the files of an older copy cannot be read or removed, so failures are ignored.
     do throws(RepositoryError) {
       for name in try (fileSystem.entries(of: path.directory) ?? []).filter(path.isCopy) {
         let draft = (path.directory == "/" ? "" : path.directory) + "/" + name
@@ -159,24 +168,27 @@ enum SQLiteDraft {
     } catch {}
   }
 
-  /// Runs `body` to write a database under a temporary name, syncs it, and renames it.
+  /// Creates a draft, lets `body` write a database into it, syncs it, and renames it to the store's path.
   private static func make(
-    _ path: SQLitePath, _ draft: String, _ fileSystem: any FileSystem, _ body: (String) throws(RepositoryError) -> Void
+    _ path: SQLitePath, draft: String, in fileSystem: any FileSystem, _ body: (String) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
     do {
-      // Created here, because this sets mode 0600 under any umask. SQLite gives the log and its index the mode of the database.
+      // The file is created here, because this sets mode 0600 under any umask. SQLite gives the log and its index the mode of the database.
       let file = try fileSystem.create(draft)
+      // The lock shows other processes that this draft is in progress, so that ``removeInterruptedCopies(to:_:)`` leaves it.
       let lock = try SQLiteFileLock.lock(draft, .exclusive)
       defer { lock?.release() }
       try body(draft)
-      // Before the rename: a power cut must not leave the name with contents that are not on the disk.
+      // The draft is synced before the rename, because a power cut must not leave the final name with contents that are not on the disk.
       try sync(draft, fileSystem)
       try fileSystem.rename(draft, to: path.main)
-      // Not earlier: closing a descriptor drops the locks of SQLite's own connection.
+      // The descriptor is closed after `body`, because closing it earlier would drop the POSIX locks of SQLite's own connection to the
+      // draft.
       try file.close()
       try fileSystem.syncDirectory(path.directory)
     } catch {
-      // The first failure is the one to report. The next open or copy removes a draft that stays.
+      // The caller gets the first failure, and failures of the removals are ignored. If a removal fails, the next opening or copy removes
+      // the draft.
       do { for file in files(of: draft) { try fileSystem.remove(file) } } catch {}
       throw error
     }
@@ -186,7 +198,7 @@ enum SQLiteDraft {
     guard let connection = try SQLiteConnection(path: draft, .readWrite) else {
       throw RepositoryError(.dataMissing, "the file was removed while it was created: try again", file: draft)
     }
-    // Builds of SQLite differ in their defaults, so everything that the format depends on is set.
+    // Builds of SQLite differ in their defaults, so this function sets each option on which the file format depends.
     let format = ["page_size = 4096", "encoding = 'UTF-8'", "auto_vacuum = NONE", "journal_mode = DELETE", "synchronous = FULL"]
     for pragma in format { try connection.execute("PRAGMA \(pragma)") }
     try connection.prepareForWriting()
@@ -195,21 +207,21 @@ enum SQLiteDraft {
     try connection.execute("PRAGMA user_version = \(SQLiteLayout.formatVersion)")
     try connection.execute(SQLiteLayout.createStore)
     try connection.execute(SQLiteLayout.createTombstones)
-    // The statement must be finalized before the connection closes.
+    // SQLite closes a connection only after its statements are finalized, so the statement lives in a block of its own.
     do {
       let statement = try connection.prepare(SQLiteStoreRow.insert)
       try row.bind(to: statement)
       try statement.run()
     }
     try connection.execute("COMMIT", while: .committing)
-    // The header keeps this mode: every later connection uses a write-ahead log.
+    // The header of the file keeps the journal mode, so every later connection uses a write-ahead log.
     try connection.execute("PRAGMA journal_mode = WAL")
     try connection.close()
   }
 
   /// Syncs a database file that no connection of this process has open.
   ///
-  /// Closing the descriptor would drop the locks of a connection.
+  /// If a connection of this process had the file open, closing the descriptor in this function would drop the connection's POSIX locks.
   static func sync(_ path: String, _ fileSystem: any FileSystem) throws(RepositoryError) {
     guard let file = try fileSystem.open(path, writable: true) else {
       throw RepositoryError(.dataMissing, "the file was removed while it was written: try again", file: path)

@@ -1,41 +1,43 @@
 internal import Foundation
 internal import Larder
 
-/// The second step of opening: recovery, which writes.
+/// The second step of opening: recovery, which writes to the files and makes them ready for the first commit.
 extension SQLiteOpening {
   /// Creates a new store, or copies the write-ahead log that was found into the database, and returns the writer.
   ///
-  /// May be repeated after a failure.
+  /// The caller may repeat this call after a failure.
   func recover() throws(RepositoryError) -> (SQLiteWriter, SQLiteLocks) {
     guard let locks else { throw path.readOnlyRefusal }
     if locks.isExclusive {
       report.removedTemporaryFiles += try SQLiteDraft.removeLeftovers(of: path, fileSystem)
-      if report.isNew, SQLitePath.isAbsent(path.main) { try SQLiteDraft.create(path, row, fileSystem) }
-      // A new store had no database to lock in the first step.
+      if report.isNew, SQLitePath.isAbsent(path.main) { try SQLiteDraft.create(path, row: row, in: fileSystem) }
+      // A new store had no database file that the first step of opening could lock, so the file is locked here.
       try locks.lockDatabase()
-      // Before SQLite opens the log: it overwrites the part that it ignores.
+      // The torn end of the log is copied before SQLite opens the log, because SQLite overwrites the part that it ignores.
       try quarantineLog()
     }
     try path.checkRollbackJournal(fileSystem)
     let hadLog = !SQLitePath.isAbsent(path.log)
-    // The process that made the store may not have lived to sync its name, and SQLite makes the log's name now. A power cut that takes the
-    // first alone would leave a log without a database.
+    // The process that created the store may have been killed before it synced the directory, and SQLite creates the log's name below. A
+    // power cut that loses the name of the database and keeps that of the log would leave a log without a database.
     if locks.isExclusive, !hadLog { try fileSystem.syncDirectory(path.directory) }
     guard let connection = try SQLiteConnection(path: path.main, .readWrite) else {
       throw path.vanished
     }
     do throws(RepositoryError) {
       let writer = try begin(connection, locks)
-      // Opening cannot fail any more. Until now, the next opening would have reported the cut again.
+      // From here on opening cannot fail, so the quarantine file gets its lasting name. After a failed opening the file keeps its
+      // unreported name, and the next opening reports the cut.
       if let cut = report.cutTail {
         report.cutTail?.settleQuarantine(from: SQLitePath.unreported(cut.quarantineFile), in: fileSystem)
         settleEarlierCuts()
       }
       return (writer, locks)
     } catch {
-      // Where there was no log, SQLite removes the empty one that it made.
+      // If there was no log before, closing lets SQLite remove the empty log that it made. A log that an earlier process has left must
+      // stay, because it may hold commits.
       if hadLog || !locks.isExclusive { connection.keepLogOnClose() }
-      do { try connection.close() } catch {}  // the first failure is the one to report
+      do { try connection.close() } catch {}  // the caller needs the first error and not that of `close`
       throw error
     }
   }
@@ -43,14 +45,16 @@ extension SQLiteOpening {
   private func begin(_ connection: SQLiteConnection, _ locks: SQLiteLocks) throws(RepositoryError) -> SQLiteWriter {
     try Self.prepare(connection)
     if locks.isExclusive {
-      // SQLite reports no failure to make the name of the log durable.
+      // SQLite creates the log's name, and reports no failure of making that name durable. The directory is synced here, which throws if
+      // the log's name could not be made durable.
       try fileSystem.syncDirectory(path.directory)
       let writer = try SQLiteWriter(connection, row: row, collections: collections, disk: disk)
-      // Before the checkpoint: emptying the log is synced like a commit.
+      // `rememberFiles` opens the second descriptor of the log before the checkpoint, because the emptying of the log is synced like a
+      // commit.
       try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
       try foldLog(writer)
       if !locks.isShared { return writer }
-      // Processes that share a store read only its row to find the newest commit.
+      // Processes that share a store read only the row of `larder_store` to find the newest commit, so the row must be up to date.
       try writer.storeRow()
       try writer.finalizeStatements()
     }
@@ -58,7 +62,7 @@ extension SQLiteOpening {
     let sharing = SQLiteSharing(connection, lockTimeout)
     let writer = try SQLiteWriter(connection, row: row, collections: collections, sharing: sharing, disk: disk)
     if !locks.isExclusive { try Self.rememberFiles(of: connection, on: disk, in: fileSystem) }
-    // Last: other processes may write from here on.
+    // The locks become shared as the last action, because other processes may write to the store from here on.
     try locks.share()
     return writer
   }
@@ -73,8 +77,9 @@ extension SQLiteOpening {
     try connection.prepareForWriting()
   }
 
-  /// Stores the identities of a writing connection's files, and opens its write-ahead log again where SQLite's syncs may not reach the
-  /// medium.
+  /// Stores the identities of a writing connection's files for later checks.
+  ///
+  /// Also opens a second descriptor of the write-ahead log on systems where SQLite's sync may not reach the medium.
   static func rememberFiles(
     of connection: SQLiteConnection, on disk: SQLiteDisk, in fileSystem: any FileSystem
   ) throws(RepositoryError) {
@@ -82,32 +87,37 @@ extension SQLiteOpening {
     if disk.needsOwnSync { try connection.openOwnLog(fileSystem) }
   }
 
-  /// Renames the quarantine files of interrupted recoveries to their lasting names.
+  /// Renames the quarantine files of earlier, interrupted recoveries to their lasting names.
   ///
-  /// A report has one cut, and a later opening that finds nothing torn would report the others.
+  /// A report has room for one cut. Without the renaming, a later opening that finds no torn log would report the cuts of earlier
+  /// recoveries.
   private func settleEarlierCuts() {
     do throws(RepositoryError) {
       for var cut in try Self.unreportedCuts(path, fileSystem) {
         let unreported = SQLitePath.unreported(cut.quarantineFile)
-        // A file that could not be renamed keeps this name, and the report has it.
+        // The reported file keeps its unreported name if it could not be renamed. If the renaming failed, the report contains the
+        // unreported name.
         if unreported != report.cutTail?.quarantineFile { cut.settleQuarantine(from: unreported, in: fileSystem) }
       }
-    } catch {}  // opening cannot fail any more, and the next one reports them
+    } catch {}  // a cut whose file was not renamed is reported by the next opening
   }
 
-  /// Checks that the store is the one that was read, and copies its write-ahead log into the database.
+  /// Checks that no other program has changed the store since it was read, and copies its write-ahead log into the database.
   ///
-  /// After a failed sync, bytes of the log may be in the page cache only, which takes them for written: no later sync writes them. A
-  /// checkpoint alone would overwrite the database while the disk has no whole log to repeat it from. So every byte is written again first.
+  /// After a failed sync, the page cache marks bytes of the log as written that are not on the disk, so no later sync writes them. If the
+  /// power fails during a checkpoint, the checkpoint is repeated from the log, so the whole log must be on the disk. So every byte of the
+  /// log is written again before the checkpoint.
   /// - Throws: `.locked` when another program has changed the store since it was read.
   private func foldLog(_ writer: SQLiteWriter) throws(RepositoryError) {
     let connection = writer.connection
-    // True for a log that has nothing to recover and whose header a kill has cut short.
+    // True for a log whose header a kill has cut short and whose pages are all in the database. In such a log the first step of opening
+    // found nothing to recover.
     let isHeaderTorn = if log == nil { try path.hasLog(on: fileSystem) } else { false }
-    // The transaction keeps other programs from writing to the log.
+    // The write transaction keeps other programs from writing to the log while it is checked and written again.
     if log != nil || isHeaderTorn { try connection.execute("BEGIN IMMEDIATE") }
     var isUnchanged = try SQLiteStoreRow(on: connection) == storedRow
-    // Without a log nothing was committed since the first step. A log that is there now is of another program.
+    // The row of `larder_store` may be equal although another program has committed, because a commit need not write the row. A commit of
+    // another program is in the log, and left a record with a revision above the newest one that was read.
     if isUnchanged, try path.hasLog(on: fileSystem) { isUnchanged = try !connection.hasRecords(after: row.commit) }
     guard isUnchanged else { throw changed }
     if log != nil || isHeaderTorn {
@@ -119,17 +129,19 @@ extension SQLiteOpening {
       guard log != nil else { return }
       try SQLiteDiskSpace(of: connection, on: disk).checkFold()
       try connection.checkpoint(.truncating)
-      // A power cut would bring the log back, with the torn end that was cut from it.
+      // Without this sync of the emptied log, a power cut could bring its old contents back, together with the torn end that was cut off.
       try connection.syncLog()
     } catch {
-      // Another program reads, or the disk is full: the log is whole on the disk, and commits may follow it.
+      // A reader of another program blocks the checkpoint, or the disk is full. The log is whole on the disk, and later commits may follow
+      // in it.
       guard error.code == .locked || error.code == .full else { throw error }
     }
   }
 
   /// Writes every byte of the write-ahead log over itself, cuts the part that was quarantined, and syncs the log.
   ///
-  /// If no checkpoint is possible now, later commits follow in the same log, and frames that were cut must not stand behind them.
+  /// If the checkpoint after this call is impossible, later commits follow in the same log. Behind later commits in the log there must be
+  /// no frames of the torn end, so the torn end is cut off.
   private func renewLog() throws(RepositoryError) {
     guard let file = try fileSystem.open(path.log, writable: true) else {
       throw RepositoryError(.dataMissing, "the log was removed while it was recovered: open the store again", file: path.log)
@@ -144,7 +156,7 @@ extension SQLiteOpening {
     let size = try file.size()
     var position = 0
     while position < size {
-      // In pieces of 1 MiB, so that a long log does not have to fit in memory.
+      // The log is copied in pieces of 1 MiB, because a long log may not fit in memory.
       let bytes = try file.read(at: position, count: min(1 << 20, size - position))
       guard !bytes.isEmpty else {
         throw RepositoryError(
@@ -166,24 +178,28 @@ extension SQLiteOpening {
 
   /// Empties a write-ahead log whose header a kill has cut short, and whose pages are all in the database.
   ///
-  /// No other program may write to it meanwhile. SQLite makes the salts of the next generation from a header, also from half of one. They
-  /// could be those of frames that are left in the log, or look older, and the frames like the torn end of that generation.
+  /// No other program may write to the log meanwhile. The log is emptied because SQLite makes the salts of the next generation from the
+  /// header, even from half a header. Salts made from half a header could equal the salts of frames left in the log. If the salts of the
+  /// next generation looked older than those of the frames left in the log, these frames would look like the torn end of the next
+  /// generation.
   /// - Throws: `.locked` when another program has begun a log since the first step.
   private func emptyFoldedLog(_ connection: SQLiteConnection) throws(RepositoryError) {
     guard let source = try fileSystem.open(path.log, writable: false), try Self.inspect(source, path) == nil,
       let file = try fileSystem.open(path.log, writable: true)
     else { throw changed }
-    // The database's pages may be in the page cache alone, and the log is their only copy on the disk.
+    // The database is synced before the log is cut to zero bytes, because the database's pages may be only in the page cache, with the log
+    // as their only copy on the disk.
     try connection.syncDatabase()
     try file.cut(to: 0)
     try file.sync()
     try file.close()
   }
 
-  /// Copies a torn write-ahead log to a quarantine file, before SQLite overwrites the part that it ignores.
+  /// Copies a torn write-ahead log to a quarantine file, before SQLite overwrites the part of the log that it ignores.
   private func quarantineLog() throws(RepositoryError) {
     guard let offset = log?.lostOffset, let file = try fileSystem.open(path.log, writable: false) else { return }
-    // After an interruption here, the next opening makes the same copy again.
+    // The name of the quarantine file depends only on the store's commit and the offset of the damage. If the process is killed here, the
+    // next opening writes the same copy again.
     let copyPath = path.quarantine(commit: row.commit, offset: offset)
     let temporary = copyPath + "-tmp"
     try fileSystem.remove(temporary)
@@ -194,11 +210,12 @@ extension SQLiteOpening {
       try copy.close()
       try fileSystem.rename(temporary, to: SQLitePath.unreported(copyPath))
     } catch {
-      do { try fileSystem.remove(temporary) } catch {}  // half a copy is of no use, and the disk may be full
+      do { try fileSystem.remove(temporary) } catch {}  // half a copy is of no use and takes space on a disk that may be full
       throw error
     }
     path.giveToOwner(SQLitePath.unreported(copyPath))
-    // The copy must be durable before recovery cuts the log.
+    // The copy's name must be durable before recovery cuts the log. If the name were not durable, a power cut could take the only copy of
+    // the cut bytes.
     try fileSystem.syncDirectory(path.directory)
     report.cutTail?.quarantineFile = copyPath
   }

@@ -1,21 +1,24 @@
-// Opening/ brings a store from its files to its first commit: it locks, reads and judges, and only then writes.
-// Invariant: until recovery, nothing is written but the lock file.
+// Opening/ opens a store for its first commit: it locks the files, reads and checks them, and writes only after the checks.
+// Invariant: until recovery, an opening writes no file but the lock file, and creates only missing directories.
 // Called by SQLiteStore.
 
 internal import Foundation
 internal import Larder
 
-/// The opening of a store in two steps: the first reads and judges all files, the second writes as recovery needs.
+/// The opening of a store in two steps: the first step reads and checks all files, the second step writes the changes of recovery.
 ///
-/// The first step is `init`, then `next()` until it returns `nil`. The second is ``recover()``. Call `abandon()` to end the opening without
-/// it.
+/// The first step is `init`, then `next()` until it returns `nil`. The second step is ``recover()``. Call `abandon()` to end the opening
+/// without the second step.
 ///
-/// Invariant: the first step writes nothing, and makes no file but the lock's. Between the steps there is no connection, only the locks.
+/// Invariant: the first step writes no file but the lock file. Between the first and the second step the opening holds the locks and no
+/// connection.
 final class SQLiteOpening {
   let path: SQLitePath
-  /// State of the store as found by reading all rows, and before that the stored row of `larder_store`.
+  /// State of the store as found by reading all rows.
+  ///
+  /// Until all rows are read, `row` is the stored row of `larder_store`.
   private(set) var row: SQLiteStoreRow
-  /// The row of `larder_store` as stored, which may be of an earlier commit.
+  /// The row of `larder_store` as stored, which may belong to an earlier commit than the newest one.
   let storedRow: SQLiteStoreRow
   let collections: [String]
   var report: OpenReport
@@ -24,15 +27,15 @@ final class SQLiteOpening {
   let disk: SQLiteDisk
   /// Locks of a store that is opened for writing, or `nil` for a read-only store.
   let locks: SQLiteLocks?
-  /// Registration of a read-only store, in place of locks.
+  /// Registration of a read-only store, which takes no locks.
   ///
-  /// While it lasts, this process closes no descriptor of the file, since that would drop SQLite's locks.
+  /// While this registration exists, this process closes no descriptor of the database, because closing one drops SQLite's POSIX locks.
   let readingLock: SQLiteFileLock?
-  /// Write-ahead log that a crash has left, if this process must recover it.
+  /// The write-ahead log that a crash has left, if this process must recover it, otherwise `nil`.
   let log: SQLiteLogInspection?
   let lockTimeout: Duration
   private let reading: Reading?
-  /// Records that a read-only opening has read in advance, in reverse order.
+  /// Records that a read-only opening has read in advance, in reverse order, because `next()` removes them from the end.
   private var readAlready: [[LoadedRecords]] = []
   private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
@@ -47,9 +50,10 @@ final class SQLiteOpening {
       guard let connection = try SQLiteConnection(path: path.main, mode) else {
         throw path.vanished
       }
-      // Closing the only connection would run a checkpoint and remove the log, in the step that writes nothing.
+      // By default SQLite runs a checkpoint and removes the log when the only connection closes. The first step of an opening must write
+      // nothing.
       connection.keepLogOnClose()
-      // Only after a crash, since the check reads every page of the file.
+      // The check reads every page of the file, so it runs only after a crash.
       if isUnclean, try connection.problemCount(.quick, limit: 1) > 0 {
         throw connection.damagedOrUnreadable("SQLite's quick check found damage: restore a backup")
       }
@@ -60,25 +64,28 @@ final class SQLiteOpening {
 
   // MARK: For writing
 
-  /// Takes the locks, and checks everything that can be checked before records are read.
-  /// - Parameter limits: The limits of records. Without them no record is refused.
+  /// Takes the locks, and makes every check that is possible before records are read.
+  ///
+  /// - Parameter limits: The limits of records. If `limits` is `nil`, no record is refused for exceeding a limit.
   init(
-    _ file: URL, _ options: StoreOptions, _ limits: StoreOptions.Limits?, _ fileSystem: any FileSystem, _ disk: SQLiteDisk
+    _ file: URL, options: StoreOptions, limits: StoreOptions.Limits?, in fileSystem: any FileSystem, on disk: SQLiteDisk
   ) throws(RepositoryError) {
     start = clock.now
     (self.fileSystem, self.disk) = (fileSystem, disk)
     let path = try SQLitePath(file) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
     self.path = path
     try path.checkKinds()
-    let locks = try SQLiteLocks(path, options, fileSystem)
+    let locks = try SQLiteLocks(path, options: options, in: fileSystem)
     (lockTimeout, readingLock) = (options.lockTimeout, nil)
-    // Root may have made the lock file of another user's store.
+    // If root has just created the lock file of another user's store, that user must be able to open it later.
     path.giveToOwner(path.lock)
     do throws(RepositoryError) {
       let isNew = try Self.preflight(path, fileSystem)
-      // The processes that have the store open have created it and judged its log.
+      // If other processes have the store open, these processes have created the database and checked its log. A database that is missing
+      // although other processes have it open was removed, and must not be created anew.
       guard !isNew || locks.isExclusive else { throw path.vanished }
-      // Before the log is read: the lock file may have been removed by hand, and another process may be writing.
+      // The database is locked before the log is read: the lock file may have been removed by hand, so that only the database's own lock
+      // shows that another process writes.
       try locks.lockDatabase()
       let log = isNew || !locks.isExclusive ? nil : try Self.inspectLog(path, fileSystem)
       let reading = isNew ? nil : try Self.beginReading(path, log, isExclusive: locks.isExclusive, limits)
@@ -91,23 +98,23 @@ final class SQLiteOpening {
         storeID: row.id, commit: Revision(row.commit), isNew: isNew, replayedCommits: log?.transactions ?? 0,
         tombstoneHorizon: Revision(row.tombstonesSince))
       if let log, let offset = log.lostOffset {
-        // Nothing in a log distinguishes a torn last write from the rest of several writes that were cut off.
+        // A torn last write and the remains of several lost writes leave the same bytes, so the report calls the cut ambiguous.
         report.cutTail = .init(file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: "", isAmbiguous: true)
       } else if !isNew, locks.isExclusive {
-        // An earlier opening that failed has cut a log without reporting it.
+        // An earlier opening may have cut a log and failed before it could report the cut, so this opening reports the cut.
         report.cutTail = try Self.unreportedCuts(path, fileSystem).first
       }
     } catch {
-      // The initializer throws, so nothing else would release them before the next opening.
+      // The initializer throws, so no other code would release the locks before the next opening.
       locks.release()
       throw error
     }
   }
 
-  /// Checks the file's header without changing anything, and returns true when there is no store at all.
+  /// Checks the header of the database without changing anything, and returns true when there is no store at all.
   private static func preflight(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else {
-      // A new store would hide that a database with commits is missing.
+      // A log or journal without its database means that a database with commits is missing. Creating a new store would hide the loss.
       for other in [path.log, path.rollbackJournal] where !SQLitePath.isAbsent(other) {
         throw RepositoryError(
           .dataMissing, "the database is missing, but its journal exists: bring the database back, or move the journal away", file: other)
@@ -122,7 +129,7 @@ final class SQLiteOpening {
     return false
   }
 
-  /// Opens a connection in the mode that changes no file, and begins the scan.
+  /// Opens a connection in the mode that changes no file, and begins the scan of all records.
   private static func beginReading(
     _ path: SQLitePath, _ log: SQLiteLogInspection?, isExclusive: Bool, _ limits: StoreOptions.Limits?
   ) throws(RepositoryError) -> Reading {
@@ -131,7 +138,8 @@ final class SQLiteOpening {
     do throws(RepositoryError) {
       return try Reading(path, .exclusive, checking: true, limits)
     } catch {
-      // Another program has a connection for reading, so the log has an index already.
+      // The error `.locked` shows that another program has a connection for reading. If another program has a connection, the log already
+      // has an index file (`-shm`), and the mode `.readWrite` makes no new file.
       guard error.code == .locked else { throw error }
       return try Reading(path, .readWrite, checking: true, limits)
     }
@@ -139,7 +147,7 @@ final class SQLiteOpening {
 
   // MARK: For reading only
 
-  /// Reads a store that another process may be writing, and creates and changes no file.
+  /// Reads a store to which another process may be writing, and creates and changes no file.
   init(readOnly file: URL, _ limits: StoreOptions.Limits?, _ fileSystem: any FileSystem) throws(RepositoryError) {
     start = clock.now
     (self.fileSystem, disk) = (fileSystem, .system)
@@ -147,7 +155,7 @@ final class SQLiteOpening {
     try path.checkKinds()
     readingLock = try SQLiteFileLock.lock(path.main, .unlocked)
     (locks, log, reading, lockTimeout) = (nil, nil, nil, .zero)
-    let (scan, chunks) = try Self.readAll(path, fileSystem, limits)
+    let (scan, chunks) = try Self.readAll(path, in: fileSystem, limits: limits)
     (row, storedRow, collections) = (scan.row, scan.storedRow, scan.collections)
     report = OpenReport(
       storeID: row.id, commit: Revision(row.commit), isNew: false, recordCount: scan.recordCount,
@@ -157,9 +165,10 @@ final class SQLiteOpening {
 
   /// Reads every row, and throws `.corrupted` for a write-ahead log that belongs to another database.
   ///
-  /// Reads a second time after that error, because a backup may have taken the database's place during the first.
+  /// After this error, the function reads the store a second time, because a backup may have replaced the database during the first
+  /// reading.
   private static func readAll(
-    _ path: SQLitePath, _ fileSystem: any FileSystem, _ limits: StoreOptions.Limits?
+    _ path: SQLitePath, in fileSystem: any FileSystem, limits: StoreOptions.Limits?
   ) throws(RepositoryError) -> (scan: SQLiteScan, chunks: [[LoadedRecords]]) {
     var isLast = false
     while true {
@@ -177,12 +186,12 @@ final class SQLiteOpening {
 
   // MARK: The steps
 
-  /// Returns the next records, or closes the connection and returns `nil` after the last.
+  /// Returns the next records, or closes the connection and returns `nil` after the last record.
   func next() throws(RepositoryError) -> [LoadedRecords]? {
     guard let reading else { return readAlready.popLast() }
     if let records = try reading.scan.next() { return records }
     row = reading.scan.row
-    // Only now: the newest commit of the log is found by reading all rows.
+    // The log is compared with the database after the last row, because only the reading of all rows finds the newest commit.
     if log != nil { try Self.checkContinuity(of: row, from: Self.foldedRow(path), path) }
     report.recordCount = reading.scan.recordCount
     report.commit = Revision(row.commit)
@@ -190,13 +199,13 @@ final class SQLiteOpening {
     return nil
   }
 
-  /// Sets the report's duration to the time since the opening began.
+  /// Sets the duration in the report to the time since the opening began.
   func noteDuration() { report.duration = clock.now - start }
 
-  /// Closes the connection and releases the locks, and leaves the files as they were found.
+  /// Closes the connection, releases the locks, and leaves the files as they were found.
   func abandon() {
     if let connection = reading?.connection, connection.handle != nil {
-      do { try connection.close() } catch {}  // the caller needs the refusal, and not a failure of closing
+      do { try connection.close() } catch {}  // the caller needs the error of the opening, and not an error of closing the connection
     }
     locks?.release()
     readingLock?.release()

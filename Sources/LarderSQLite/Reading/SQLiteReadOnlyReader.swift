@@ -1,20 +1,22 @@
-// Reading/ reads stores: all records of one, the foreign commits of one, and a store that other processes may be writing.
-// Invariant: nothing is written, and every record that is returned matched its checksum.
+// Reading/ reads stores: all records of a store, the commits of other processes, and a store to which other processes may be writing.
+// Invariant: no file of the store is written, and every returned record matched its checksum.
 // Called by Opening/, Sharing/ and SQLiteStore.
 
 internal import Foundation
 internal import Larder
 
-/// A reader of a store that other processes may be writing, which takes no lock and writes nothing.
+/// A reader of a store to which other processes may be writing.
+///
+/// The reader takes no lock and writes nothing.
 final class SQLiteReadOnlyReader {
   private let path: SQLitePath
   private let fileSystem: any FileSystem
-  /// State of the files, and the newest commit known, when the last look found no foreign commit.
+  /// State of the files, and the newest known commit, when the last search found no commit of another process.
   private var quiet: (state: SQLiteFileState, revision: Revision)?
 
   /// Whether an existing `-shm` file, SQLite's index of the write-ahead log, is ignored if no process uses it.
   ///
-  /// SQLite would write such an index anew.
+  /// If the file were not ignored, SQLite would write the index anew.
   private let ignoresUnusedIndex: Bool
 
   init(_ path: SQLitePath, _ fileSystem: any FileSystem, ignoresUnusedIndex: Bool = false) {
@@ -23,7 +25,7 @@ final class SQLiteReadOnlyReader {
     self.ignoresUnusedIndex = ignoresUnusedIndex
   }
 
-  /// Reads every row of the store, and stops at the first damage or collects all problems.
+  /// Reads every row of the store, and either stops at the first damage or collects all problems.
   func readAll(
     stopsAtDamage: Bool = true, limits: StoreOptions.Limits? = nil
   ) throws(RepositoryError) -> (SQLiteScan, [[LoadedRecords]]) {
@@ -35,7 +37,7 @@ final class SQLiteReadOnlyReader {
     }
   }
 
-  /// Compares every checksum, runs SQLite's `integrity_check`, and collects all problems.
+  /// Compares the checksum of every row, runs SQLite's `integrity_check`, and collects all problems.
   func verify() throws(RepositoryError) -> (scan: SQLiteScan, problems: [RepositoryError]) {
     try read { connection, _ throws(RepositoryError) in
       let scan = try SQLiteScan(connection, stopsAtDamage: false)
@@ -45,9 +47,9 @@ final class SQLiteReadOnlyReader {
     }
   }
 
-  /// Runs `body`, which copies the whole store, and runs it again if the store was written meanwhile without a write-ahead log.
+  /// Runs `body`, which copies the whole store, and runs it again if another process wrote to the database file meanwhile.
   ///
-  /// A log keeps the commits of a writer apart from the read transaction of the copy.
+  /// With a write-ahead log one run is enough, because the copy's read transaction does not see commits that a writer adds to the log.
   func copy(_ body: (SQLiteConnection) throws(RepositoryError) -> Void) throws(RepositoryError) {
     try read { connection, mode throws(RepositoryError) in
       let before = try SQLiteFileState(path)
@@ -57,16 +59,17 @@ final class SQLiteReadOnlyReader {
     }
   }
 
-  /// Reads the commits of other processes after a revision, or returns `nil` when there is none.
+  /// Reads the commits that other processes made after a revision, or returns `nil` when there is none.
   ///
-  /// Opens the file only when it or its log has changed since the last call.
+  /// Opens the database only if it or its write-ahead log has changed since the last call.
   func commits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
-    // Before the look: a commit meanwhile then shows in the next state.
+    // The state of the files is read before the commits. If another process commits after the state was read, the next call finds a
+    // different state and reads the commits again.
     let state = try SQLiteFileState(path)
     if let state, let quiet, quiet.state == state, quiet.revision == revision { return nil }
     let commits = try newCommits(after: revision)
     quiet = nil
-    // A file changed within the last seconds may change again without another time stamp.
+    // A file that changed within the last three seconds may change again with the same time stamp, so its state is not stored.
     if let state, commits == nil, state.isSettled { quiet = (state, revision) }
     return commits
   }
@@ -79,7 +82,8 @@ final class SQLiteReadOnlyReader {
       _ = try reader.newCollections()
       if mode != .immutable { return (try reader.readNewest(after: revision, row: row), true) }
       if row.commit == revision.number, try !connection.hasRecords(after: row.commit) { return (nil, true) }
-      // Without a log there is no transaction to read in. Only the digest of all rows shows whether the file is of one piece.
+      // A database without a write-ahead log offers no consistent snapshot, because a checkpoint may write to it at any time. Only the
+      // digest of all rows shows whether the rows belong together.
       try connection.execute("COMMIT", while: .reading)
       return (try Self.everything(after: revision, on: connection), true)
     }
@@ -98,56 +102,58 @@ final class SQLiteReadOnlyReader {
       }
     }
     guard scan.row.commit != revision.number else { return nil }
-    // A backup that was copied over an open store would otherwise make commits vanish without an error.
+    // If an older backup was copied over an open store, commits would otherwise vanish without an error.
     guard scan.row.commit > revision.number else { throw connection.wentBack(to: scan.row.commit, from: revision) }
     return ForeignCommits(commit: Revision(scan.row.commit), records: records, addresses: addresses)
   }
 
-  /// Runs `body` on a connection that reads, and again if another process has written the file meanwhile.
+  /// Runs `body` on a connection that reads, and again if another process has written to the database file meanwhile.
   ///
-  /// Without a log nothing writes the file, and SQLite can read it without making files of its own. A writer that comes meanwhile and
-  /// copies its log into the file shows in the rows, or by its log. Then everything is read again, in a read transaction if there is a log
-  /// now. Damage that is found twice without a log is damage. The body also returns whether it found no damage.
+  /// While there is no write-ahead log, no process writes to the database file, and SQLite can read it without making files. If a writer
+  /// comes meanwhile and copies its log into the file, the rows do not match the digest, or the writer's log exists afterwards. After a
+  /// write by another process everything is read again, in a read transaction if there is a log now. Damage that is found twice without a
+  /// log is real damage. `body` also returns whether it found no damage.
   private func read<Result>(
     _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
   ) throws(RepositoryError) -> Result {
     var attempt = 1
-    // SQLite would roll a journal into the database, also for a connection that reads.
+    // SQLite would roll a rollback journal into the database, even on a connection that only reads.
     try path.checkRollbackJournal(fileSystem)
     while try !path.hasLog(on: fileSystem) {
       do throws(RepositoryError) {
         let (result, isSound) = try read(.immutable, body)
-        // A writer that runs checkpoints without a pause may come between twice.
-        if try !path.hasLog(on: fileSystem), isSound || attempt == 4 { return result }
+        // A writer that runs checkpoints without a pause may disturb two attempts, so the result of the fourth attempt counts in any case.
+        if try !path.hasLog(on: fileSystem), isSound || attempt >= 4 { return result }
       } catch {
         let isUnwritten = try !path.hasLog(on: fileSystem)
-        // Rows torn by another process's checkpoint are whole at the next attempt. Damage is found again.
-        if error.code != .corrupted || (attempt == 2 && isUnwritten) { throw error }
+        // Rows that another process's checkpoint has torn are whole at the next attempt, where real damage is found again.
+        if error.code != .corrupted || (attempt >= 2 && isUnwritten) { throw error }
       }
       attempt += 1
     }
-    // Tried before the mode `.readOnly`, in which SQLite may make the file `-shm`.
+    // The private index is tried before the mode `.readOnly`, because in that mode SQLite may make the `-shm` file.
     if let result = try readWithPrivateIndex(body) { return result }
     return try read(.readOnly, body).0
   }
 
-  /// Reads the store and the write-ahead log of a crash without making a file, or returns `nil` beside another process.
+  /// Reads the store and the write-ahead log of a crash without making a file, or returns `nil` if another process uses the store.
   ///
-  /// Every user of a log has an index of it. If there is no index before and after, and database and log have not changed, there was no
-  /// other user in between.
+  /// Every process that uses a write-ahead log has an index of it, the `-shm` file. If that file is absent before and after the reading,
+  /// and database and log have not changed, no other process used the store in between.
   private func readWithPrivateIndex<Result>(
     _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
   ) throws(RepositoryError) -> Result? {
     guard hasNoUser, let before = try SQLiteFileState(path) else { return nil }
     do throws(RepositoryError) {
-      // With an index of its own SQLite would not ignore a log without a header, but try again for ten seconds.
+      // With a private index SQLite would not ignore a log with a damaged header, but would try for ten seconds to read it. `hasLog` with
+      // `isJudged` therefore checks such a log for lost commits first, and then the database file is read without its log.
       let mode: SQLiteConnection.Mode = try path.hasLog(on: fileSystem, isJudged: true) ? .privateIndex : .immutable
       let result = try read(mode, body).0
-      // A process that has opened the store meanwhile may have changed the log under the reader.
+      // A process that has opened the store meanwhile may have changed the log during the reading, and the result is then worthless.
       return try isUnused(since: before) ? result : nil
     } catch {
       guard try isUnused(since: before) else { return nil }
-      // A file of another program, or of a newer format, must be reported as such, also where its log cannot be read.
+      // A file of another program or of a newer format must be reported as such, even where its write-ahead log cannot be read.
       throw refusal() ?? error
     }
   }
@@ -167,14 +173,14 @@ final class SQLiteReadOnlyReader {
     guard let connection = try SQLiteConnection(path: path.main, mode) else {
       throw RepositoryError(.dataMissing, "expected a store to read, found no file", file: path.main)
     }
-    // First, because SQLite's own error for a file of another program is the one for damage.
+    // The header is checked before SQLite reads the file, because SQLite reports a file of another program as a damaged file.
     try checkHeader(connection)
     return try body(connection, mode)
   }
 
-  /// Returns the error for a file that is no store, or one of a newer format, regardless of the files beside it.
+  /// Returns the error for a file that is no store, or a store of a newer format, without looking at the files beside it.
   ///
-  /// Returns `nil` for a store, and where the file cannot be read.
+  /// Returns `nil` for a store of this format, and for a file that cannot be read.
   private func refusal() -> RepositoryError? {
     do throws(RepositoryError) {
       guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
@@ -193,17 +199,19 @@ final class SQLiteReadOnlyReader {
 
 /// The POSIX locks that SQLite's connections hold on the index of a write-ahead log (`-shm`).
 enum SQLiteIndexLocks {
-  /// First byte and number of the bytes that connections lock, of which each connection locks the last while it is open.
+  /// The bytes of the `-shm` file that connections lock.
+  ///
+  /// Each connection locks the last of these bytes while it is open.
   private static let range = (start: 120, count: 9)
 
   /// Whether no other process has a lock on an index of a write-ahead log.
   ///
-  /// False also when the locks cannot be read.
+  /// False also if the locks cannot be read.
   ///
-  /// Use it only in a process without a connection to the database: closing a file drops the locks that this process has on it, and the
-  /// system does not report those.
+  /// Use it only in a process without a connection to the database. Closing the file here drops the locks that this process has on it, and
+  /// the system does not report a process's own locks.
   static func isUnused(_ index: String) -> Bool {
-    // `O_NONBLOCK` and `O_NOFOLLOW`: a pipe or a link in the place of the file must not block or lead elsewhere.
+    // With `O_NONBLOCK` a pipe in the place of the file does not block, and `O_NOFOLLOW` refuses a link.
     let descriptor = open(index, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }

@@ -1,5 +1,5 @@
-// Sharing/ decides which processes may use a store at the same time, and lets several write in turns.
-// Invariant: foreign commits are read before a batch is staged, and the write lock is held until the batch is committed.
+// Sharing/ decides which processes may use a store at the same time, and lets several processes write in turns.
+// Invariant: the commits of other processes are read before a batch is staged, and the write lock is held until the batch is committed.
 // Called by Opening/, Writing/ and SQLiteStore.
 
 internal import CLarderFiles
@@ -7,45 +7,49 @@ internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// The locks of a store that is open for writing: its lock file, and a lock on the database itself.
+/// The locks of a store that is open for writing: the lock on its lock file, and a lock on the database itself.
 final class SQLiteLocks {
   private let path: SQLitePath
   private let lockFile: any HeldLock
   private let shared: (any HeldSharedLock)?
   private var database: SQLiteFileLock?
 
-  init(_ path: SQLitePath, _ options: StoreOptions, _ fileSystem: any FileSystem) throws(RepositoryError) {
+  init(_ path: SQLitePath, options: StoreOptions, in fileSystem: any FileSystem) throws(RepositoryError) {
     self.path = path
     shared = options.access == .shared ? try fileSystem.lockShared(path.lock, waiting: options.lockTimeout) : nil
     lockFile = if let shared { shared } else { try fileSystem.lock(path.lock) }
   }
 
-  /// Whether no other process has the store open, or can open it before ``share()``.
+  /// Whether no other process has the store open.
+  ///
+  /// If true, no other process can open the store before ``share()``.
   var isExclusive: Bool { shared?.isAlone ?? true }
   /// Whether the store was opened `.shared`.
   var isShared: Bool { shared != nil }
 
-  /// Locks the database file, once it exists.
+  /// Locks the database file, if it exists and is not locked yet.
   func lockDatabase() throws(RepositoryError) {
     if database == nil { database = try SQLiteFileLock.lock(path.main, isExclusive ? .exclusive : .shared) }
   }
 
-  /// Turns the locks of a shared store into shared ones, so that other processes can open it.
+  /// Turns the exclusive locks of a store opened `.shared` into shared ones, so that other processes can open it.
   func share() throws(RepositoryError) {
     guard let shared else { return }
-    // Before the lock file: a process that gets that lock takes the one on the database next.
+    // The database's lock is shared before the lock file's, because a process that gets the lock file locks the database next.
     try database?.share()
     try shared.share()
   }
 
-  /// Makes the locks of a shared store exclusive again, and returns false if another process has the store open.
+  /// Makes the locks of a store opened `.shared` exclusive again, and returns false if another process has the store open.
   ///
   /// After a result of false, call only ``release()``.
   func reclaim() -> Bool { shared?.reclaim() == true && database?.reclaim() != false }
 
-  /// Releases all locks, after every connection was closed.
+  /// Releases all locks.
+  ///
+  /// Call it only after every connection to the store was closed.
   func release() {
-    // The reverse of locking: a process that waits for the lock file finds the database unlocked.
+    // The locks are released in the reverse order of locking, so that a process that waits for the lock file finds the database unlocked.
     database?.release()
     lockFile.release()
   }
@@ -53,39 +57,42 @@ final class SQLiteLocks {
 
 /// A lock on the database file itself, because the lock file beside it can be deleted by hand and belongs to one name only.
 ///
-/// It is a lock by `F_OFD_SETLK` on the byte ``SQLiteInspection/lockedByte``. On Darwin a `flock` would exclude SQLite's own locks, which
-/// are on the bytes from 0x40000000 to 0x400001FF.
+/// The lock is made by `F_OFD_SETLK` on the byte ``SQLiteInspection/lockedByte``. On Darwin a `flock` would exclude SQLite's own locks,
+/// which are on the bytes from 0x40000000 to 0x400001FF.
 ///
-/// Closing any descriptor of a file drops all POSIX locks that SQLite has on it in this process. So a descriptor is closed only when no
-/// store of this process uses the file any more. Until then it is kept open ("parked"), without its lock.
+/// If a process closes any descriptor of a file, the system drops all POSIX locks that SQLite has on the file in that process. This class
+/// closes a descriptor of the database only when no store of this process uses the file any more. While a store of this process uses the
+/// file, a descriptor whose lock was released stays open ("parked").
 final class SQLiteFileLock: Sendable {
   enum Mode {
-    /// Excludes every other lock.
+    /// Excludes every other lock on the database.
     case exclusive
-    /// Excludes exclusive locks.
+    /// Excludes exclusive locks, but no other shared lock.
     case shared
-    /// Excludes nothing, and keeps descriptors open for as long as a reader's connection needs its locks.
+    /// Excludes no other lock.
+    ///
+    /// Keeps parked descriptors open as long as a reader's connection needs SQLite's locks.
     case unlocked
   }
 
   private struct Use: Sendable {
     var stores = 0
-    /// Number of those stores that hold a lock.
+    /// Number of stores of this process that hold a lock on the file.
     var locks = 0
-    /// Descriptors without a lock, to be closed with the last store.
+    /// Descriptors without a lock, which are closed when the last store of this process releases the file.
     var parked: [Int32] = []
   }
-  /// Offset of the locked byte, behind the end of every database.
+  /// Offset of the locked byte, which lies behind the end of every database.
   private static let place = off_t(SQLiteInspection.lockedByte)
   private static let uses = Mutex<[FileIdentity: Use]>([:])
 
   private let path: String
   private let identity: FileIdentity
-  /// Descriptor that has the lock, or −1 for the mode `.unlocked`.
+  /// Descriptor that holds the lock, or −1 for the mode `.unlocked`.
   private let descriptor: Int32
   private let isHeld = Mutex(true)
 
-  private init(_ path: String, _ identity: FileIdentity, _ descriptor: Int32) {
+  private init(_ path: String, identity: FileIdentity, descriptor: Int32) {
     self.path = path
     self.identity = identity
     self.descriptor = descriptor
@@ -94,29 +101,33 @@ final class SQLiteFileLock: Sendable {
   deinit { release() }
 
   /// Locks a file without waiting, or returns `nil` when there is no file.
-  /// - Throws: `.alreadyOpen` when a store of this process excludes it, `.locked` when another process does.
+  ///
+  /// - Throws: `.alreadyOpen` when a store of this process holds a lock that excludes it, `.locked` when another process does.
   static func lock(_ path: String, _ mode: Mode) throws(RepositoryError) -> SQLiteFileLock? {
-    // One mutex for lock and table: a store that closes meanwhile must not close the descriptor that is taken here.
+    // One mutex guards both the lock and the table of uses, because a store that is closed meanwhile must not close the descriptor that is
+    // taken here.
     try uses.withLock { uses throws(RepositoryError) -> SQLiteFileLock? in
       guard let identity = try FileIdentity(at: path) else { return nil }
       var use = uses[identity] ?? Use()
       guard mode != .unlocked else {
         use.stores += 1
         uses[identity] = use
-        return SQLiteFileLock(path, identity, -1)
+        return SQLiteFileLock(path, identity: identity, descriptor: -1)
       }
-      // A parked descriptor is of this very file and has no lock: a backend that is opened again and again needs no more of them.
+      // A parked descriptor belongs to the same file and has no lock. Reusing a parked descriptor keeps a backend that opens many times
+      // from opening many descriptors.
       let descriptor = if let parked = use.parked.popLast() { parked } else { try opened(path) }
       if let number = change(mode == .exclusive ? F_WRLCK : F_RDLCK, descriptor) {
-        // Closing the descriptor would drop the locks of this process's other stores on the file.
+        // If another store of this process uses the file, closing the descriptor would drop that store's locks, so the descriptor is
+        // parked.
         if use.stores == 0 {
           close(descriptor)
         } else {
           use.parked.append(descriptor)
           uses[identity] = use
         }
-        guard number == EWOULDBLOCK || number == EACCES else { throw failure("fcntl(F_OFD_SETLK)", number, path) }
-        // The lock that excludes this one is of a store in this process.
+        guard number == EWOULDBLOCK || number == EACCES else { throw failure(of: "fcntl(F_OFD_SETLK)", number, at: path) }
+        // If a store of this process holds a lock on the file, that lock is the one that excludes the new lock.
         if use.locks > 0 {
           throw RepositoryError(.alreadyOpen, "this process has the file open by another name: close that store first", file: path)
         }
@@ -126,11 +137,11 @@ final class SQLiteFileLock: Sendable {
       use.stores += 1
       use.locks += 1
       uses[identity] = use
-      return SQLiteFileLock(path, identity, descriptor)
+      return SQLiteFileLock(path, identity: identity, descriptor: descriptor)
     }
   }
 
-  /// Opens the file for writing, without which the system grants no exclusive lock.
+  /// Opens the file for writing, because the system grants an exclusive lock only to a descriptor that may write.
   private static func opened(_ path: String) throws(RepositoryError) -> Int32 {
     switch SystemCall.uninterrupted({ Int(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) }) {
     case .done(let descriptor): return Int32(descriptor)
@@ -139,11 +150,11 @@ final class SQLiteFileLock: Sendable {
         .protectedDataUnavailable,
         "expected permission to write the file, found none: change its permissions, or open it for reading only", file: path,
         underlying: SystemCallError(call: "open", errorNumber: number))
-    case .failed(let number): throw failure("open", number, path)
+    case .failed(let number): throw failure(of: "open", number, at: path)
     }
   }
 
-  /// Turns an exclusive lock into a shared one.
+  /// Turns this exclusive lock on the database into a shared one.
   func share() throws(RepositoryError) {
     if let number = Self.change(F_RDLCK, descriptor) {
       throw RepositoryError(
@@ -152,14 +163,16 @@ final class SQLiteFileLock: Sendable {
     }
   }
 
-  /// Turns a shared lock into an exclusive one, or returns false when another process has a lock.
+  /// Turns this shared lock into an exclusive one, or returns false when another process has a lock on the database.
   ///
   /// After a result of false, call only ``release()``.
   func reclaim() -> Bool { Self.change(F_WRLCK, descriptor) == nil }
 
-  /// Releases the lock, after every connection to the file was closed.
+  /// Releases the lock.
   ///
-  /// The second call does nothing.
+  /// Call it only after every connection to the file was closed.
+  ///
+  /// A second call does nothing.
   func release() {
     Self.uses.withLock { uses in
       let isFirst = isHeld.withLock { isHeld in
@@ -178,9 +191,10 @@ final class SQLiteFileLock: Sendable {
     }
   }
 
-  /// Changes the lock without waiting, and returns the system's error number when it was refused.
+  /// Changes the lock without waiting, and returns the system's error number when the change was refused.
   ///
-  /// A file system without such locks, as some over a network, refuses nothing. There the lock file alone excludes other processes.
+  /// Some network file systems have no such locks. On such a file system this function reports success, and the lock file alone excludes
+  /// other processes.
   private static func change(_ type: Int32, _ descriptor: Int32) -> Int32? {
     switch SystemCall.uninterrupted({ Int(larder_lock_byte(descriptor, type, place)) }) {
     case .done: nil
@@ -189,7 +203,7 @@ final class SQLiteFileLock: Sendable {
     }
   }
 
-  private static func failure(_ call: String, _ number: Int32, _ path: String) -> RepositoryError {
+  private static func failure(of call: String, _ number: Int32, at path: String) -> RepositoryError {
     RepositoryError("the file cannot be locked: check its permissions and its file system", call: call, errorNumber: number, file: path)
   }
 }

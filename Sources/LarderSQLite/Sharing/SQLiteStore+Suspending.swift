@@ -2,52 +2,56 @@ internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// The state of a suspended store, with which its files are compared when it resumes.
+/// The state of a suspended store.
+///
+/// When the store resumes, its files are compared with this state.
 struct SQLiteSuspension {
   /// The row of `larder_store` when the store was suspended, or `nil` where it is behind the last commit, as on a full disk.
   let row: SQLiteStoreRow?
   let storeID: UUID
   let identity: FileIdentity?
-  /// Whether a write-ahead log was left, because it was long or other processes use it.
+  /// Whether the suspension left a write-ahead log, because the log was long or other processes use it.
   let leavesLog: Bool
-  /// Keeps a descriptor of the database open, so that the system gives its identity to no other file.
+  /// Keeps a descriptor of the database open, because the system could give the identity of a deleted file to a new file.
   let anchor: SQLiteFileLock?
 }
 
 extension SQLiteStore {
-  /// Largest number of pages of a write-ahead log that is copied into the database at suspension: 1 MB, which takes some milliseconds.
+  /// Largest number of pages of a write-ahead log that a suspension copies into the database: 1 MB, which takes some milliseconds.
   private static let foldedPages = 250
 
   /// Makes all commits durable, and gives up the connection and the locks.
   func suspend() throws(RepositoryError) {
-    // Also when it throws: a later phase must be able to wait again.
+    // Waits for locks are allowed again even if the suspension fails, because a later phase of the store must be able to wait.
     defer { wait.isEnded.store(false, ordering: .relaxed) }
     switch phase {
     case .writing(let writer, let locks): try suspend(writer, locks)
-    // A reader holds no lock.
+    // A store opened for reading holds no lock between its calls, so there is nothing to release.
     case .reading, .suspended: break
-    // A store that was not recovered has committed nothing, and is read anew.
+    // A store whose recovery is still due has committed nothing. A suspension closes a store without a writer, which must be opened anew.
     case .unopened, .opening, .opened, .closed: abandon()
     }
   }
 
   private func suspend(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
     let path = writer.connection.path
-    // A reader in another process may be busy for seconds, and a suspension must not wait for it.
+    // A reader in another process may hold its lock for seconds, and a suspension must not wait for it.
     wait.isEnded.store(true, ordering: .relaxed)
     writer.connection.stopWaiting()
     var failure: RepositoryError?
     var anchor: SQLiteFileLock?
     do throws(RepositoryError) {
-      // Before the locks are released: without it, their descriptor would be closed.
+      // The anchor, which keeps a descriptor of the database open, is registered before the locks are released, because the release of the
+      // last store closes all descriptors of the file.
       anchor = try SQLiteFileLock.lock(path, .unlocked)
-      // Only the writer has recorded the failed sync of an earlier checkpoint.
+      // A checkpoint after a commit does not throw its failed sync, but records it in the writer. This call throws the recorded error, so
+      // that the suspension does not report success.
       try writer.checkUse()
       if writer.connection.logPageCount <= Self.foldedPages { try end(writer, locks) } else { try settle(writer) }
     } catch {
       failure = error
     }
-    // Also after a failure: iOS ends a suspended process that holds a lock on a file in a shared container.
+    // The locks are released even after a failure, because iOS ends a suspended process that holds a lock on a file in a shared container.
     writer.abandon()
     locks.release()
     let isSettled = writer.storedRow == writer.row
@@ -58,7 +62,7 @@ extension SQLiteStore {
     if let failure { throw failure }
   }
 
-  /// Makes every commit durable, and writes the store's row where the disk has room for it.
+  /// Makes every commit durable, and writes the row of `larder_store` if the disk has room for it.
   private func settle(_ writer: SQLiteWriter) throws(RepositoryError) {
     do throws(RepositoryError) { try writer.settleRow() } catch {
       guard error.code == .full || error.code == .locked else { throw error }
@@ -66,23 +70,23 @@ extension SQLiteStore {
     try writer.flush()
   }
 
-  /// Takes the locks again, or returns false when the store must be read anew.
+  /// Takes the locks again after a suspension, or returns false when the store must be opened anew.
   func resume() throws(RepositoryError) -> Bool {
     guard case .suspended(let suspension) = phase, let path else {
       if case .reading = phase { return true }
       return false
     }
     try path.checkKinds()
-    let locks = try SQLiteLocks(path, options, fileSystem)
+    let locks = try SQLiteLocks(path, options: options, in: fileSystem)
     do throws(RepositoryError) {
       path.giveToOwner(path.lock)
       let identity = try FileIdentity(at: path.main)
       guard let identity else { throw path.vanished }
-      // The records in memory are those of that file alone.
+      // The records in memory are those of the file that was suspended, so the store must not resume on another file.
       guard identity == suspension.identity else { throw path.replaced }
       try path.checkRollbackJournal(fileSystem)
       try locks.lockDatabase()
-      if let writer = try reconnect(suspension, path, locks) {
+      if let writer = try reconnect(suspension, at: path, holding: locks) {
         phase = .writing(writer, locks)
       } else {
         locks.release()
@@ -99,7 +103,7 @@ extension SQLiteStore {
 
   /// Connects to the database, or returns `nil` if only reading all rows would reveal the commits of other processes.
   private func reconnect(
-    _ suspension: SQLiteSuspension, _ path: SQLitePath, _ locks: SQLiteLocks
+    _ suspension: SQLiteSuspension, at path: SQLitePath, holding locks: SQLiteLocks
   ) throws(RepositoryError) -> SQLiteWriter? {
     let log = try fileSystem.status(of: path.log)
     guard let connection = try SQLiteConnection(path: path.main, .readWrite) else { throw path.vanished }
@@ -109,7 +113,8 @@ extension SQLiteStore {
       let row = try SQLiteStoreRow(on: connection)
       guard row.id == suspension.storeID, row.commit >= suspension.row?.commit ?? 0 else { throw path.replaced }
       if locks.isExclusive, row != suspension.row || log != nil && !suspension.leavesLog {
-        // A process that wrote alone may have left commits that the row is behind, and a log that must be judged.
+        // If the row or the log has changed, another process has used the store meanwhile. An exclusive writer may have left commits that
+        // are newer than the row, and a killed writer may have left a log that must be judged.
         guard locks.isShared, log == nil, try !connection.hasRecords(after: row.commit) else {
           connection.keepLogOnClose()
           try connection.close()
@@ -117,7 +122,8 @@ extension SQLiteStore {
         }
       }
       let writer = try writer(on: connection, row, locks)
-      // The first commit to a log must write the store's row, and this log has begun already.
+      // The first commit of a log must write the row of `larder_store`. A log that exists has begun already, so its length must not count
+      // as 0.
       if let log { connection.noteLogLength(bytes: log.size) }
       if locks.isExclusive { try fileSystem.syncDirectory(path.directory) }
       try SQLiteOpening.rememberFiles(of: connection, on: disk, in: fileSystem)
@@ -125,7 +131,7 @@ extension SQLiteStore {
       return writer
     } catch {
       connection.keepLogOnClose()
-      do { try connection.close() } catch {}  // the first failure is the one to report
+      do { try connection.close() } catch {}  // the caller needs the first error and not that of `close`
       throw error
     }
   }
@@ -135,7 +141,7 @@ extension SQLiteStore {
   ) throws(RepositoryError) -> SQLiteWriter {
     let collections = try SQLiteLayout.collections(on: connection)
     guard locks.isShared else { return try SQLiteWriter(connection, row: row, collections: collections, disk: disk) }
-    // Comparing the indexes would scan every table, and resuming must be quick.
+    // The existing indexes are not compared, because that scans every table, and resuming must be quick.
     try SQLiteSharing.createIndexes(for: collections, on: connection, waiting: options.lockTimeout, comparesOthers: false)
     let sharing = SQLiteSharing(connection, options.lockTimeout)
     return try SQLiteWriter(connection, row: row, collections: collections, sharing: sharing, disk: disk)
