@@ -59,6 +59,26 @@ nonisolated enum Harbours {
     ])
 }
 
+nonisolated struct Buoy: Codable, Identifiable, Sendable {
+  struct Address: Codable, Sendable {
+    var zip: String?
+  }
+
+  let id: UUID
+  var place: String
+  var unit: String
+  var address: Address?
+}
+
+nonisolated enum Buoys {
+  static let schema = RepositorySchema<Buoy>(
+    "buoys", version: 3,
+    migrations: [
+      .init(from: 1, .rename("town", to: "place"), .set("unit", "m"), .remove("draft")),
+      .init(from: 2, .move("zip", to: ["address", "zip"])),
+    ])
+}
+
 func openPiers(url: URL) async throws {
   let piers = try await LocalRepository<Pier>(sqliteFile: url, schema: Piers.schema)
   let all = try await piers.loadAll()  // complete at once, whatever version the records are stored at

@@ -2,86 +2,88 @@ internal import Foundation
 
 /// A JSON object whose members a migration step reads and changes.
 ///
-/// Members that a step does not touch keep their values exactly, numbers digit by digit. Names are equal only if their bytes are. There is
-/// no order: records are stored with their names sorted.
+/// Members that a step does not change keep their values exactly, and numbers keep every digit. Two names are equal only if their UTF-8
+/// bytes are. The members have no order, because records are stored with their names sorted.
 public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   private var members: [RecordKey: JSONValue] = [:]
 
-  /// Makes an object without members.
+  /// Creates an object without members.
   public init() {}
 
-  /// Makes an object, in which the last of several members with the same name counts.
+  /// Creates an object, and keeps the last value if several members have the same name.
   public init(dictionaryLiteral members: (String, JSONValue)...) { self.init(members) }
 
   init(_ members: [(String, JSONValue)]) {
     for (name, value) in members { self.members[RecordKey(name)] = value }
   }
 
-  /// The value of a member, or `nil` without such a member.
+  /// The value of a member, or `nil` if the object has no member with this name.
   ///
-  /// Set `nil` to remove the member. A member that is present and null is ``JSONValue/null``.
+  /// Set `nil` to remove the member. A member that is present and null has the value ``JSONValue/null``.
   public subscript(name: String) -> JSONValue? {
     get { members[RecordKey(name)] }
     set { members[RecordKey(name)] = newValue }
-    // Nested values are changed in place: `get` and `set` would copy them.
+    // With `_modify` a nested value is changed in place. `get` and `set` would copy the nested value at each change.
     _modify { yield &members[RecordKey(name)] }
   }
 
-  /// The number of a member, or `nil` for a missing member and for one that is not a number.
+  /// The number of a member, or `nil` if the member is missing or is not a number.
   ///
-  /// Set `nil` to remove the member. A number that is not finite, which JSON cannot hold, makes the member null.
+  /// Set `nil` to remove the member. If you set a number that is not finite, which JSON cannot hold, the member becomes null.
   @_disfavoredOverload
   public subscript(name: String) -> Double? {
     get { self[name]?.doubleValue }
     set { self[name] = newValue.map { JSONValue($0) } }
   }
 
-  /// The value at a path of names through nested objects, or `nil` without one.
+  /// The value at a path of names through nested objects, or `nil` if the path leads to no member.
   ///
-  /// Setting a value makes the objects on the way that are missing, and replaces values on the way that are not objects. Set `nil` to
+  /// Setting a value creates the objects that are missing on the path, and replaces values on the path that are not objects. Set `nil` to
   /// remove the member at the end of the path.
   public subscript(name: String, next: String, rest: String...) -> JSONValue? {
     get { rest.reduce(self[name]?[next]) { $0?[$1] } }
     set { set(newValue, at: [name, next] + rest) }
   }
 
-  private mutating func set(_ value: JSONValue?, at path: [String]) {
-    // The end of the path: everything before it is an object by now.
+  mutating func set(_ value: JSONValue?, at path: [String]) {
+    // If `path` has one name, it is the name of the member to set: the enclosing calls of `set` have found or created the objects that lead
+    // to this member.
     guard let name = path.first, path.count > 1 else {
       if let name = path.first { self[name] = value }
       return
     }
-    // Removing a member must not create the objects on the way to it.
+    // Removing a member must not create the missing objects on the path to it.
     if value == nil, self[name]?.objectValue == nil { return }
     var inner = self[name]?.objectValue ?? JSONObject()
     inner.set(value, at: Array(path.dropFirst()))
     self[name] = .object(inner)
   }
 
-  /// Names of all members, in the order of their bytes.
+  /// Names of all members, in the order of their UTF-8 bytes.
   public var names: [String] { members.keys.sorted().map(\.text) }
 
-  /// Number of members.
+  /// Number of members of the object.
   public var count: Int { members.count }
 
-  /// Gives a member another name.
+  /// Renames a member.
   ///
-  /// Does nothing without such a member, and replaces a member that has the new name already.
+  /// If the object has no member `name`, the call does nothing. A member that already has the new name is replaced.
   public mutating func rename(_ name: String, to newName: String) {
     guard let value = members.removeValue(forKey: RecordKey(name)) else { return }
     members[RecordKey(newName)] = value
   }
 
-  /// The members in the order of their names' bytes.
+  /// The members in the order of their names' UTF-8 bytes.
   var sorted: [(name: String, value: JSONValue)] {
-    // By bytes, as the encoder sorts, so that equal records have equal JSON.
+    // The members are sorted by bytes, as by the encoder, so that an object and an encoded value with equal contents have equal JSON.
     members.sorted { $0.key < $1.key }.map { ($0.key.text, $0.value) }
   }
 }
 
 extension JSONObject {
-  /// Reads an object from JSON.
-  /// - Throws: `.decodingFailed` for text that is not one JSON object.
+  /// Creates an object from JSON text.
+  ///
+  /// - Throws: `.decodingFailed` if the text is not one JSON object.
   init(json: Data) throws(RepositoryError) {
     guard case .object(let object) = try JSONReader.value(of: json) else {
       throw RepositoryError(.decodingFailed, "expected a JSON object, found another value", offset: 0)
@@ -89,6 +91,6 @@ extension JSONObject {
     self = object
   }
 
-  /// The object as one line of JSON with its names sorted.
+  /// The object as one line of JSON, with names sorted by their UTF-8 bytes.
   var json: Data { JSONWriter.json(of: .object(self)) }
 }

@@ -3,38 +3,43 @@ internal import Foundation
 /// A migration step, which turns the records of one schema version into those of the next.
 ///
 /// ```swift
-/// RepositorySchema<Spot>("spots", version: 3, migrations: [
+/// RepositorySchema<Spot>("spots", version: 4, migrations: [
 ///   .init(from: 1, SpotV1.self, to: SpotV2.self) { SpotV2($0) },
-///   .init(from: 2) { object in object["timeZone"] = "UTC" },
+///   .init(from: 2, .rename("town", to: "place"), .remove("draft")),
+///   .init(from: 3) { object in object["depth"] = JSONValue((object["depthInFeet"]?.doubleValue ?? 0) * 0.3048) },
 /// ])
 /// ```
 ///
-/// Larder applies the steps to a record from the record's own version on, when it is read or in the background, whichever comes first. So a
-/// step must give the same result for the same record. If a step throws, its record stays as it was and is reported, and other records are
-/// migrated. Use ``Store/dryRun(_:schema:options:)`` to try a plan without changing the store.
+/// Larder applies the steps to a record beginning with the record's own version, either when the record is read or in the background,
+/// whichever comes first. So a step must give the same result each time for the same record. If a step throws, its record is left unchanged
+/// and reported, and the other records are migrated. Use ``Store/dryRun(_:schema:options:)`` to try a plan without changing the store.
 ///
 /// ## Cost
 ///
-/// A typed step decodes and encodes each older record once. A step on the JSON object parses and writes it. The background run commits one
-/// batch at a time, so that saves can go on meanwhile.
+/// A typed step decodes and encodes each older record once. A step on the JSON object parses and writes each older record once. A step of
+/// declared edits copies the record's bytes in one pass. The background run commits one batch at a time, so that saves can run between its
+/// batches.
 ///
 /// ## Topics
 ///
 /// ### Making a step
 /// - ``init(from:_:to:_:)``
-/// - ``init(from:_:)``
+/// - ``init(from:_:)-(_,JSONEdit...)``
+/// - ``JSONEdit``
+/// - ``JSONPath``
+/// - ``init(from:_:)-(_,(JSONObject)->Void)``
 /// - ``JSONObject``
 /// - ``JSONValue``
 public struct Migration: Sendable {
-  /// The version of the records that the step turns into those of the next version.
+  /// The version of the records that the step turns into records of the next version.
   public let from: Int
   let apply: @Sendable (Data, JSONCoder) throws -> Data
 
   /// Makes a step from one type to another.
   ///
-  /// The last step of a plan usually leads to the repository's own type. The old type is decoded from JSON and the new one encoded as JSON,
-  /// so give both the coding keys of the versions that they stand for. The migration of a record fails if your closure throws, or if its
-  /// result nests deeper than a record may (128).
+  /// The last step of a plan usually leads to the repository's own type. The old type is decoded from JSON and the new type is encoded as
+  /// JSON. So give each type the coding keys of the version that it stands for. The migration of a record fails if your closure throws, or
+  /// if its result nests deeper than a record may (128).
   public init<Old: Decodable & Sendable, New: Encodable & Sendable>(
     from version: Int, _ old: Old.Type, to new: New.Type, _ migrate: @escaping @Sendable (Old) throws -> New
   ) {
@@ -42,7 +47,7 @@ public struct Migration: Sendable {
     apply = { data, json in
       let value = try migrate(json.decode(Old.self, from: data))
       do {
-        // Encoded here, so that a result that nests too deep is reported as the step's.
+        // The result is encoded inside this step, so that the error for a result that nests too deep names this step.
         return try json.encode(value).json
       } catch let error as JSONTooDeep {
         throw RepositoryError(.tooLarge, "the step's result nests deeper than \(error.limit), the most that a record may")
@@ -52,7 +57,7 @@ public struct Migration: Sendable {
 
   /// Makes a step that edits the record's JSON object.
   ///
-  /// Use it for small changes. Members that it does not touch stay as they are, numbers digit by digit.
+  /// Use such a step for small changes. Members of the object that the step does not touch stay as they are, numbers digit by digit.
   public init(from version: Int, _ edit: @escaping @Sendable (inout JSONObject) throws -> Void) {
     from = version
     apply = { data, _ in
@@ -61,6 +66,16 @@ public struct Migration: Sendable {
       return object.json
     }
   }
+
+  /// Makes a step of declared edits, which are applied in order.
+  ///
+  /// A step without edits changes nothing. Members that no edit names keep their values, numbers digit by digit. The migration of a record
+  /// by a step with edits fails if the record is not a JSON object.
+  public init(from version: Int, _ edits: JSONEdit...) {
+    from = version
+    let editor = JSONEditor(edits)
+    apply = { data, _ in try editor.edit(data) }
+  }
 }
 
 /// The migration steps of a schema, in order.
@@ -68,11 +83,11 @@ struct MigrationPlan: Sendable {
   let version: Int
   let steps: [Migration]
 
-  /// The defect of the plan as an error that names the step, or `nil` for a plan without one.
+  /// The defect of the plan as an error that names the step, or `nil` if the plan has no defect.
   var defect: RepositoryError? {
-    // A schema without steps leaves the change of version to `Codable`.
+    // A schema without steps is no defect: `Codable` then decodes the records of older versions as they are.
     guard !steps.isEmpty else { return nil }
-    // Sorted, so that a wrong order is reported only if no step is missing or there twice.
+    // The checks below use sorted steps, so that a wrong order is reported only if no step is missing and no step occurs twice.
     let sorted = steps.map(\.from).sorted()
     func error(_ what: String) -> RepositoryError { RepositoryError(.unsupported, "migrations: \(what)") }
     func step(_ from: Int) -> String { "the step from version \(from) to \(from &+ 1)" }
@@ -89,13 +104,14 @@ struct MigrationPlan: Sendable {
     return nil
   }
 
-  /// Migrates stored bytes to the schema's version.
+  /// Migrates the stored bytes of a record to the schema's version.
   ///
-  /// A schema without steps takes old records as they are. Its change is one that `Codable` bridges, such as a new optional property.
+  /// A schema without steps returns the bytes of older records unchanged. Without steps, a change of version must be one that `Codable`
+  /// bridges, such as a new optional property.
   /// - Throws: `.migrationFailed` with the step that failed.
   func migrate(_ value: Data, from version: Int, key: RecordKey, _ json: JSONCoder) throws(RepositoryError) -> Data {
     guard let first = steps.first else { return value }
-    // A later step would get the bytes of a version that it was not written for.
+    // If the first step begins after the record's version, it would get the bytes of a version that it was not written for.
     guard first.from <= version else {
       throw RepositoryError(
         .migrationFailed, "there is no step from version \(version); the oldest is from \(first.from)", keyHash: key.hash)

@@ -102,6 +102,27 @@ import Testing
     #expect(error?.versions == .init(found: 3, supported: 2))
   }
 
+  /// Foundation's coder reads an integer with a fraction, which Larder's refuses.
+  @Test func itDecodesWithTheCoderOfTheOptions() async throws {
+    struct Measured: Codable, Identifiable {
+      var id = 1
+      var height: Decimal
+    }
+    struct Counted: Codable, Identifiable {
+      var id: Int
+      var height: Int
+    }
+    let directory = try TemporaryDirectory()
+    let backend = { JSONFileBackend(file: directory.file("heights.json")) }
+    let measured = try await LocalRepository<Measured>(backend: backend(), schema: .init("heights"))
+    try await measured.save(Measured(height: try #require(Decimal(string: "18014398509481985.5"))))
+    try await measured.close()
+    for (coding, isSound) in [(StoreOptions.Coding.larder, false), (.foundation, true)] {
+      let report = try await Store.dryRun(backend(), schema: RepositorySchema<Counted>("heights"), options: StoreOptions(coding: coding))
+      #expect(report.isSound == isSound && report.count == 1)
+    }
+  }
+
   @Test func aPlanWithAGapIsRefusedBeforeAnythingIsRead() async throws {
     let backend = FaultInjectingBackend(InMemoryBackend())
     let schema = RepositorySchema<Place>("places", version: 3, migrations: [MigrationShelf.steps[0]])

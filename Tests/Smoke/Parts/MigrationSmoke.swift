@@ -44,6 +44,25 @@ enum MigrationSmoke {
     try expect(!phases.contains(progress.phase))
     try await jars.close()
 
+    // Edits that are declared.
+    let shelf: JSONPath = ["place", "shelf"]
+    let declared: [Migration] = [
+      .init(from: 1, .rename("title", to: "label"), .set("latitude", 1), .set(shelf, 7), .set("draft", .null)),
+      .init(from: 2, .remove(JSONPath(["draft"])), .move(shelf, to: "shelf"), .set("longitude", 1)),
+    ]
+    try expect(shelf.names == ["place", "shelf"] && JSONEdit.remove("a") != .remove(shelf))
+    let edited = file.deletingLastPathComponent().appendingPathComponent("edited.json")
+    let before = try await LocalRepository<OldJar>(jsonFile: edited, schema: .init("jars", version: 1))
+    try await before.save(contentsOf: (0..<50).map { OldJar(id: $0, title: "jar \($0)", shelf: $0) })
+    try await before.close()
+    let after = try await LocalRepository<Jar>(
+      jsonFile: edited, schema: .init("jars", version: 3, migrations: declared),
+      options: .init(migration: .init(mode: .eager, backup: .declined, batchSize: 1)))
+    try expect(after.migrationProgress.rewritten == 50)
+    let jar = try await after.find(by: 40)
+    try expect(jar?.label == "jar 40" && jar?.shelf == 7)
+    try await after.close()
+
     // A record of another shape does not hide the others.
     let numbers = try await LocalRepository<OldJar>(jsonFile: file, schema: .init("numbers"))
     try await numbers.save(OldJar(id: 1, title: "no jar", shelf: 1))

@@ -81,7 +81,7 @@ enum RepositorySmoke {
   private static func read(_ jars: LocalRepository<Jar>) async throws {
     try await expect(jars.find(by: 1) == .plum, jars.exists(2), !jars.exists(99))
     try await expect(Set(jars.loadAll()) == Set(Jar.all), jars.loadAll(strict: true).count == 3)
-    try await expect(jars.fetch().count == 3, jars.fetch(Query(), strict: true).count == 3)
+    try await expect(jars.fetch().count == 3, jars.fetch(Query().strict()).count == 3)
     try await expect(jars.fetch(where: #Predicate { $0.shelf == 1 }).count == 2)
     try await expect(jars.first(Query().sorted(by: \.label)) == .fig, jars.first(where: #Predicate { $0.shelf == 2 }) == .lime)
     try await expect(jars.count(where: #Predicate { $0.shelf == 1 }) == 2)

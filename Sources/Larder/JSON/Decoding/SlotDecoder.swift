@@ -1,4 +1,4 @@
-/// A decoder of one JSON value, at an entry of a scanned text.
+/// A decoder of one JSON value, at an entry of a scanned ``DecodingText``.
 struct SlotDecoder: Decoder, SingleValueDecodingContainer {
   let text: DecodingText
   let entry: Int
@@ -59,12 +59,12 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   var codingPath: [any CodingKey] { CodingPath.keys(path) }
 
-  /// The member names that are keys of the type, in the order of the text.
+  /// The member names of the object that are keys of the type, in the order of the text.
   ///
-  /// Of members with the same name only the first is listed.
+  /// If two members have the same name, only the first is listed.
   var allKeys: [Key] {
     let names = text.names(of: object).map { text.text(at: $0) }
-    // The names of a plain object ascend, so no two of them are equal.
+    // The names of a plain object ascend, so no two of them are equal, and the set below is not needed.
     guard !text.entries[object].isPlain else { return names.compactMap { Key(stringValue: $0) } }
     var seen: Set<String> = []
     return names.compactMap { seen.insert($0).inserted ? Key(stringValue: $0) : nil }
@@ -77,37 +77,37 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func decode(_ type: String.Type, forKey key: Key) throws -> String { try string(entry(key), key) }
   func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try double(entry(key), key) }
   func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try float(entry(key), key) }
-  func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try integer(type, entry(key), key) }
-  func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try integer(type, entry(key), key) }
-  func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try integer(type, entry(key), key) }
-  func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try integer(type, entry(key), key) }
-  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try integer(type, entry(key), key) }
-  func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try integer(type, entry(key), key) }
-  func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try integer(type, entry(key), key) }
-  func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try integer(type, entry(key), key) }
-  func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try integer(type, entry(key), key) }
-  func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try integer(type, entry(key), key) }
-  func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try integer(type, entry(key), key) }
-  func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try integer(type, entry(key), key) }
+  func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try integer(type, at: entry(key), key) }
+  func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try integer(type, at: entry(key), key) }
+  func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try integer(type, at: entry(key), key) }
+  func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try integer(type, at: entry(key), key) }
+  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try integer(type, at: entry(key), key) }
+  func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try integer(type, at: entry(key), key) }
+  func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try integer(type, at: entry(key), key) }
+  func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try integer(type, at: entry(key), key) }
+  func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try integer(type, at: entry(key), key) }
+  func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try integer(type, at: entry(key), key) }
+  func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try integer(type, at: entry(key), key) }
+  func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try integer(type, at: entry(key), key) }
   func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
     try text.value(type, at: entry(key), step(key))
   }
 
-  // The standard library's default implementations look each name up three times.
+  // The standard library's default implementations would look each name up three times.
   func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try present(key).map { try bool($0, key) } }
   func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try present(key).map { try string($0, key) } }
   func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try present(key).map { try double($0, key) } }
   func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? { try present(key).map { try float($0, key) } }
-  func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try present(key).map { try integer(type, $0, key) } }
-  func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try present(key).map { try integer(type, $0, key) } }
-  func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try present(key).map { try integer(type, $0, key) } }
-  func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try present(key).map { try integer(type, $0, key) } }
-  func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try present(key).map { try integer(type, $0, key) } }
-  func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try present(key).map { try integer(type, $0, key) } }
-  func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try present(key).map { try integer(type, $0, key) } }
-  func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try present(key).map { try integer(type, $0, key) } }
-  func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? { try present(key).map { try integer(type, $0, key) } }
-  func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try present(key).map { try integer(type, $0, key) } }
+  func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try present(key).map { try integer(type, at: $0, key) } }
+  func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try present(key).map { try integer(type, at: $0, key) } }
+  func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try present(key).map { try integer(type, at: $0, key) } }
+  func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try present(key).map { try integer(type, at: $0, key) } }
+  func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try present(key).map { try integer(type, at: $0, key) } }
+  func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try present(key).map { try integer(type, at: $0, key) } }
+  func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try present(key).map { try integer(type, at: $0, key) } }
+  func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try present(key).map { try integer(type, at: $0, key) } }
+  func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? { try present(key).map { try integer(type, at: $0, key) } }
+  func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try present(key).map { try integer(type, at: $0, key) } }
   func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
     guard let entry = present(key) else { return nil }
     return try text.value(type, at: entry, step(key))
@@ -126,10 +126,10 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     SlotDecoder(text: text, entry: try entry(key), path: CodingPath(key, after: path))
   }
 
-  /// Returns the decoder of a superclass's member, which decodes null without such a member.
+  /// Returns the decoder of a superclass's member, or a decoder of null if the object has no such member.
   private func outer(_ key: some CodingKey) -> any Decoder {
     let path = CodingPath(key, after: path)
-    // A superclass that decodes nothing needs no member, as with Foundation.
+    // A superclass that decodes nothing has no member in the text, and it must decode all the same, as with Foundation.
     guard let entry = text.member(key.stringValue, of: object) else { return SlotDecoder(text: .null, entry: 0, path: path) }
     return SlotDecoder(text: text, entry: entry, path: path)
   }
@@ -141,7 +141,7 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     return entry
   }
 
-  /// Returns the entry of a member's value, or `nil` for a null or missing member.
+  /// Returns the entry of a member's value, or `nil` if the member is missing or null.
   @inline(__always) private func present(_ key: Key) -> Int? {
     guard let entry = text.member(key.stringValue, of: object), !text.isNull(at: entry) else { return nil }
     return entry
@@ -157,13 +157,13 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
   private func float(_ entry: Int, _ key: Key) throws -> Float {
     try text.required(text.float(at: entry), Float.self, at: entry, step(key))
   }
-  private func integer<Number: FixedWidthInteger>(_ type: Number.Type, _ entry: Int, _ key: Key) throws -> Number {
+  private func integer<Number: FixedWidthInteger>(_ type: Number.Type, at entry: Int, _ key: Key) throws -> Number {
     try text.required(text.integer(type, at: entry), type, at: entry, step(key))
   }
 
   private func step(_ key: Key) -> CodingPath { CodingPath(key, after: path) }
 
-  // Not inlined: each decoded property would otherwise carry the code that makes the error.
+  // The function is not inlined, because the code that creates the error would otherwise be repeated for each decoded property.
   @inline(never) private func notFound(_ key: Key) -> DecodingError {
     .keyNotFound(key, .init(codingPath: codingPath, debugDescription: "expected a member \(key.stringValue), found none"))
   }
@@ -179,7 +179,7 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
 
   init(text: DecodingText, array: Int, path: CodingPath?) {
     (self.text, self.array, self.path) = (text, array, path)
-    // The first element's entry comes right behind that of the array.
+    // The entry of an array comes directly before the entry of its first element.
     entry = array + 1
   }
 
@@ -188,7 +188,8 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
   var isAtEnd: Bool { currentIndex == text.entries[array].length }
 
   mutating func decodeNil() throws -> Bool {
-    // Only a null is consumed. Any other element is left for the next call, as the protocol demands.
+    // The container moves to the next element only after a null. An element that is not null must be left for the next call, as
+    // `UnkeyedDecodingContainer` demands.
     guard text.isNull(at: try next(Never.self)) else { return false }
     advance()
     return true
@@ -210,7 +211,7 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
   mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
   mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try integer(type) }
   mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-    // Advances only after a success, so that a caller may try another type for the same element.
+    // The container moves to the next element only after a success, so that a caller may try another type for the same element.
     let value = try text.value(type, at: next(type), step)
     advance()
     return value
@@ -242,7 +243,8 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
 
   private var step: CodingPath { CodingPath(PlainCodingKey(position: currentIndex), after: path) }
 
-  /// Returns the entry of the next element.
+  /// Returns the entry of the array's next element.
+  ///
   /// - Throws: `DecodingError.valueNotFound` at the end of the array.
   @inline(__always) private func next(_ type: Any.Type) throws -> Int {
     guard !isAtEnd else {
@@ -272,7 +274,7 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
 
 /// A coding path as a linked list, from the last key back to the first.
 ///
-/// An array of keys is made from it only for an error or for `codingPath`.
+/// Decoding adds a step without copying an array. An array of keys is created only for an error or for `codingPath`.
 final class CodingPath {
   private let parent: CodingPath?
   private let key: any CodingKey
@@ -282,7 +284,7 @@ final class CodingPath {
     self.parent = parent
   }
 
-  /// Returns the keys of a path, the outermost first.
+  /// Returns the keys of a path as an array, from the outermost to the innermost.
   static func keys(_ path: CodingPath?) -> [any CodingKey] {
     var keys: [any CodingKey] = []
     var step = path

@@ -1,34 +1,34 @@
-internal import Foundation
+package import Foundation
 
-/// A growing buffer of bytes for text that is written from front to back.
-struct ByteBuffer: ~Copyable {
+/// A growing buffer of bytes, for text that is written from front to back.
+package struct ByteBuffer: ~Copyable {
   private var base: UnsafeMutableRawPointer
   private var capacity: Int
   private(set) var count = 0
 
-  init(capacity: Int) {
+  package init(capacity: Int) {
     self.capacity = capacity
     base = .allocate(byteCount: capacity + Self.slack, alignment: 8)
   }
 
-  /// Bytes allocated beyond the capacity, so that eight bytes can be loaded from any offset of the text.
+  /// Bytes allocated beyond the capacity, so that a load of eight bytes from any offset of the text stays in the allocation.
   private static let slack = 8
 
   deinit { base.deallocate() }
 
-  /// The bytes written so far, valid until the next write.
+  /// The bytes written so far, which stay valid until the next write.
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
   /// Returns a copy of the bytes.
-  func data() -> Data { Data(bytes: base, count: count) }
+  package func data() -> Data { Data(bytes: base, count: count) }
 
-  /// Makes room for more bytes.
+  /// Grows the buffer if its free capacity is less than `more` bytes.
   @inline(__always) private mutating func reserve(_ more: Int) {
     if capacity - count < more { grow(by: more) }
   }
 
   @inline(never) private mutating func grow(by more: Int) {
-    // Doubling keeps the cost of an appended byte constant on average.
+    // Doubling keeps the average cost of an appended byte constant, because each byte is copied a bounded number of times on average.
     capacity = max(2 * capacity, count + more)
     let grown = UnsafeMutableRawPointer.allocate(byteCount: capacity + Self.slack, alignment: 8)
     grown.copyMemory(from: base, byteCount: count)
@@ -36,33 +36,33 @@ struct ByteBuffer: ~Copyable {
     base = grown
   }
 
-  @inline(__always) mutating func append(_ byte: UInt8) {
+  @inline(__always) package mutating func append(_ byte: UInt8) {
     reserve(1)
     base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
     count += 1
   }
 
-  @inline(__always) mutating func append(_ bytes: UnsafeRawBufferPointer) {
-    // An empty region may have no address.
+  @inline(__always) package mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    // An empty region may have no address, and there is nothing to copy.
     guard let start = bytes.baseAddress else { return }
     reserve(bytes.count)
     (base + count).copyMemory(from: start, byteCount: bytes.count)
     count += bytes.count
   }
 
-  mutating func append(_ text: StaticString) {
+  package mutating func append(_ text: StaticString) {
     append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  /// Appends text that holds no character that JSON escapes.
-  mutating func append(plain text: String) {
+  /// Appends text that contains no character that JSON escapes.
+  package mutating func append(plain text: String) {
     var text = text
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Returns the first eight bytes of a range as a big-endian number, with zeros for missing bytes.
+  /// Returns the first eight bytes of a range as a big-endian number, with zeros in the place of missing bytes.
   @inline(__always) func prefix(at offset: Int, length: Int) -> UInt64 {
-    // Big-endian numbers order as their bytes do.
+    // Big-endian numbers compare as their bytes do, so that one comparison of two numbers mostly decides the order of two member names.
     let word = UInt64(bigEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     return length >= 8 ? word : word & ~(.max >> UInt64(8 * length))
   }
@@ -70,8 +70,9 @@ struct ByteBuffer: ~Copyable {
   /// Shortens the text to a length.
   mutating func truncate(to length: Int) { count = length }
 
-  /// Reserves room for `limit` bytes and appends those that a closure writes there.
-  /// - Parameter write: Returns the number of bytes that it has written.
+  /// Reserves `limit` bytes at the end of the buffer and appends the bytes that a closure writes there.
+  ///
+  /// - Parameter write: Closure that returns the number of bytes that it has written.
   @inline(__always) mutating func append(atMost limit: Int, _ write: (UnsafeMutableRawPointer) -> Int) {
     reserve(limit)
     count += write(base + count)
@@ -82,10 +83,10 @@ struct ByteBuffer: ~Copyable {
 
 extension ByteBuffer {
   /// Appends an integer in decimal digits.
-  mutating func append(_ magnitude: UInt64, isNegative: Bool) {
-    // 2^64 - 1 has 20 digits, and the smallest 64-bit integer 19 and a sign.
+  package mutating func append(_ magnitude: UInt64, isNegative: Bool) {
+    // The longest text has 20 bytes: 2^64 - 1 has 20 digits, and the smallest 64-bit integer has 19 digits and a sign.
     append(atMost: 20) { place in
-      // The length is counted first, so that the digits are stored in their final places.
+      // The loop below computes the digits from the last to the first. Counting the digits first gives each digit its final place.
       var rest = magnitude
       var length = isNegative ? 1 : 0
       repeat {
@@ -107,7 +108,7 @@ extension ByteBuffer {
 
   /// Appends a string with its quotation marks, escaped as JSON demands.
   ///
-  /// - Returns: Whether the string is ASCII and nothing in it was escaped.
+  /// - Returns: True if the string is ASCII and nothing in it was escaped.
   @discardableResult mutating func append(quoting text: String) -> Bool {
     var text = text
     return text.withUTF8 { text in append(quoting: UnsafeRawBufferPointer(text)) }
@@ -115,7 +116,7 @@ extension ByteBuffer {
 
   @inline(__always) private mutating func append(quoting text: UnsafeRawBufferPointer) -> Bool {
     let (end, isASCII) = Self.plainEnd(of: text, from: 0)
-    // Most strings have nothing to escape and are copied in one step.
+    // Most strings have nothing to escape and are copied in one step, without a test of each byte.
     guard end == text.count, let start = text.baseAddress else { return append(escaping: text, from: end) }
     reserve(end + 2)
     base.storeBytes(of: UInt8(ascii: "\""), toByteOffset: count, as: UInt8.self)
@@ -125,8 +126,9 @@ extension ByteBuffer {
     return isASCII
   }
 
-  /// Appends a string with bytes that must be escaped, the first of them at an offset.
-  /// - Returns: `false`, the result of ``append(quoting:)`` for such a string.
+  /// Appends a string of which some bytes must be escaped, the first of them at `offset`.
+  ///
+  /// - Returns: Always `false`, the result of ``append(quoting:)`` for a string with escapes.
   @inline(never) private mutating func append(escaping text: UnsafeRawBufferPointer, from offset: Int) -> Bool {
     append(UInt8(ascii: "\""))
     var (start, end) = (0, offset)
@@ -141,9 +143,9 @@ extension ByteBuffer {
     return false
   }
 
-  /// Returns the offset of the first byte that must be escaped, and whether all bytes before it are ASCII.
+  /// Returns the offset of the first byte that must be escaped, and true if all bytes before it are ASCII.
   ///
-  /// Tests eight bytes at a time, as ``JSONScan`` does.
+  /// Tests eight bytes at a time, as ``JSONScan/skipPlainText()`` does.
   private static func plainEnd(of text: UnsafeRawBufferPointer, from start: Int) -> (end: Int, isASCII: Bool) {
     let ones: UInt64 = 0x0101_0101_0101_0101
     var index = start
@@ -153,7 +155,7 @@ extension ByteBuffer {
       let quotes = word ^ (ones &* 0x22)
       let solidi = word ^ (ones &* 0x5C)
       let marks = ((quotes &- ones) & ~quotes) | ((solidi &- ones) & ~solidi) | ((word &- ones &* 0x20) & ~word)
-      // This only says that one of the eight bytes must be escaped. The loop below finds it.
+      // The test of eight bytes finds that some byte must be escaped. The loop below finds the offset of the first such byte.
       guard marks & (ones &* 0x80) == 0 else { break }
       seen |= word
       index += 8
@@ -175,7 +177,7 @@ extension ByteBuffer {
     case 0x0A: append(UInt8(ascii: "n"))
     case 0x0D: append(UInt8(ascii: "r"))
     case 0x09: append(UInt8(ascii: "t"))
-    // The other control characters have no short escape (RFC 8259, section 7).
+    // The other control characters have no two-character escape (RFC 8259, section 7).
     case 0..<0x20:
       append("u00")
       append(plain: Hexadecimal.string(byte))

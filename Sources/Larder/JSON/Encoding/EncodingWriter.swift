@@ -1,24 +1,25 @@
 internal import Foundation
 
-/// The JSON text of one value while that is being encoded.
+/// The JSON text of one value while the value is being encoded.
 ///
-/// Values nest, so the text is written from front to back and the slots of unfinished values form a stack. Nested containers and the
-/// encoders of superclasses may be filled in any order. Each has a writer of its own, whose text is inserted when the value around it is
-/// finished.
+/// Values nest, so the writer appends to one text and has a stack of slots, one for each unfinished value. A type may fill nested
+/// containers and the encoders of superclasses in any order. A nested container or superclass encoder may have a writer of its own, whose
+/// text is inserted when the value around it is finished.
 final class EncodingWriter {
   let tally: EncodingTally
-  /// Number of containers around the text.
+  /// Number of arrays and objects around the text.
   let depth: Int
   /// Coding path of the text.
   let path: [any CodingKey]
   /// The state that changes with every token.
   ///
-  /// It lies behind a pointer, because each access to a property of a class is checked for overlaps, which took a quarter of the time.
+  /// The state is behind a pointer, because Swift checks each access to a stored property of a class for overlapping accesses. Those checks
+  /// took a quarter of the encoding time.
   private let state: UnsafeMutablePointer<State>
 
   private struct State: ~Copyable {
     var bytes = ByteBuffer(capacity: 512)
-    // Only objects that come out of order need it, so it begins without memory.
+    // Only objects whose members were encoded out of order need `scratch`, so it begins without capacity.
     var scratch = ByteBuffer(capacity: 0)
     var slots: ContiguousArray<Slot> = []
     var members: ContiguousArray<Member> = []
@@ -26,22 +27,22 @@ final class EncodingWriter {
     var lastSerial = 0
   }
 
-  /// The text written so far.
+  /// The JSON text written so far.
   var bytes: ByteBuffer {
     @inline(__always) _read { yield state.pointee.bytes }
     @inline(__always) _modify { yield &state.pointee.bytes }
   }
-  /// Slots of the values that are being encoded, each inside the one before.
+  /// Slots of the unfinished values, from the outermost to the innermost.
   var slots: ContiguousArray<Slot> {
     @inline(__always) _read { yield state.pointee.slots }
     @inline(__always) _modify { yield &state.pointee.slots }
   }
-  /// Members of the unfinished objects, and the elements of arrays that have writers of their own.
+  /// Members of the unfinished objects, and the elements of unfinished arrays that have writers of their own.
   var members: ContiguousArray<Member> {
     @inline(__always) _read { yield state.pointee.members }
     @inline(__always) _modify { yield &state.pointee.members }
   }
-  /// Writers of nested containers and superclasses, whose texts are inserted later.
+  /// Writers of nested containers and superclasses, whose texts are inserted when the value around them is finished.
   var children: [EncodingWriter] {
     _read { yield state.pointee.children }
     _modify { yield &state.pointee.children }
@@ -52,30 +53,30 @@ final class EncodingWriter {
     _modify { yield &state.pointee.scratch }
   }
 
-  /// A value that is being encoded.
+  /// One value that is being encoded: its place in the text and the kind of its content.
   struct Slot {
     enum Content { case nothing, value, object, array }
 
     /// A number that no other slot of the writer has.
     ///
-    /// It distinguishes a container that outlives its value from the one in use.
+    /// A container keeps the number of its slot, so that the writer detects a container that is used after its value was finished.
     let serial: Int
     let step: Step
-    /// Offset of the value's text.
+    /// Offset in the text at which the value begins.
     let start: Int
     let firstMember: Int
-    /// Number of containers around the value.
+    /// Number of arrays and objects around the value.
     let depth: Int
     var content = Content.nothing
-    /// Number of elements, for an array.
+    /// Number of elements of an array.
     var count = 0
-    /// Whether the members ascend by name without duplicates, and none has a writer of its own.
+    /// True if the members ascend by name without duplicates, and no member has a writer of its own.
     var isInOrder = true
-    /// Whether a name has escapes or non-ASCII text, so that names must be compared as strings.
+    /// True if a member name has escapes or non-ASCII text, so that names must be compared as strings.
     var hasOddName = false
   }
 
-  /// A coding-path step from a value to one inside it.
+  /// A coding-path step from a value to a value inside it: a key or a position in an array.
   enum Step {
     case none
     case position(Int)
@@ -105,30 +106,32 @@ final class EncodingWriter {
     state.deallocate()
   }
 
-  /// Whether any text was written.
+  /// True if any text was written.
   var hasContent: Bool { bytes.count > 0 }
 
   // MARK: Slots
 
   /// Encodes a value at the end of the text.
   ///
-  /// - Throws: The value's own error. The text is then as it was before.
+  /// - Throws: The error of the value's own `encode(to:)`, or `EncodingError`. The text is then the same as before the call.
   func encode<Value: Encodable>(_ value: Value, _ step: @autoclosure () -> Step) throws {
     if try writeLeaf(value, step()) { return }
     try encodeSlot(value, step())
   }
 
   private func encodeSlot<Value: Encodable>(_ value: Value, _ step: Step) throws {
-    // Optionals and raw values recurse without a bracket, so levels are limited beside depth: the stack must not overflow.
+    // Optionals and raw values nest without a bracket, so the depth limit, which counts arrays and objects, does not stop them.
+    // `levelLimit` bounds the number of nested values, because the stack could overflow otherwise.
     guard slots.count < tally.levelLimit else { throw tooDeep() }
     let isOuter = slots.isEmpty
     let slot = push(step)
     let (memberCount, childCount) = (members.count, children.count)
     do {
       try value.encode(to: SlotEncoder(writer: self, slot: slots.count - 1, serial: slot.serial))
-      // As with Foundation, an inner value that encodes nothing is an empty object, and an outermost one is an error.
+      // As with Foundation, an inner value that encodes nothing becomes an empty object. For an outermost value that encodes nothing,
+      // `DirectEncoder` throws.
       if slots[slots.count - 1].content == .nothing, !isOuter { bytes.append("{}") }
-      // Looking up a conformance costs a dynamic cast, so only arrays of several elements are tested for it.
+      // The test for `UnorderedEncodable` is a dynamic cast, which is slow. Only arrays of several elements can be out of order.
       let isSorted = slots[slots.count - 1].content == .array && slots[slots.count - 1].count > 1
       try finishSlot()
       if isSorted, let type = Value.self as? any UnorderedEncodable.Type {
@@ -136,7 +139,7 @@ final class EncodingWriter {
       }
       slots.removeLast()
     } catch {
-      // The type around may catch the error and go on, so nothing of the failed value may stay.
+      // The type around this value may catch the error and continue, so nothing of the failed value may stay in the text.
       bytes.truncate(to: slot.start)
       members.removeLast(members.count - memberCount)
       children.removeLast(children.count - childCount)
@@ -146,7 +149,7 @@ final class EncodingWriter {
   }
 
   @discardableResult func push(_ step: Step) -> Slot {
-    // Positions of slots are used again, so a position alone does not identify a value.
+    // A later value gets the same position in `slots`, so a container needs the serial number to identify its own value.
     state.pointee.lastSerial += 1
     let depth = slots.last.map { $0.depth + ($0.content == .object || $0.content == .array ? 1 : 0) } ?? depth
     let slot = Slot(serial: state.pointee.lastSerial, step: step, start: bytes.count, firstMember: members.count, depth: depth)
@@ -154,28 +157,29 @@ final class EncodingWriter {
     return slot
   }
 
-  /// Whether a slot is the innermost one that is being encoded, and the encoding has not failed.
+  /// Returns true if a slot is that of the innermost unfinished value, and the encoding has not failed.
   @inline(__always) func isCurrent(_ slot: Int, _ serial: Int) -> Bool {
     slots.count == slot + 1 && slots[slot].serial == serial && !tally.isOver
   }
 
-  /// Checks that a slot can be written now.
-  /// - Throws: ``JSONTooDeep`` or `EncodingError` if it cannot.
+  /// Throws unless a slot can be written now.
+  ///
+  /// - Throws: ``JSONTooDeep`` or `EncodingError`.
   @inline(__always) func check(_ slot: Int, _ serial: Int) throws {
     if !isCurrent(slot, serial) { throw notCurrent() }
   }
 
   @inline(never) private func notCurrent() -> any Error {
-    // The first failure is the cause, and a misuse after it only a consequence.
+    // If the encoding has failed before, the earlier failure is reported, because a later misuse may only be its consequence.
     if tally.isTooDeep { return JSONTooDeep(limit: tally.depthLimit) }
     if let misuse = tally.misuse { return misuse }
     return misused("a container was used while a value inside it was encoded, or after its value was finished")
   }
 
-  /// Returns the coding path of a slot.
+  /// Returns the coding path of the value in a slot.
   func path(to slot: Int) -> [any CodingKey] { path + slots.prefix(slot + 1).compactMap(\.step.key) }
 
-  /// Returns the coding path of a value inside the current slot.
+  /// Returns the coding path of a value that is one step inside the current slot's value.
   func path(_ step: Step) -> [any CodingKey] { path(to: slots.count - 1) + (step.key.map { [$0] } ?? []) }
 
   // MARK: Failures
@@ -195,12 +199,12 @@ final class EncodingWriter {
 }
 
 extension EncodingWriter {
-  /// The encoder of the whole text, for a writer that was made for one value.
+  /// The encoder of the outermost value, for a writer that was created for one nested container or superclass.
   var outermost: SlotEncoder { SlotEncoder(writer: self, slot: 0, serial: slots[0].serial) }
 
-  /// Returns an encoder whose text is thrown away, and makes the encoding fail.
+  /// Returns an encoder whose text is discarded, and makes the encoding fail with an error.
   ///
-  /// Functions that return a container cannot throw the error themselves.
+  /// Functions that return a container use this encoder after a failure, because their protocol does not let them throw.
   func detached() -> SlotEncoder {
     noteMisuse("a container was used while a value inside it was encoded, or after its value was finished")
     let writer = EncodingWriter(tally, depth: depth, path: path)
@@ -208,20 +212,21 @@ extension EncodingWriter {
     return writer.outermost
   }
 
-  /// Begins an object or array in a slot, or continues the one that is there.
+  /// Begins an object or array in a slot, or continues an object or array that the slot already has.
   ///
-  /// A superclass and its subclass may share one.
-  func open(_ content: Slot.Content, _ slot: Int, _ serial: Int) {
+  /// A superclass and its subclass may encode their members into the same object.
+  func open(_ content: Slot.Content, in slot: Int, serial: Int) {
     guard isCurrent(slot, serial) else {
       return noteMisuse("a container was asked for while a value inside it was encoded, or after its value was finished")
     }
     switch slots[slot].content {
     case content: return
     case .nothing:
-      // Checked before the next level is entered, since a value without end would overflow the stack first.
+      // The depth is checked before the value enters the next level, because a value that nests without end would overflow the stack first.
       guard slots[slot].depth < tally.depthLimit else { return tally.isTooDeep = true }
       bytes.append(content == .object ? UInt8(ascii: "{") : UInt8(ascii: "["))
-    // A single value that was itself encoded as a container may be continued, as with Foundation.
+    // A type may encode a single value and then request a container in the same place. As with Foundation, that container continues the
+    // value.
     case .value where bytes.bytes[slots[slot].start] == (content == .object ? UInt8(ascii: "{") : UInt8(ascii: "[")):
       reopen(content, slot)
     default:
@@ -230,10 +235,10 @@ extension EncodingWriter {
     slots[slot].content = content
   }
 
-  /// Reopens an object or array that was encoded as the single value of a slot.
+  /// Reopens an object or array that a type encoded as the single value of its slot.
   private func reopen(_ content: Slot.Content, _ slot: Int) {
     let end = bytes.count - 1
-    // The members were forgotten when the value was finished, so they are found again in its text.
+    // `members` no longer lists the members of a finished value, so they are found again in the value's text.
     var position = slots[slot].start + 1
     while position < end {
       let start = position
@@ -248,12 +253,12 @@ extension EncodingWriter {
       }
       position = endOfValue(from: position)
       if content == .object { members[members.count - 1].end = position }
-      position += 1  // the comma, or the closing bracket
+      position += 1  // over the comma or closing bracket behind the value
     }
     bytes.truncate(to: end)
   }
 
-  /// Returns the offset of the comma or the closing bracket behind a value.
+  /// Returns the offset of the comma or closing bracket behind the value that begins at `start`.
   func endOfValue(from start: Int) -> Int {
     let text = bytes.bytes
     var (position, depth) = (start, 0)
@@ -274,7 +279,7 @@ extension EncodingWriter {
   }
 
   private func noteMisuse(_ what: String) {
-    // The first misuse is reported, because later ones may follow from it.
+    // The first misuse of a container is reported, because later ones may only be its consequences.
     if tally.misuse == nil { tally.misuse = misused(what) }
   }
 }

@@ -8,12 +8,12 @@ struct SlotEncoder: Encoder, SingleValueEncodingContainer {
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    writer.open(.object, slot, serial)
+    writer.open(.object, in: slot, serial: serial)
     return KeyedEncodingContainer(KeyedSlotEncoder<Key>(writer: writer, slot: slot, serial: serial))
   }
 
   func unkeyedContainer() -> any UnkeyedEncodingContainer {
-    writer.open(.array, slot, serial)
+    writer.open(.array, in: slot, serial: serial)
     return UnkeyedSlotEncoder(writer: writer, slot: slot, serial: serial)
   }
 
@@ -69,20 +69,20 @@ struct SlotEncoder: Encoder, SingleValueEncodingContainer {
     writer.write(value)
   }
 
-  /// Begins the single value of the slot.
+  /// Begins the single value of the slot, which the caller writes next.
   private func begin() throws {
     try writer.check(slot, serial)
-    // A second value would follow the first one without a comma.
+    // A second value would follow the first one without a comma, and the text would be no JSON.
     guard writer.slots[slot].content == .nothing else { throw writer.misused("a second value was encoded in the place of one") }
     writer.slots[slot].content = .value
   }
 
-  /// Writes the slot's value, and frees the slot again if that fails.
+  /// Writes the slot's single value, and empties the slot again if writing throws.
   private func ended(_ write: () throws -> Void) throws {
     do {
       try write()
     } catch {
-      // A type may catch the error and encode another value instead.
+      // The type's `encode(to:)` may catch the error and encode another value instead, which a full slot would refuse.
       writer.slots[slot].content = .nothing
       throw error
     }
@@ -149,7 +149,7 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
   func superEncoder() -> any Encoder { added(PlainCodingKey.super) }
   func superEncoder(forKey key: Key) -> any Encoder { added(key) }
 
-  /// Returns the encoder of a nested container, which continues the member of this name if there is one.
+  /// Returns the encoder of a nested container, which continues an existing member of this name.
   private func nested(_ key: Key) -> SlotEncoder {
     if writer.isCurrent(slot, serial), let child = writer.child(named: key.stringValue, .key(key)) { return child.outermost }
     return added(key)
@@ -160,7 +160,8 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
       try writer.check(slot, serial)
       writer.beginMember(key.stringValue)
     } catch {
-      // The protocol's functions cannot throw, so the failure is kept until the encoding ends.
+      // The functions of the protocol that return a container cannot throw, so `detached()` records the failure for the end of the
+      // encoding.
       return writer.detached()
     }
     return writer.addChild(.key(key)).outermost
@@ -178,12 +179,12 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
     writer.write(value)
   }
 
-  /// Writes a member's value, and removes the member again if that fails.
+  /// Writes a member's value, and removes the member again if writing throws.
   @inline(__always) private func whole(_ write: () throws -> Void) throws {
     do {
       try write()
     } catch {
-      // A type may catch the error and go on, and a name without a value is no JSON.
+      // The type's `encode(to:)` may catch the error and continue, and a member name without a value is no JSON.
       writer.removeMember()
       throw error
     }
@@ -197,7 +198,7 @@ struct UnkeyedSlotEncoder: UnkeyedEncodingContainer {
   let serial: Int
 
   var codingPath: [any CodingKey] { writer.path(to: slot) }
-  // A container may be kept after its value was finished, when its slot is gone or belongs to another value.
+  // A type may use a container after its value was finished. Its slot is then gone or belongs to another value, so the count is 0.
   var count: Int { writer.slots.indices.contains(slot) && writer.slots[slot].serial == serial ? writer.slots[slot].count : 0 }
 
   func encodeNil() throws {
@@ -258,7 +259,7 @@ struct UnkeyedSlotEncoder: UnkeyedEncodingContainer {
 
   // MARK: Elements
 
-  /// The coding-path step to the element that was begun last.
+  /// The coding-path step to the array element that was begun last.
   private var step: EncodingWriter.Step { .position(writer.slots[slot].count - 1) }
 
   @inline(__always) private func begin() throws {
@@ -271,11 +272,12 @@ struct UnkeyedSlotEncoder: UnkeyedEncodingContainer {
     writer.write(value)
   }
 
-  /// Writes an element's value, and removes the element again if that fails.
+  /// Writes an element of the array, and removes the element again if writing throws.
   @inline(__always) private func whole(_ write: () throws -> Void) throws {
     do {
       try write()
     } catch {
+      // The type's `encode(to:)` may catch the error and continue, and a comma without an element is no JSON.
       writer.removeElement()
       throw error
     }

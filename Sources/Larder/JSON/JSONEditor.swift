@@ -1,0 +1,233 @@
+internal import Foundation
+
+/// An editor that applies declared edits to the JSON text of a record, where possible without a tree of its values.
+///
+/// The editor copies the text of a record member by member, if Larder's encoder has written the text and the names it compares are ASCII
+/// without escapes. It parses other text, such as an object with names in another order, and writes it anew.
+struct JSONEditor: Sendable {
+  private let edits: [JSONEdit]
+  /// The edits with their names and values as ranges of ``text``, or `nil` if a name in an edit is not ASCII or needs an escape.
+  private let operations: [Operation]?
+  /// Names and values of the edits as JSON, one behind the other.
+  private let text: [UInt8]
+
+  fileprivate enum Operation: Sendable {
+    case set([Piece], Piece)
+    case remove([Piece])
+    case move([Piece], to: [Piece])
+  }
+
+  init(_ edits: [JSONEdit]) {
+    self.edits = edits
+    var text: [UInt8] = []
+    func piece(_ bytes: some Collection<UInt8>) -> Piece {
+      defer { text.append(contentsOf: bytes) }
+      return Piece(isOwn: true, range: text.count..<text.count + bytes.count)
+    }
+    /// Returns the names of a path as ranges of `text`, or `nil` if a name is not ASCII or needs an escape.
+    ///
+    /// The order of names with escapes as JSON text may differ from the order of the same names as characters.
+    func pieces(_ path: JSONPath) -> [Piece]? {
+      let isPlain = path.names.allSatisfy { $0.utf8.allSatisfy { (0x20..<0x7F).contains($0) && $0 != 0x22 && $0 != 0x5C } }
+      return isPlain && !path.names.isEmpty ? path.names.map { piece($0.utf8) } : nil
+    }
+    let operations = edits.map { edit -> Operation? in
+      switch edit.operation {
+      case .set(let path, let value): pieces(path).map { .set($0, piece(value.json)) }
+      case .remove(let path): pieces(path).map { .remove($0) }
+      case .move(let path, let newPath): pieces(path).flatMap { old in pieces(newPath).map { .move(old, to: $0) } }
+      }
+    }
+    self.operations = operations.contains { $0 == nil } ? nil : operations.compactMap(\.self)
+    self.text = text
+  }
+
+  /// Returns the edited text of a record.
+  /// - Throws: `.decodingFailed` for a text that is not one JSON object, unless there are no edits.
+  func edit(_ json: Data) throws(RepositoryError) -> Data {
+    // A step without edits must not refuse a record that is an array, since a type may encode as an array.
+    if edits.isEmpty { return json }
+    if let operations, let edited = edit(json, operations) { return edited }
+    var object = try JSONObject(json: json)
+    for edit in edits { object.apply(edit) }
+    return object.json
+  }
+
+  /// Returns the edited text, or `nil` for a text that must be parsed.
+  private func edit(_ json: Data, _ operations: [Operation]) -> Data? {
+    json.withUnsafeBytes { record in
+      guard let start = record.baseAddress else { return nil }
+      var scan = JSONScan(record, depthLimit: StoreOptions.Limits.maximumDepth)
+      guard case .valid = scan.run() else { return nil }
+      // A stored record is one line, so a line feed in the white space of the text must not be copied. Strings hold no bare line feed.
+      if memchr(start, 0x0A, record.count) != nil { return nil }
+      return text.withUnsafeBytes { own in
+        let pass = EditPass(record: record, own: own, entries: scan.entries)
+        do throws(NeedsParsing) {
+          var members = try pass.members(of: 0, endingAt: record.count)
+          for operation in operations { try pass.apply(operation, to: &members) }
+          return pass.json(of: members, capacity: record.count + own.count)
+        } catch {
+          return nil
+        }
+      }
+    }
+  }
+}
+
+/// A range of the text of a record, or of the text of the edits.
+private struct Piece: Sendable {
+  let isOwn: Bool
+  let range: Range<Int>
+}
+
+/// A member of an object that is being edited.
+private struct Member {
+  let name: Piece
+  var value: Value
+
+  enum Value {
+    /// A value as text, with the position of its scanned entry if the value is in the record, or `nil` if an edit has set the value.
+    case text(Piece, entry: Int?)
+    /// An object in which an edit has changed a member.
+    case object([Member])
+  }
+}
+
+/// The error for a text that must be parsed before it can be edited.
+private struct NeedsParsing: Error {}
+
+/// The state of applying all edits to the text of one record.
+private struct EditPass {
+  let record: UnsafeRawBufferPointer
+  let own: UnsafeRawBufferPointer
+  let entries: ContiguousArray<JSONEntry>
+
+  private func bytes(_ piece: Piece) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: (piece.isOwn ? own : record)[piece.range])
+  }
+
+  // MARK: Reading
+
+  /// Returns the members of an object of the record, whose text ends at an offset.
+  func members(of object: Int, endingAt end: Int) throws(NeedsParsing) -> [Member] {
+    // Names that are ASCII, without escapes and in ascending order can be compared as bytes, and no two of them are equal.
+    guard entries[object].kind == .object, entries[object].isPlain, record[end - 1] == UInt8(ascii: "}") else { throw NeedsParsing() }
+    var members: [Member] = []
+    members.reserveCapacity(Int(entries[object].length) + 2)
+    var at = object + 1
+    let next = Int(entries[object].next)
+    while at < next {
+      let behind = Int(entries[at + 1].next)
+      // A comma and a quotation mark stand between this value and the next name.
+      let valueEnd = behind < next ? Int(entries[behind].offset) - 2 : end - 1
+      members.append(Member(name: Piece(isOwn: false, range: entries[at].range), value: try value(of: at + 1, endingAt: valueEnd)))
+      at = behind
+    }
+    return members
+  }
+
+  /// Returns a value of the record, whose text ends at an offset.
+  private func value(of entry: Int, endingAt end: Int) throws(NeedsParsing) -> Member.Value {
+    var range = entries[entry].range
+    switch entries[entry].kind {
+    case .string: range = range.lowerBound - 1..<range.upperBound + 1
+    case .object, .array:
+      // The entry of an array or object does not hold its end, so `end` is computed from the next name. White space around the comma before
+      // that name would make `end` wrong, and then no closing bracket stands before `end`.
+      let start = range.lowerBound
+      let bracket = entries[entry].kind == .object ? UInt8(ascii: "}") : UInt8(ascii: "]")
+      guard end > start, record[end - 1] == bracket else { throw NeedsParsing() }
+      range = start..<end
+    case .null, .true, .false, .number: break
+    }
+    return .text(Piece(isOwn: false, range: range), entry: entry)
+  }
+
+  // MARK: Editing
+
+  func apply(_ operation: JSONEditor.Operation, to members: inout [Member]) throws(NeedsParsing) {
+    switch operation {
+    case .set(let path, let value): try set(.text(value, entry: nil), at: path[...], in: &members)
+    case .remove(let path): _ = try remove(at: path[...], from: &members)
+    case .move(let path, let newPath):
+      if let value = try remove(at: path[...], from: &members) { try set(value, at: newPath[...], in: &members) }
+    }
+  }
+
+  private func set(_ value: Member.Value, at path: ArraySlice<Piece>, in members: inout [Member]) throws(NeedsParsing) {
+    guard let name = path.first else { return }
+    let (index, isFound) = position(of: name, in: members)
+    var inner: [Member] = []
+    if path.count > 1, isFound { inner = try object(members[index].value) ?? [] }
+    if path.count > 1 { try set(value, at: path.dropFirst(), in: &inner) }
+    let value = path.count > 1 ? .object(inner) : value
+    if isFound { members[index].value = value } else { members.insert(Member(name: name, value: value), at: index) }
+  }
+
+  private func remove(at path: ArraySlice<Piece>, from members: inout [Member]) throws(NeedsParsing) -> Member.Value? {
+    guard let name = path.first else { return nil }
+    let (index, isFound) = position(of: name, in: members)
+    guard isFound else { return nil }
+    if path.count == 1 { return members.remove(at: index).value }
+    guard var inner = try object(members[index].value) else { return nil }
+    let removed = try remove(at: path.dropFirst(), from: &inner)
+    // An object from which no member was removed keeps its bytes.
+    if removed != nil { members[index].value = .object(inner) }
+    return removed
+  }
+
+  /// Returns the members of a value, or `nil` for one that is not an object.
+  private func object(_ value: Member.Value) throws(NeedsParsing) -> [Member]? {
+    switch value {
+    case .object(let members): members
+    case .text(let piece, let entry?):
+      entries[entry].kind == .object ? try members(of: entry, endingAt: piece.range.upperBound) : nil
+    // An earlier edit has set this value, and the text of the edits was not scanned.
+    case .text(_, nil): throw NeedsParsing()
+    }
+  }
+
+  /// Returns the position of a name in the order of names, and whether a member has the name.
+  private func position(of name: Piece, in members: [Member]) -> (index: Int, isFound: Bool) {
+    let name = bytes(name)
+    for (index, member) in members.enumerated() {
+      let order = compare(bytes(member.name), name)
+      if order >= 0 { return (index, order == 0) }
+    }
+    return (members.count, false)
+  }
+
+  private func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
+    let count = min(left.count, right.count)
+    // An empty name may have no address.
+    if count > 0, let left = left.baseAddress, let right = right.baseAddress, case let order = memcmp(left, right, count), order != 0 {
+      return Int(order)
+    }
+    return left.count - right.count
+  }
+
+  // MARK: Writing
+
+  func json(of members: [Member], capacity: Int) -> Data {
+    var buffer = ByteBuffer(capacity: capacity)
+    write(members, to: &buffer)
+    return buffer.data()
+  }
+
+  private func write(_ members: [Member], to buffer: inout ByteBuffer) {
+    buffer.append(UInt8(ascii: "{"))
+    for (index, member) in members.enumerated() {
+      if index > 0 { buffer.append(UInt8(ascii: ",")) }
+      buffer.append(UInt8(ascii: "\""))
+      buffer.append(bytes(member.name))
+      buffer.append(UInt8(ascii: "\""))
+      buffer.append(UInt8(ascii: ":"))
+      switch member.value {
+      case .text(let piece, _): buffer.append(bytes(piece))
+      case .object(let members): write(members, to: &buffer)
+      }
+    }
+    buffer.append(UInt8(ascii: "}"))
+  }
+}
