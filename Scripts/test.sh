@@ -197,7 +197,7 @@ if [ "$part" = all ]; then
   while [ "$is_apart" = yes ] && [ ! -e "$logs/server-is-tested" ] && kill -0 "$second" 2>/dev/null; do sleep 1; done
   signed="the requests that are signed for WeatherKit"
   if step "$signed: built" build Examples/WeatherSpots --traits WeatherKit; then
-    behind "$signed" run_tests 'WeatherKit|Signing|Alerts|Verbose' Examples/WeatherSpots --traits WeatherKit
+    behind "$signed" run_tests '[Ww]eatherKit|Signing|Alerts|Verbose' Examples/WeatherSpots --traits WeatherKit
   fi
   # Behind all others: with the trait SwiftCrypto, Larder is another module.
   build_and_test "the benchmarks and their tests" Benchmarks

@@ -3,12 +3,12 @@ public import Foundation
 extension LocalRepository {
   /// Returns the records that meet the query, in its order.
   ///
-  /// The query reads one committed state. The first query that needs an index waits until it is built, and later queries never wait. A
-  /// query that can examine many records runs away from the caller's actor. Records that do not decode are in no result, and a
-  /// ``Query/strict()`` query throws while there are any.
+  /// The query reads one committed state. The first query that needs an index waits until the index is built, and later queries never wait
+  /// for the index. A query that can examine many records runs away from the caller's actor. Records that do not decode are in no result,
+  /// and a ``Query/strict()`` query throws while the collection has such records.
   ///
-  /// Cost: some microseconds and a copy of each result if an index answers the query. Otherwise a test of each record that the best index
-  /// leads to, and a decode of the records that were not read yet.
+  /// Cost: some microseconds and a copy of each result if an index answers the query. In all other cases, each record to which the best
+  /// index leads is tested, and decoded if it was not read yet.
   /// - Throws: `.unsupported` if the query cannot be evaluated, with the reason (a needed index is not declared, a predicate overflows, a
   ///   limit is negative). `.decodingFailed` for a ``Query/strict()`` query while a record does not decode. `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
@@ -19,19 +19,19 @@ extension LocalRepository {
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
-    // A limit of 0 stays as it is, and so does a negative limit, which `fetch` refuses.
+    // A limit of 0 or less is passed to `fetch` unchanged, because 0 gives no result and a negative limit is refused there.
     try await fetch(query.limit(Swift.min(query.shape.maximum ?? 1, 1))).first
   }
 
   /// Returns the number of records that meet the query, which is the number that ``fetch(_:)`` would return.
   ///
-  /// Cost: two searches if an ordered or unique index answers the whole query. For all records, a decode of the records that were not read
-  /// yet, because a record that does not decode is not counted. That count examines each record the first time, and later only the records
-  /// written since. ``RepositorySnapshot/count`` returns the number of stored records at no cost.
+  /// Cost: two searches if an ordered or unique index answers the whole query. A count of all records decodes the records that were not
+  /// read yet, because a record that does not decode is not counted. A count of all records examines each record the first time, and later
+  /// only the records written since. ``RepositorySnapshot/count`` returns the number of stored records at no cost.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {
     let shape = query.shape
-    // The records keep a tally of those that do not decode, so a second count needs no scan.
+    // `RecordMap` keeps a count of the records that do not decode, so a second count needs no scan.
     if shape.asksForAll {
       try shape.check()
       let records = try core.records(of: collection)
@@ -50,13 +50,14 @@ extension LocalRepository {
 
   /// Returns one page of the records that meet the query, from the beginning or after a cursor.
   ///
-  /// Do not set a limit or an offset on the query. Cost: where an ordered index fits, that of `limit` records, however far the page is from
-  /// the beginning.
+  /// Do not set a limit or an offset on the query. Cost: if an ordered index yields the query's order and answers all its conditions, a
+  /// page costs the reading of about `limit` records, however far it is from the beginning.
   /// - Parameters:
-  ///   - query: The query. It must be the same, in the same order, for every page.
+  ///   - query: The query. The same query, in the same order, must be passed for every page.
   ///   - cursor: The end of the page before this one, or `nil` for the first page.
   ///   - limit: The number of records of a page, at least 1.
-  /// - Throws: `.unsupported` for a query without a lasting order, or if the cursor is of another order. Otherwise as ``fetch(_:)``.
+  /// - Throws: `.unsupported` for a query in the order of text ranks, which change with every write, or of values that no index can hold.
+  ///   `.unsupported` also if the cursor is from a query in another order. The other errors are those of ``fetch(_:)``.
   public nonisolated(nonsending) func page(
     _ query: Query<Item>, after cursor: PageCursor? = nil, limit: Int
   ) async throws(RepositoryError) -> Page<Item> {
@@ -65,7 +66,7 @@ extension LocalRepository {
       throw RepositoryError(
         .unsupported, "expected a page limit of at least 1, and a query without limit and offset; found page limit \(limit)")
     }
-    // One record more than the page shows, to find out whether there is a next page.
+    // The query fetches one record more than the page shows, because that record shows whether there is a next page.
     return try await answer(query.limit(limit + 1)) { (run) throws(RepositoryError) -> Page<Item> in
       try PageCursor.check(cursor, run.query)
       let results = try run.results(after: cursor)
@@ -78,8 +79,8 @@ extension LocalRepository {
 
   /// Returns the number of records for each value of a property, among the records that meet the query.
   ///
-  /// All NaN count as one value. Cost: a few searches for each different value if an index begins with the property and the query asks for
-  /// all records. Otherwise as ``fetch(_:)``.
+  /// All NaN values count as one value. Cost: a few searches for each different value if an index begins with the property and the query
+  /// asks for all records. In all other cases, the cost is that of ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
@@ -92,14 +93,15 @@ extension LocalRepository {
 
   /// Returns the plan for the query: its index, the conditions checked record by record, and the number of records examined.
   ///
-  /// Use it as a diagnostic. It builds missing indexes for itself, and runs the query to count, unless that would examine more than 10,000
-  /// records. The plan of a query that cannot be answered says why.
+  /// Use the plan as a diagnostic. The call builds missing indexes only for its own use. It runs the query to count the examined records,
+  /// unless the query may read more than 10,000 records. The plan of a query that cannot be answered says why.
   public nonisolated func explain(_ query: Query<Item>) -> QueryPlan {
     do throws(RepositoryError) {
       try query.shape.check()
-      // The indexes are built for this copy alone, so that a diagnostic adds no index that later writes must keep up.
+      // The indexes are built for a copy of the collection's state, so that a diagnostic adds no index that later writes would have to
+      // update.
       let state = core.state.collections[collection]
-      return try TypedQueryRun(query, coder, state.building(state.indexes.missing(for: query.shape))).explained()
+      return try TypedQueryRun(query, coder: coder, over: state.building(state.indexes.missing(for: query.shape))).explained()
     } catch {
       return QueryPlan(refusal: error)
     }
@@ -111,14 +113,14 @@ extension LocalRepository {
   /// - Throws: as ``fetch(_:)``, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func delete(where query: Query<Item>) async throws(RepositoryError) -> Int {
-    // Builds the missing indexes here. The transaction would build them on the store's executor, while all writes wait.
+    // Missing indexes are built here, because the transaction would build them on the store's executor, while all writes wait.
     _ = try await readyRun(query)
     return try await write { transaction throws(RepositoryError) in try transaction.delete(where: query, in: self) }
   }
 
   // MARK: Running
 
-  /// Runs a query after building its indexes, on the caller's actor if it examines few records and elsewhere if it examines many.
+  /// Runs a query after building its indexes: on the caller's actor if the query examines few records, and elsewhere if it examines many.
   private nonisolated(nonsending) func answer<Output: Sendable>(
     _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (TypedQueryRun<Item>) -> Bool = { _ in false },
     _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
@@ -139,7 +141,7 @@ extension LocalRepository {
   @concurrent private nonisolated static func answerElsewhere<Output: Sendable>(
     _ run: TypedQueryRun<Item>, _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
-    // A full scan decodes every record. This decodes them on all cores, and the run below would decode them one by one.
+    // A full scan decodes every record. The records are decoded here on all cores, because `body` would decode them one by one.
     if case .scan = run.run.choice.access, !run.run.endsEarly { await run.run.records.decode(run.coder) }
     return try body(run)
   }
@@ -170,8 +172,8 @@ extension Repository {
   /// let beach = try await beaches.find(by: \.slug, "jogashima")
   /// ```
   ///
-  /// Cost: one search in an index that begins with the property, such as `.unique(\.slug)`. Otherwise a test of each record until one is
-  /// found, after a decode, on every core, of all records that were not read yet.
+  /// Cost: one search in an index that begins with the property, such as `.unique(\.slug)`. Without such an index, all records that were
+  /// not read yet are decoded on every core, and then records are tested one by one until one is found.
   /// - Throws: as ``first(_:)``.
   public func find<Value: Equatable & Sendable>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ value: Value
@@ -183,14 +185,15 @@ extension Repository {
 extension LocalRepository {
   /// Returns true if a record with this id is stored, even if it does not decode.
   ///
-  /// Never leaves the caller's actor, never waits and decodes nothing. Cost: about that of a dictionary.
+  /// The call never leaves the caller's actor, never waits and decodes nothing. Cost: about that of a dictionary look-up.
   /// - Throws: `.invalidKey` for an id that cannot be a key. `.closed`.
   public nonisolated(nonsending) func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool {
     try core.records(of: collection)[coder.keys.key(for: id)] != nil
   }
 }
 
-// Disfavored, so that a reference without arguments, such as `let read = repository.loadAll`, means the protocol's call without `strict:`.
+// The functions with `strict:` are disfavored overloads, so that a reference without arguments, such as `let read = repository.loadAll`,
+// means the protocol's function without `strict:`.
 extension LocalRepository {
   /// Returns all records, sorted by the bytes of their keys, and with `strict` only if all of them decode.
   ///
@@ -201,15 +204,15 @@ extension LocalRepository {
     guard strict else { return try await loadAll() }
     let records = try core.records(of: collection)
     let items = await records.items(coder)
-    // The counts are equal in the usual case, and then no record is examined a second time.
+    // Usually every record has decoded, so the counts are equal, and no record is examined a second time.
     if items.count < records.count { try records.checkDecodable(coder) }
     return items
   }
 
   /// Returns the records that meet the query, in its order, and with `strict` only if every record of the collection decodes.
   ///
-  /// A short form of ``fetch(_:)`` with ``Query/strict()``.
-  /// - Throws: `.decodingFailed` with the number of records that do not decode. Otherwise as ``fetch(_:)``.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode. The other errors are those of ``fetch(_:)``.
+  @available(*, deprecated, message: "Use fetch(_:) with query.strict().")
   @_disfavoredOverload
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init(), strict: Bool) async throws(RepositoryError) -> [Item] {
     try await fetch(strict ? query.strict() : query)
@@ -231,15 +234,15 @@ extension RepositorySnapshot {
 extension Transaction {
   /// Returns all records, including those that the transaction has written, and with `strict` only if all of them decode.
   ///
-  /// They are sorted by the bytes of their keys.
-  /// - Throws: `.decodingFailed` with the number of records that do not decode. Otherwise as ``loadAll(in:)``.
+  /// The records are sorted by the bytes of their keys.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode. The other errors are those of ``loadAll(in:)``.
   public func loadAll<Item>(in repository: LocalRepository<Item>, strict: Bool) throws(RepositoryError) -> [Item] {
     try snapshot(of: repository).loadAll(strict: strict)
   }
 }
 
 extension QueryShape {
-  /// True if every record meets the query, so that only its offset and limit bound the result.
+  /// True if every record meets the query, so that only the query's offset and limit bound the result.
   var asksForAll: Bool {
     conditions.isEmpty && failure == nil && filterCount == 0 && areas.isEmpty && boxes.isEmpty && words == nil && !isStrict
   }

@@ -5,8 +5,8 @@
 /// let best = try snapshot.fetch(Query().sorted(by: \.rating, .reverse).limit(20))
 /// ```
 ///
-/// Use a snapshot in the body of a view, and for several reads that must be of one commit. Taking one copies a few pointers, and reads
-/// never wait. Later writes do not change it.
+/// Use a snapshot in the body of a view, and for several reads that must be of one commit. Taking a snapshot copies a few pointers, and
+/// reads never wait. Later writes do not change a snapshot.
 ///
 /// A snapshot works on the calling thread. For a query that examines many records, use ``LocalRepository/fetch(_:)``. Do not keep a
 /// snapshot longer than you need it, because it keeps its records in memory.
@@ -35,7 +35,7 @@ where Item.ID: Hashable & Codable & Sendable {
   let collection: String
   let records: RecordMap
   let coder: RecordCoder<Item>
-  /// Indexes at the same commit, as far as they had been built.
+  /// Indexes at the same commit, as far as they had been built when the snapshot was taken.
   var indexes = IndexSet()
 
   /// Number of stored records, including those that do not decode.
@@ -67,14 +67,14 @@ where Item.ID: Hashable & Codable & Sendable {
 
   /// Returns the revision of the record with this id, or `nil` if there is no such record or the id cannot be a key.
   public func revision(of id: Item.ID) -> Revision? {
-    // No record can be stored under an id that is no key, so this is not an error here.
+    // No record can be stored under an id that cannot be a key, so such an id is not an error here.
     do throws(RepositoryError) { return records[try coder.keys.key(for: id)]?.revision } catch { return nil }
   }
 
   /// Records that are intact but do not decode as `Item`, each with the reason.
   ///
-  /// They are kept, and carried through every rewrite. The reasons are `.decodingFailed`, `.migrationFailed` if a migration step failed,
-  /// `.tooLarge`, and `.newerSchema` if a newer app has committed the record meanwhile.
+  /// The store keeps these records, and every rewrite of its files copies them. The reasons are `.decodingFailed`, `.migrationFailed` if a
+  /// migration step failed, `.tooLarge`, and `.newerSchema` if a newer app has committed the record meanwhile.
   ///
   /// Cost: decodes every record that was not read yet.
   public var undecodable: [UndecodableRecord] {
@@ -92,9 +92,9 @@ where Item.ID: Hashable & Codable & Sendable {
 extension RepositorySnapshot {
   /// Returns the records that meet the query, in its order, at once on the calling thread.
   ///
-  /// Use it in the body of a view. It uses the indexes that had been built when the snapshot was taken: open the repository with
-  /// `StoreOptions.indexing` ``StoreOptions/Indexing/eager``, or call ``LocalRepository/fetch(_:)`` once before. Without an index, every
-  /// record is tested, and decoded when it is first read. An index of words is built for this call alone.
+  /// Use this call in the body of a view. The query uses the indexes that had been built when the snapshot was taken: open the repository
+  /// with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``, or call ``LocalRepository/fetch(_:)`` once before. Without an index,
+  /// every record is tested, and decoded when it is first read. An index of words is built for this call alone.
   /// - Throws: `.unsupported` if the query cannot be evaluated, with the reason. `.decodingFailed` for a ``Query/strict()`` query while a
   ///   record does not decode.
   public func fetch(_ query: Query<Item>) throws(RepositoryError) -> [Item] {
@@ -112,16 +112,18 @@ extension RepositorySnapshot {
 
   /// Returns the number of records that meet the query, which is the number that ``fetch(_:)`` would return.
   ///
-  /// Cost: two searches if an ordered or unique index answers the whole query. For all records, a decode of the records that were not read
-  /// yet, on the calling thread. Otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` returns the number of stored records at no cost.
+  /// Cost: two searches if an ordered or unique index answers the whole query. For a query that matches all records, the cost is a decode
+  /// of the records that were not read yet, on the calling thread. In all other cases, the cost is that of ``fetch(_:)``.
+  /// ``RepositorySnapshot/count`` returns the number of stored records at no cost.
   /// - Throws: as ``fetch(_:)``.
   public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
 
   private func run(_ query: Query<Item>) throws(RepositoryError) -> TypedQueryRun<Item> {
     try query.shape.check()
     let state = CollectionState(records: records, indexes: indexes)
-    // A place or a value can be tested in each record without an index. The rank of words cannot, so only that index is built.
+    // A condition on a place or a value can be tested in each record without an index. Only a search for words needs its index in order to
+    // rank the results, so only a missing full-text index is built.
     let missing = indexes.missing(for: query.shape).filter { indexes.definitions[$0].kind == .fullText }
-    return try TypedQueryRun(query, coder, state.building(missing))
+    return try TypedQueryRun(query, coder: coder, over: state.building(missing))
   }
 }

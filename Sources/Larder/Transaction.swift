@@ -8,25 +8,25 @@
 /// }
 /// ```
 ///
-/// You get a transaction from ``Store/transaction(durability:_:)`` or ``LocalRepository/transaction(durability:_:)``. It may use every
-/// repository of the same store. Its reads include its own writes and everything that was committed before. If the closure throws, nothing
-/// is written. A closure that writes nothing costs no sync.
+/// You get a transaction from ``Store/transaction(durability:_:)`` or ``LocalRepository/transaction(durability:_:)``. A transaction may use
+/// every repository of the same store. The reads of a transaction include its own writes and everything that was committed before the
+/// transaction. If the closure throws, nothing is written. A closure that writes nothing costs no sync.
 ///
-/// The closure is synchronous and runs on the store's executor, one at a time, so no other write comes between its reads and its writes. A
-/// transaction cannot be copied or kept beyond the closure.
+/// The closure is synchronous and runs on the store's executor, one at a time, so no other write can happen between the closure's reads and
+/// its writes. A transaction cannot be copied or kept beyond the closure.
 ///
 /// ## When to use another call
 ///
 /// - Use ``LocalRepository/update(_:durability:_:)`` to change one record, and ``LocalRepository/save(contentsOf:durability:)`` to save
 ///   many.
-/// - Use ``Store/snapshot`` if you only read. A transaction waits for its turn among the writes.
+/// - Use ``Store/snapshot`` if you only read. A transaction waits for the writes before it, even if the transaction only reads.
 ///
 /// ## Avoid
 ///
-/// - Do not work long in the closure, because other writes wait for it. Reads cost as much as those of a repository, but without its
-///   parallel decoding. Request and compute values before the call.
-/// - Do not expect `.uniqueViolation` inside the closure. Unique indexes are checked when it has returned, so two records may swap their
-///   values.
+/// - Do not work long in the closure, because other writes wait for it. Reads cost as much as the reads of a repository, but records are
+///   not decoded in parallel. Fetch and compute the values that the closure needs before you call `transaction`.
+/// - Do not expect `.uniqueViolation` inside the closure. Unique indexes are checked when the closure has returned, so two records may swap
+///   their values.
 /// - Write `Larder.Transaction` in a file that also imports SwiftUI, which has a type of the same name.
 ///
 /// ## Topics
@@ -54,7 +54,7 @@ public struct Transaction: ~Copyable {
 
   init(_ pending: PendingState, of core: StoreCore) {
     self.pending = pending
-    // An address is enough here, because the store lives until the closure has returned.
+    // The address of the store is enough to identify it, because the store lives until the closure has returned.
     store = ObjectIdentifier(core)
   }
 
@@ -74,7 +74,7 @@ public struct Transaction: ~Copyable {
 
   /// Returns all records that decode, including those that the transaction has written.
   ///
-  /// They are sorted by the bytes of their keys. Cost: linear, on the store's executor.
+  /// The records are sorted by the bytes of their keys. Cost: linear, on the store's executor.
   /// - Throws: `.unsupported` for a repository of another store.
   public func loadAll<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> [Item] {
     try snapshot(of: repository).loadAll()
@@ -82,7 +82,7 @@ public struct Transaction: ~Copyable {
 
   /// Returns the number of records that decode, including those that the transaction has written.
   ///
-  /// It is the number of records that ``loadAll(in:)`` returns. Cost: as ``LocalRepository/count(_:)``, on the store's executor.
+  /// The number is that of the records that ``loadAll(in:)`` returns. Cost: as ``LocalRepository/count(_:)``, on the store's executor.
   /// - Throws: `.unsupported` for a repository of another store.
   public func count<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> Int {
     let records = try snapshot(of: repository).records
@@ -91,7 +91,7 @@ public struct Transaction: ~Copyable {
 
   func snapshot<Item>(of repository: LocalRepository<Item>) throws(RepositoryError) -> RepositorySnapshot<Item> {
     try check(repository)
-    // Without indexes, because the callers load or count whole collections.
+    // The snapshot gets no indexes, because the callers load or count whole collections.
     return RepositorySnapshot(
       revision: pending.latest, collection: repository.schema.name, records: pending.collections[repository.collection].records,
       coder: repository.coder)
@@ -130,7 +130,7 @@ public struct Transaction: ~Copyable {
   /// Deletes all records that meet the query, including records that the transaction has written.
   ///
   /// - Returns: The number of records that were deleted.
-  /// - Throws: `.newerSchema` if another process has stored a newer version. Otherwise as ``fetch(_:in:)``.
+  /// - Throws: `.newerSchema` if another process has stored a newer version. The other errors are those of ``fetch(_:in:)``.
   @discardableResult
   public mutating func delete<Item>(
     where query: Query<Item>, in repository: LocalRepository<Item>
@@ -148,16 +148,18 @@ public struct Transaction: ~Copyable {
     try check(repository)
     try query.shape.check()
     let state = pending.collections[repository.collection]
-    // The built indexes are not kept. The batch may fail, and a build that runs elsewhere must find its log of changes complete.
-    return try TypedQueryRun(query, repository.coder, state.building(state.indexes.missing(for: query.shape)))
+    // An index that is built for a query in a transaction is dropped after the query, because the transaction may fail, and because a build
+    // of the index on another thread must find the index's log of changes complete.
+    return try TypedQueryRun(query, coder: repository.coder, over: state.building(state.indexes.missing(for: query.shape)))
   }
 
-  /// Inserts the record, or replaces the one with its id.
+  /// Inserts the record, or replaces the stored record with the same id.
   ///
-  /// Unique indexes are checked when the closure has returned. The transaction itself then throws `.uniqueViolation`.
-  /// - Throws: `.revisionMismatch` if the record was written since. `.decodingFailed` for a type whose own encoding does not decode.
-  ///   `.unsupported` for a repository of another store, and for a place that a `.geo` index cannot hold. The error that prevented the copy
-  ///   before a migration. See <doc:Errors>.
+  /// Unique indexes are checked when the closure has returned. If two records have equal values in a unique index, the call of
+  /// `transaction` throws `.uniqueViolation`.
+  /// - Throws: `.revisionMismatch` if the record was written since the given revision. `.decodingFailed` for a type whose own encoding does
+  ///   not decode. `.unsupported` for a repository of another store, and for a place that a `.geo` index cannot hold. The error that
+  ///   prevented the copy of the store before a migration. See <doc:Errors>.
   @discardableResult
   public mutating func save<Item>(
     _ item: Item, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
@@ -167,7 +169,7 @@ public struct Transaction: ~Copyable {
 
   /// Inserts a record whose id is new.
   ///
-  /// - Throws: `.alreadyExists` if there is a record with this id. Otherwise as ``save(_:in:ifRevision:)``.
+  /// - Throws: `.alreadyExists` if there is a record with this id. The other errors are those of ``save(_:in:ifRevision:)``.
   @discardableResult
   public mutating func insert<Item>(_ item: Item, in repository: LocalRepository<Item>) throws(RepositoryError) -> Revision {
     try put(item, in: repository, .absent)
@@ -178,13 +180,13 @@ public struct Transaction: ~Copyable {
   /// The closure must not change the id.
   ///
   /// - Returns: The record as the closure left it.
-  /// - Throws: `.notFound` if there is no such record. The error of the closure. `.invalidKey` if the id was changed. Otherwise as
-  ///   ``save(_:in:ifRevision:)``.
+  /// - Throws: `.notFound` if there is no such record. The error of the closure. `.invalidKey` if the id was changed. The other errors are
+  ///   those of ``save(_:in:ifRevision:)``.
   @discardableResult
   public mutating func update<Item>(
     _ id: Item.ID, in repository: LocalRepository<Item>, _ body: (inout Item) throws -> Void
   ) throws -> Item {
-    // Before the closure runs, which may change the id.
+    // The key is computed before the closure runs, because the closure may change the id.
     let key = try repository.coder.keys.key(for: id)
     guard var item = try find(by: id, in: repository) else {
       throw RepositoryError(.notFound, "expected a record with this id, found none", keyHash: key.hash)
@@ -193,7 +195,7 @@ public struct Transaction: ~Copyable {
     guard try repository.coder.keys.key(for: item.id) == key else {
       throw RepositoryError(.invalidKey, "an update must not change the id; delete the record, and insert another", keyHash: key.hash)
     }
-    // Without a revision, because no other write can come between the read above and this write.
+    // No revision is expected of the record, because no other write can come between the read above and this write.
     try put(item, in: repository, .anything)
     return item
   }
@@ -201,8 +203,8 @@ public struct Transaction: ~Copyable {
   /// Deletes the record with this id, if there is one.
   ///
   /// - Returns: True if there was a record.
-  /// - Throws: `.revisionMismatch` if the record was written since. `.invalidKey` for an id that cannot be a key. `.newerSchema` if another
-  ///   process has stored a newer version. `.unsupported` for a repository of another store.
+  /// - Throws: `.revisionMismatch` if the record was written since the given revision. `.invalidKey` for an id that cannot be a key.
+  ///   `.newerSchema` if another process has stored a newer version. `.unsupported` for a repository of another store.
   @discardableResult
   public mutating func delete<Item>(
     _ id: Item.ID, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
@@ -218,7 +220,7 @@ public struct Transaction: ~Copyable {
     _ item: Item, in repository: LocalRepository<Item>, _ expectation: Expectation
   ) throws(RepositoryError) -> Revision {
     try check(repository)
-    // Decoded only if a unique index needs the value before the commit.
+    // The value is decoded here only if an index needs it before the commit.
     try pending.put(
       repository.coder.encode(item, decoding: pending.collections[repository.collection].indexes.needsValues(of: 1)),
       in: repository.collection,
@@ -227,7 +229,7 @@ public struct Transaction: ~Copyable {
   }
 
   private func check<Item>(_ repository: LocalRepository<Item>) throws(RepositoryError) {
-    // A collection may also be newer than the group of writes, and then it has no place in the pending state.
+    // A collection that was created after this group of writes began has no place in the pending state.
     guard ObjectIdentifier(repository.core) == store, repository.collection < pending.collections.count else {
       throw RepositoryError(.unsupported, "the repository belongs to another store than the transaction; use repositories of one store")
     }
@@ -236,22 +238,23 @@ public struct Transaction: ~Copyable {
 
 extension StoreCore {
   /// Runs the closure of a transaction as one write.
-  /// - Returns: The value that the closure has returned, once its changes are committed, or the error that it has thrown, and then nothing
-  ///   was written.
+  ///
+  /// - Returns: The value that the closure has returned, once its changes are committed. If the closure has thrown, the result is its
+  ///   error, and nothing was written.
   /// - Throws: as ``submit(_:_:)``.
   func transaction<Output: Sendable, Failure: Error>(
     _ durability: Durability?, _ body: @escaping @Sendable (inout Transaction) throws(Failure) -> Output
   ) async throws(RepositoryError) -> Result<Output, Failure> {
-    // Unowned, because the waiting caller holds the store until the write has ended.
+    // `self` is unowned, because the waiting caller holds the store until the write has ended.
     try await result(durability, .unknown) { [unowned self] pending throws(Failure) in
-      // Moved, because a second owner would make every write copy the records staged before it.
+      // The pending state is moved into the transaction, because a second owner would make every write copy the records staged before it.
       var transaction = Transaction(pending.moveOut(), of: self)
       do throws(Failure) {
         let output = try body(&transaction)
         pending = transaction.finish()
         return output
       } catch {
-        // Handed back with the staged writes, which the caller undoes with its savepoint.
+        // The pending state is handed back with the staged writes, which the caller rolls back to its savepoint.
         pending = transaction.finish()
         throw error
       }

@@ -119,6 +119,21 @@ import Testing
     #expect(try await others.delete(1) == false)
   }
 
+  /// Also by a store that looks whether a checkpoint is due, as with the automatic policy.
+  @Test(arguments: TestBackend.allCases) func theLargestLimitsAreTaken(_ backend: TestBackend) async throws {
+    let place = try backend.factory.makePlace()
+    defer { place.remove() }
+    let options = StoreOptions(
+      limits: .init(recordBytes: .max, keyBytes: .max, jsonDepth: .max, tombstones: .max), checkpoint: .automatic)
+    let backend = try place.makeBackend()
+    let items = try await LocalRepository<Text>(backend: backend, options: options)
+    try await items.save(Text(id: 1, text: "x"))
+    try await items.delete(1)
+    #expect(backend.wantsCheckpoint == false)
+    try await items.checkpoint()
+    try await items.close()
+  }
+
   @Test(arguments: TestBackend.allCases)
   func recordsOverALimitAreReportedWhenOpeningAndKept(_ backend: TestBackend) async throws {
     let place = try backend.factory.makePlace()

@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// A backend that keeps a store in memory only, for tests, previews, and values that are not worth a file.
 ///
-/// It keeps every promise of a store except durability.
+/// The backend keeps every promise of a store except durability: its records are lost when the object is released.
 public final class InMemoryBackend: StorageBackend {
   private struct State: Sendable {
     var records: [RecordAddress: StoredRecord] = [:]
@@ -13,7 +13,7 @@ public final class InMemoryBackend: StorageBackend {
     var wasOpened = false
     var tombstoneLimit = 0
     var tombstoneCount = 0
-    /// Newest deletion whose tombstone was removed.
+    /// Revision of the newest deletion whose tombstone was removed.
     var tombstoneHorizon = Revision.zero
     let storeID = UUID()
 
@@ -21,7 +21,7 @@ public final class InMemoryBackend: StorageBackend {
 
     mutating func put(_ record: StoredRecord) {
       let old = records.updateValue(record, forKey: record.address)
-      // A tombstone that replaces a tombstone must count once.
+      // A tombstone that replaces a tombstone must count once in `tombstoneCount`.
       if let old, old.value == nil { tombstoneCount -= 1 }
       if record.value == nil { tombstoneCount += 1 }
     }
@@ -33,14 +33,14 @@ public final class InMemoryBackend: StorageBackend {
         storeID: storeID, commit: commit, isNew: !wasOpened, recordCount: recordCount, tombstoneHorizon: tombstoneHorizon)
     }
 
-    /// Removes the oldest tombstones above the limit.
+    /// Removes the oldest tombstones above `tombstoneLimit`.
     mutating func forgetOldTombstones() {
       guard tombstoneCount > tombstoneLimit else { return }
       let oldestFirst = records.values.filter { $0.value == nil }.sorted { $0.revision < $1.revision }
       tombstoneCount = tombstoneLimit
       for tombstone in oldestFirst.dropLast(tombstoneLimit) {
         records[tombstone.address] = nil
-        // Set for each one: the report must name the newest deletion that was forgotten.
+        // `tombstoneHorizon` is overwritten for each removed tombstone, so that it ends at the newest deletion whose tombstone was removed.
         tombstoneHorizon = tombstone.revision
       }
     }
@@ -49,7 +49,7 @@ public final class InMemoryBackend: StorageBackend {
 
   /// Creates an empty backend.
   ///
-  /// The contents stay in this object after its store is closed, so that a test can open it again.
+  /// The records stay in this object after its store is closed, so that a test can open the same backend again.
   public init() {}
 
   /// Creates a backend that is open already and holds some records.
@@ -63,18 +63,18 @@ public final class InMemoryBackend: StorageBackend {
   /// Unique identifier of the store.
   var storeID: UUID { state.withLock { $0.storeID } }
 
-  /// The word "memory".
+  /// The word "memory", which error messages print in place of a file name.
   public var name: String { "memory" }
 
-  /// Whether other processes may commit: always `false`, since memory has one user.
+  /// Whether other processes may commit: always `false`, since no other process can reach this memory.
   public var hasOtherWriters: Bool { false }
 
-  /// Passes the records of earlier commits to `visit`, in the order of their addresses.
+  /// Passes the records and tombstones of earlier commits to `visit`, in the order of their addresses.
   ///
   /// - Throws: `.unsupported` for shared access, `.alreadyOpen`.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access != .shared else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
-    // Checked and set under one lock, so that two opens cannot both succeed.
+    // `isOpen` is checked and set under one lock, so that two concurrent calls of `open` cannot both succeed.
     let opened: State? = state.withLock { state in
       guard !state.isOpen else { return nil }
       let found = state
@@ -84,11 +84,11 @@ public final class InMemoryBackend: StorageBackend {
       return found
     }
     guard let opened else { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
-    // Outside the lock: a closure that calls the backend would wait for itself.
+    // `visit` is called without the lock: a `visit` that calls this backend would deadlock.
     return opened.read(visit)
   }
 
-  /// Marks the store as existing, so that later opens do not report a new one.
+  /// Marks the store as existing, so that later opens do not report a new store.
   ///
   /// - Throws: `.closed`.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
@@ -104,7 +104,7 @@ public final class InMemoryBackend: StorageBackend {
     let failure: RepositoryError? = state.withLock { state in
       guard state.isOpen else { return RepositoryError(.closed, file: name) }
       guard !state.isReadOnly else { return RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
-      // A gap or an overlap means that the store and this backend disagree about the newest commit.
+      // A gap or an overlap of commit numbers means that the store and this backend disagree about the newest commit.
       guard batch.commits.lowerBound == state.commit.number + 1 else { return .notConsecutive(batch, after: state.commit, file: name) }
       for record in batch.records { state.put(record) }
       state.commit = Revision(batch.commits.upperBound)
@@ -117,9 +117,9 @@ public final class InMemoryBackend: StorageBackend {
   public func flush() throws(RepositoryError) { try checkOpen() }
 
   /// Whether the tombstones outnumber twice their limit plus a thousand.
-  public var wantsCheckpoint: Bool { state.withLock { $0.isOpen && $0.tombstoneCount / 2 > $0.tombstoneLimit + 500 } }
+  public var wantsCheckpoint: Bool { state.withLock { $0.isOpen && $0.tombstoneCount / 2 - 500 > $0.tombstoneLimit } }
 
-  /// Removes the oldest tombstones above the limit, since memory has no journal to fold.
+  /// Removes the oldest tombstones above the limit, since a store in memory has no journal to fold.
   public func checkpoint() throws(RepositoryError) {
     try checkOpen()
     state.withLock { if !$0.isReadOnly { $0.forgetOldTombstones() } }
@@ -129,7 +129,9 @@ public final class InMemoryBackend: StorageBackend {
     guard state.withLock({ $0.isOpen }) else { throw RepositoryError(.closed, file: name) }
   }
 
-  /// Counts records and tombstones, which in memory have no checksums to compare.
+  /// Counts records and tombstones.
+  ///
+  /// Records in memory have no checksums that `verify` could compare.
   public func verify() -> VerifyReport {
     state.withLock { state in
       VerifyReport(
@@ -137,9 +139,9 @@ public final class InMemoryBackend: StorageBackend {
     }
   }
 
-  /// Throws `.unsupported`, since there is no file to copy.
+  /// Always throws, since a store in memory has no file to copy.
   ///
-  /// - Throws: `.unsupported`, `.closed`.
+  /// - Throws: `.unsupported`, or `.closed` if the backend is not open.
   public func backup(to url: URL) throws(RepositoryError) {
     try checkOpen()
     throw RepositoryError(.unsupported, "a store in memory has no file to back up", file: name)
@@ -150,31 +152,32 @@ public final class InMemoryBackend: StorageBackend {
   /// - Throws: `.closed`.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try checkOpen()
-    // The copy of the state is read without the lock, since `visit` may call the backend.
+    // The copy of the state is read without the lock: a `visit` that calls this backend would deadlock.
     var report = state.withLock { $0 }.read(visit)
-    // `wasOpened` is false in a store opened `.readOnly`, but an open store is not new.
+    // An open store must not be reported as new, so `isNew` is set to `false`: `read` reports a store as new until `recover` has set
+    // `wasOpened`. A store opened `.readOnly` never calls `recover`.
     report.isNew = false
     return report
   }
 
-  /// Does nothing, since memory has no lock to release.
+  /// Checks that the store is open, and does nothing else, since memory has no lock to release.
   public func suspend() throws(RepositoryError) { try checkOpen() }
 
-  /// Returns `true`, since no other process can have written.
+  /// Returns `true`: the store need not read its records again, since no other process can reach this memory.
   public func resume() throws(RepositoryError) -> Bool {
     try checkOpen()
     return true
   }
 
-  /// Closes the store, and leaves its contents as they are.
+  /// Closes the store and keeps every record and tombstone.
   public func abandon() { state.withLock { $0.isOpen = false } }
 
-  /// Closes the store.
+  /// Closes the store and removes the oldest tombstones above the limit.
   ///
-  /// Its contents stay in this object for the next open.
+  /// The records stay in this object for the next open.
   public func close() throws(RepositoryError) {
     state.withLock { state in
-      // A reader must leave the contents as they are.
+      // A store opened `.readOnly` must leave the contents unchanged, its tombstones included.
       if !state.isReadOnly { state.forgetOldTombstones() }
       state.isOpen = false
     }

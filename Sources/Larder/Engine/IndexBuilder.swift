@@ -1,37 +1,37 @@
 internal import Dispatch
 internal import Synchronization
 
-/// A builder of a store's indexes, which makes them and brings them up to date beside commits.
+/// Builds the indexes of a store and applies later changes to them, while commits go on.
 ///
-/// An index is built on its first use. Until then its collection keeps only its declaration.
+/// An index is built when a query first uses it. Before its first use, an index exists only as a declaration in its collection.
 final class IndexBuilder: Sendable {
-  /// Tasks that build an index or have built it.
+  /// Tasks that build an index or have built it, by the index's address.
   ///
-  /// A finished one stays, so that a later query awaits it at once.
+  /// A finished task stays here, so that a later query finds the finished task and does not build the index again.
   private let builds = Mutex<[Address: Task<Void, Never>]>([:])
-  /// True while logged changes of indexes wait to be applied, or are being applied.
+  /// True while changes in index logs wait to be applied to the indexes, or are being applied.
   ///
-  /// Read and set on the executor only.
+  /// Read and set only on the store's executor.
   private let isSettling = Atomic(false)
-  /// Seconds for which changes of successive commits are gathered before indexes apply them.
+  /// Pause in seconds before logged changes are applied to indexes, during which the changes of several commits are gathered.
   ///
-  /// Waking a thread for each commit costs more.
+  /// Waking a thread for each commit would cost more than applying the changes together.
   private static let pauseBeforeSettling = 0.1
 
-  /// Address of an index: the position of its collection, and its own position among the declared indexes.
+  /// Address of an index: the position of its collection, and the position of the index among the collection's declared indexes.
   private struct Address: Hashable, Sendable {
     let collection: Int
     let index: Int
   }
 
-  /// Builds indexes that are missing, in one pass over the records, while writes go on.
+  /// Builds the indexes that are not built yet, in one pass over the records, while commits go on.
   ///
-  /// Concurrent calls for one index share its build.
+  /// If several calls need the same index, they await the same build.
   func build(_ indexes: [Int], of collection: Int, in core: StoreCore) async {
     let builds = builds.withLock { builds in
       let addresses = indexes.map { Address(collection: collection, index: $0) }
       let missing = addresses.filter { builds[$0] == nil }.map(\.index)
-      // Under the lock, so that two queries do not build one index twice.
+      // The build task is created under the lock. Without the lock, two queries could both find the index missing and build it twice.
       if !missing.isEmpty {
         let task = Task { await Self.build(missing, of: collection, in: core) }
         for index in missing { builds[Address(collection: collection, index: index)] = task }
@@ -42,7 +42,8 @@ final class IndexBuilder: Sendable {
   }
 
   private static func build(_ wanted: [Int], of collection: Int, in core: StoreCore) async {
-    // On the executor, so that no commit comes between the copy of the records and the beginning of the log of later changes.
+    // The records are copied and the change log is started in one executor block. A commit between the copy and the start of the log would
+    // be missing in the index.
     let begun: (slots: [RecordSlot], indexes: IndexSet)? = await core.executor.run {
       let begun: (RecordMap, IndexSet)? = core.updateCollection(collection) { state in
         guard wanted.contains(where: { !state.indexes.isBuilt($0) }) else { return nil }
@@ -54,7 +55,7 @@ final class IndexBuilder: Sendable {
     guard let begun else { return }
     let bodies = await DispatchQueue.global(qos: .userInitiated).run { begun.indexes.built(wanted, over: begun.slots) }
     await core.executor.run {
-      // Readers go on while the log is applied: that happens outside the lock.
+      // The logged changes are applied outside the lock of the published state, so that readers are not blocked meanwhile.
       var indexes = core.state.collections[collection].indexes
       for (index, body) in zip(wanted, bodies) { indexes.finishBuilding(index, body) }
       let finished = indexes
@@ -62,12 +63,13 @@ final class IndexBuilder: Sendable {
     }
   }
 
-  /// Applies the changes that indexes have logged, after a pause of 0.1 seconds in which more commits may come.
+  /// Applies the changes in the index logs after 0.1 seconds, so that the changes of several commits are applied together.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   func settleSoon(_ core: StoreCore) {
     guard !isSettling.load(ordering: .relaxed), core.state.collections.contains(where: { $0.indexes.keepChanges }) else { return }
     isSettling.store(true, ordering: .relaxed)
+    // `settled()` blocks its thread while it applies changes, so it does not run on the store's executor, where commits would wait for it.
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.pauseBeforeSettling) { [weak core] in
       guard let core else { return }
       let settled = core.state.collections.map { $0.indexes.settled() }
@@ -82,18 +84,18 @@ final class IndexBuilder: Sendable {
       }
     }
     isSettling.store(false, ordering: .relaxed)
-    // Commits may have come while these changes were applied.
+    // Commits may have logged more changes while the previous changes were applied.
     settleSoon(core)
   }
 }
 
 extension TypedQueryRun {
-  /// Builds the indexes that a query can use, where they are missing, and plans the query.
+  /// Builds the indexes that a query can use and that are not built yet, and returns the planned query.
   ///
   /// - Parameters:
-  ///   - keyPath: A property whose index is wanted beside the query's own.
-  ///   - state: Reads the newest state of the collection. It is called again after each build.
-  /// - Throws: as ``init(_:_:_:)``, or the error of `state`.
+  ///   - keyPath: A property whose index is built besides the indexes that the query uses.
+  ///   - state: Returns the newest state of the collection. The closure `state` is called again after each build of indexes.
+  /// - Throws: as ``init(_:coder:over:)``, or the error of `state`.
   nonisolated(nonsending) static func ready(
     _ query: Query<Item>, _ coder: RecordCoder<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, of collection: Int,
     in core: StoreCore, _ state: () throws(RepositoryError) -> CollectionState
@@ -103,9 +105,10 @@ extension TypedQueryRun {
       let state = try state()
       let missing = state.indexes.missing(for: query.shape, alsoUsing: keyPath)
       if missing.isEmpty {
-        // A strict query decodes every record: away from the caller's actor where they are many.
+        // A strict query decodes every record of the collection. `undecodableCount` decodes many records on other threads, so that the
+        // caller's actor is not blocked.
         if query.shape.isStrict { _ = await state.records.undecodableCount(coder) }
-        return try Self(query, coder, state)
+        return try Self(query, coder: coder, over: state)
       }
       await core.indexBuilder.build(missing, of: collection, in: core)
     }

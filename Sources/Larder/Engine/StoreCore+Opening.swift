@@ -4,17 +4,19 @@ internal import Foundation
 extension StoreCore {
   /// Opens the backend, reads its records, and returns the open store.
   ///
-  /// First the backend reads. Then the judge accepts or refuses the records. Only after that may the backend write.
-  /// - Parameter judge: Refuses the store by throwing, which leaves its files unchanged.
+  /// The backend first reads its files without writing, and `judge` accepts or refuses the records. Only an accepted store is recovered,
+  /// which may write to its files.
+  /// - Parameter judge: Refuses the store by throwing an error. The files of a store that `judge` refuses stay unchanged.
   static func open(
     _ backend: any StorageBackend, _ options: StoreOptions,
     judgedBy judge: @escaping @Sendable (LoadedStore) throws(RepositoryError) -> Void
   ) async throws(RepositoryError) -> StoreCore {
     let executor = StoreExecutor(label: "larder.store")
     let core = try await StoreUserCount.retryingWhileReleased(backend.name) { () async throws(RepositoryError) in
-      try await executor.run { () throws(RepositoryError) in try openNow(backend, options, executor, judge) }
+      try await executor.run { () throws(RepositoryError) in try openNow(backend, options, on: executor, judgedBy: judge) }
     }
-    // After the opening: building the tables of keys takes linear time, and a binary search finds records until they are ready.
+    // The tables of keys are built after the opening, because building them takes time for each record. Until the tables are built,
+    // look-ups use a binary search.
     let collections = core.state.collections
     executor.queue.async { for collection in collections { collection.records.index() } }
     core.checkpointer.scheduleIdleCheckpoint(of: core)
@@ -22,12 +24,12 @@ extension StoreCore {
     return core
   }
 
-  /// Opens the backend, passes its records to the judge, and recovers the store if the judge accepts it.
+  /// Opens the backend, passes its records to `judge`, and recovers the store if `judge` accepts it.
   ///
-  /// Runs on the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   private static func openNow(
-    _ backend: any StorageBackend, _ options: StoreOptions, _ executor: StoreExecutor,
-    _ judge: (LoadedStore) throws(RepositoryError) -> Void
+    _ backend: any StorageBackend, _ options: StoreOptions, on executor: StoreExecutor,
+    judgedBy judge: (LoadedStore) throws(RepositoryError) -> Void
   ) throws(RepositoryError) -> StoreCore {
     let start = ContinuousClock.now
     var loader = StoreLoader(limits: options.limits)
@@ -37,7 +39,7 @@ extension StoreCore {
       try judge(LoadedStore(state: state, movedNames: loader.movedNames, file: backend.name, access: options.access))
       if options.access != .readOnly { report = try backend.recover(report) }
     } catch {
-      // Not `close`, which may fold the journal: a refused store keeps its files as they are.
+      // `abandon` is called and not `close`, which may fold the journal, because the files of a refused store must stay unchanged.
       backend.abandon()
       throw error
     }
@@ -50,9 +52,9 @@ extension StoreCore {
       openReport: report)
   }
 
-  /// Returns an open store in memory whose first commit is `records`.
+  /// Returns an open store in memory whose first commit contains `records`.
   ///
-  /// They are of one collection, in key order.
+  /// The records must be of one collection, and sorted by key.
   static func previewing(_ records: [StoredRecord], _ leftOut: [RepositoryError]) -> StoreCore {
     let options = StoreOptions()
     let commit = records.isEmpty ? Revision.zero : Revision(1)
@@ -69,46 +71,50 @@ extension StoreCore {
   }
 }
 
-/// The records of a store that was read and is not accepted yet.
+/// The records of a store whose files were read, before the store is accepted or refused.
 struct LoadedStore: Sendable {
   let state: StoreState
-  /// Names of collections whose records have moved to another name.
+  /// Names of collections whose records have moved to another name through ``RepositorySchema/renamedFrom``.
   let movedNames: Set<String>
   let file: String
   let access: StoreOptions.Access
 
-  /// Returns the number of records of a collection, or `nil` if the store has nothing of it, not even a tombstone.
+  /// Returns the number of records of a collection, or `nil` if the store has neither a record nor a tombstone of it.
   func recordCount(of name: String) -> Int? { state.names.firstIndex(of: name).map { state.collections[$0].records.count } }
 }
 
-/// A builder of the first published state, from the records that a backend streams while it opens.
+/// Builds the first published state from the records that a backend passes while it opens.
 ///
-/// It gathers them in packs. A pack is one block of memory with the encoded records of one collection.
+/// The records are gathered in packs. A pack is one block of memory with the encoded records of one collection.
 struct StoreLoader {
   private let limits: StoreOptions.Limits
   private var names: [String] = []
   private var packs: [[RecordPack]] = []
-  /// Position of the collection of the record that was added last, or -1 before the first.
+  /// Position of the collection of the last added record, or -1 before the first record.
   private var current = -1
-  /// Records of the current collection that are not in a finished pack yet.
+  /// Packer with the records of the current collection that are not in a finished pack yet.
   private var packer: RecordPacker?
   private static let packSize = 256 << 10
   private var deletions: [DeletionLog.Deletion] = []
-  /// Names of collections whose records have moved to another name, as a tombstone of the move shows.
+  /// Names of collections whose records have moved to another name, as tombstones with ``StoreCore/movedVersion`` show.
   private(set) var movedNames: Set<String> = []
-  /// Records over a limit of the store, which are kept and throw when they are read.
+  /// Records that exceed a size limit of the store.
+  ///
+  /// A record over a limit stays in the store, and every read of its value throws.
   private(set) var undecodable: [UndecodableRecord] = []
 
   init(limits: StoreOptions.Limits) { self.limits = limits }
 
   /// Opens a backend and adds all its records and tombstones.
   mutating func load(_ backend: any StorageBackend, _ options: StoreOptions) throws(RepositoryError) -> OpenReport {
-    // A backend that makes packs itself saves a `StoredRecord` for each record.
+    // A backend that makes packs itself passes whole packs, which saves the creation of a `StoredRecord` for each record.
     guard let backend = backend as? any PackingBackend else { return try backend.open(options) { add($0) } }
     return try backend.openPacked(options) { add($0) }
   }
 
-  /// Adds a pack, a record or a tombstone, in the backend's order.
+  /// Adds a pack of records, a record or a tombstone.
+  ///
+  /// Records must be added in the order in which the backend passes them.
   mutating func add(_ records: LoadedRecords) {
     switch records {
     case .pack(let pack):
@@ -119,14 +125,17 @@ struct StoreLoader {
     }
   }
 
-  /// Adds a record or a tombstone, in the backend's order.
+  /// Adds a record or a tombstone.
+  ///
+  /// Records must be added in the order in which the backend passes them.
   mutating func add(_ record: StoredRecord) {
     if current < 0 || names[current] != record.collection {
       finishPack()
       select(record.collection)
     }
     guard let value = record.value else {
-      // Only a move writes this version. Without it the collection would look as if its user had emptied it.
+      // Only a move to another name writes tombstones of this version. Without `movedNames`, the old name would look like a collection
+      // emptied by its user.
       if record.schemaVersion == StoreCore.movedVersion { movedNames.insert(record.collection) }
       return deletions.append(.init(collection: current, key: record.key, revision: record.revision))
     }
@@ -137,7 +146,8 @@ struct StoreLoader {
 
   /// Returns a stored record as a slot, the form of records in memory.
   ///
-  /// If the record is over a limit, the slot refuses its value with an error, which is returned too.
+  /// If the record exceeds a size limit, every read of the slot's value throws an error. The second part of the result is that error, or
+  /// `nil` for a record within the limits.
   static func slot(of record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
     let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
     let limits = limits.holding(for: record.collection)
@@ -147,13 +157,15 @@ struct StoreLoader {
     return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)
   }
 
-  /// Returns the state of all records that were added, as of a commit.
+  /// Returns the state with all added records, as of the commit `commit`.
   mutating func finish(commit: Revision) -> StoreState {
     finishPack()
     return StoreState(commit: commit.number, names: names, collections: packs.map { CollectionState(records: RecordMap($0)) })
   }
 
-  /// Returns the tombstones as a log that is complete for deletions since the commit `horizon`.
+  /// Returns the log of deletions from the added tombstones.
+  ///
+  /// The log contains all deletions of the commits after `horizon`.
   func deletionLog(since horizon: Revision) -> DeletionLog {
     DeletionLog(deletions, horizon: horizon, limit: limits.tombstones)
   }
@@ -181,15 +193,15 @@ struct StoreLoader {
   }
 }
 
-/// Findings of opening a repository that depend on its schema, and so are missing in the report of the store.
+/// Findings of opening one repository, which depend on its schema and so are not in the report of the store.
 struct OpeningFindings: Sendable {
   /// Name of the repository's collection.
   let collection: String
-  /// Records that unique indexes found equal when they were built.
+  /// Groups of records that have the same values in a unique index, found when the index was built.
   var duplicates: [OpenReport.Duplicate] = []
-  /// Move of the records from an older name, with its commit, if this opening made it.
+  /// Move of the records from an older name, with the move's commit, if this opening made the move.
   var renamed: (renaming: OpenReport.Renaming, commit: Revision)?
-  /// All records of the collection, if none of them decodes.
+  /// All records of the collection, if none of them can be decoded.
   var undecodable: [UndecodableRecord] = []
 
   init(collection: String) { self.collection = collection }
@@ -206,7 +218,7 @@ struct OpeningFindings: Sendable {
       report.collections.sort { $0.name < $1.name }
       report.undecodable = report.undecodable.map { $0.collection == renaming.oldName ? $0.moved(to: renaming.name, at: commit) : $0 }
     }
-    // The store's report already lists the records over a limit, and each must be listed once.
+    // The store's report already lists the records over a size limit, so the filter keeps such a record from being listed twice.
     if !undecodable.isEmpty { report.undecodable = report.undecodable.filter { $0.collection != collection } + undecodable }
     return report
   }

@@ -1,26 +1,27 @@
 internal import Foundation
 
-// Indexes/ holds the declared indexes of a collection: Ordered/, Geo/ and Text/, on the tree of Tree/. Invariant: indexes cover exactly the
-// records of their commit, and are the same on every backend. Called by CollectionState (changes), the engine (builds) and QueryRun.
+// Indexes/ holds the declared indexes of a collection: Ordered/, Geo/ and Text/, on the persistent tree of Tree/.
+// Invariant: indexes cover exactly the records of their commit, and are the same on every backend.
+// Called by CollectionState (changes), the engine (builds) and QueryRun.
 
 /// The declared indexes of a collection at one commit, some of which may not be built yet.
 ///
-/// A value type beside the records: a copy shares its storage with the original, and a commit changes its own copy. The declarations are
-/// stored without the type of the records, because a collection is opened with one type only.
+/// An index set is a value: a copy shares its storage with the original, and a commit changes its own copy. The declarations are stored
+/// without the generic type of the records, because a collection is opened with one type only.
 struct IndexSet: Sendable {
   let definitions: [IndexDefinition]
-  /// Order of record ids, which decides between equal values.
+  /// Order of record ids, which decides between entries with equal indexed values.
   let keys: KeyOrder
   /// True once a repository has declared the collection's indexes, even if it declared none.
   let areDeclared: Bool
-  /// True if the collection has a unique index, so that a write may be refused.
+  /// True if the collection has a unique index, which may refuse a write.
   let areUnique: Bool
   var bodies: [IndexBody]
 
-  /// Creates the empty set for a collection that no repository has opened.
+  /// Creates an empty index set for a collection that no repository has opened.
   init() { self.init([], keys: .bytes, areDeclared: false) }
 
-  /// Creates the indexes that a repository declares, none of them built.
+  /// Creates the indexes that a repository declares, in the state "not built".
   init<Item>(_ declarations: [RepositoryIndex<Item>], _ coder: RecordCoder<Item>) {
     self.init(declarations.map { IndexDefinition($0, coder) }, keys: coder.keys.order, areDeclared: true)
   }
@@ -33,9 +34,9 @@ struct IndexSet: Sendable {
 
   /// True if indexes need the decoded values of `count` written records.
   ///
-  /// The writing task then decodes them, off the store's executor.
+  /// If the result is true, the writing task decodes the values, so that the store's executor does not have to.
   func needsValues(of count: Int) -> Bool {
-    // An index that is not built reads no values.
+    // An index that is neither built nor under construction follows no commit, so it needs no decoded values.
     let isFollowed = bodies.contains { if case .absent = $0 { false } else { true } }
     return isFollowed && (areUnique || count >= FollowedIndex.many)
   }
@@ -50,22 +51,22 @@ struct IndexSet: Sendable {
 
   /// Returns the content of an index at this commit.
   ///
-  /// Cost: the first call after a commit applies the pending changes.
+  /// Cost: the first call after a commit applies the index's pending changes. Later calls return the stored result.
   func body(_ index: Int) -> IndexBody {
     if case .followed(let followed) = bodies[index] { followed.body(definitions[index]) } else { bodies[index] }
   }
 
-  /// Returns the entries of an ordered index, or `nil` if it is of another kind or not built.
+  /// Returns the entries of an ordered index, or `nil` if the index is of another kind or not built.
   func tree(_ index: Int) -> PersistentTree<IndexEntry>? {
     if case .ordered(let tree) = body(index) { tree } else { nil }
   }
 
-  /// True if the log of any index holds changes, and with them replaced records.
+  /// True if the change log of any index holds changes, because a logged change keeps its replaced record in memory.
   var keepChanges: Bool { bodies.contains { if case .followed(let followed) = $0 { followed.keepsChanges } else { false } } }
 
-  /// Returns each index whose log holds changes, as it is and with them applied.
+  /// Returns each index whose change log is not empty, together with its settled form, to which the logged changes are applied.
   ///
-  /// Blocks the thread until the changes are applied.
+  /// The function blocks its thread until the changes are applied.
   func settled() -> [(index: Int, before: FollowedIndex, after: FollowedIndex)] {
     bodies.indices.compactMap { index in
       guard case .followed(let followed) = bodies[index], followed.keepsChanges else { return nil }
@@ -73,13 +74,13 @@ struct IndexSet: Sendable {
     }
   }
 
-  /// Replaces an index by its settled form, unless a commit has changed it since.
+  /// Replaces an index by its settled form, unless a commit has changed the index since ``settled()``.
   mutating func settle(_ index: Int, from before: FollowedIndex, to after: FollowedIndex) {
-    // A commit since then has changes that `after` lacks.
+    // If a commit came after `settled()`, the changes of the commit are missing in `after`, and the replacement would lose these changes.
     if case .followed(let followed) = bodies[index], followed.isSame(as: before) { bodies[index] = .followed(after) }
   }
 
-  /// Returns the position of the first index of a kind.
+  /// Returns the position of the first declared index of a kind, or `nil` if there is none.
   func first(_ kind: IndexDefinition.Kind) -> Int? { definitions.firstIndex { $0.kind == kind } }
 }
 
@@ -93,20 +94,21 @@ extension IndexSet {
     let change = IndexChange(old: old, new: new)
     var isContested = false
     for index in bodies.indices {
-      // Skipped, so that an index that no query has needed costs a write nothing.
+      // An index that no query has needed yet is skipped, so that it costs a write nothing.
       if case .absent = bodies[index] { continue }
-      // Swapped out of the array while it changes, so that it has one owner and its trees change in place.
+      // The body is swapped out of the array while it changes, so that it has one owner and its trees change in place. If the array kept a
+      // second reference to the body, each change would copy tree nodes.
       var body = IndexBody.absent
       swap(&body, &bodies[index])
-      if follow(change, definitions[index], &body) { isContested = true }
+      if follow(change, by: definitions[index], in: &body) { isContested = true }
       swap(&body, &bodies[index])
     }
     return isContested
   }
 
-  private func follow(_ change: IndexChange, _ definition: IndexDefinition, _ body: inout IndexBody) -> Bool {
+  private func follow(_ change: IndexChange, by definition: IndexDefinition, in body: inout IndexBody) -> Bool {
     switch body {
-    // Each case empties `body` before it changes the content, for the same reason as the swap above.
+    // Each case empties `body` before it changes the content, so that the content has one owner and changes in place.
     case .building(var log):
       body = .absent
       log.append(change)
@@ -121,7 +123,9 @@ extension IndexSet {
     return false
   }
 
-  /// Returns a built index in the form that commits update: a unique one directly, because it may refuse a write, any other through a log.
+  /// Returns a built index in the form that commits update: a unique index itself, any other index with a log of changes.
+  ///
+  /// A unique index may refuse a write, so each write must see its newest entries. The log of ``FollowedIndex`` applies changes later.
   func followed(_ built: IndexBody, _ index: Int) -> IndexBody {
     definitions[index].isUnique ? built : .followed(FollowedIndex(built))
   }
@@ -130,26 +134,29 @@ extension IndexSet {
 extension IndexSet {
   /// Returns the error for a record that duplicates another one in a unique index, or `nil` if the record may be written.
   ///
-  /// - Parameter old: The record before the write that is being staged.
+  /// - Parameter old: The record before the write that is being staged, or `nil` if the write inserts the record.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
     guard let found = newDuplicate(of: new, replacing: old) else { return nil }
     return RepositoryError(
       .uniqueViolation, "\(found.index) holds these values for the record \(found.other) already", keyHash: new.key.hash)
   }
 
-  /// Returns the first unique index in which a write made a record equal to another one, with the other one's key.
+  /// Returns the name of the first unique index in which a write gave a record the values of another record, and that record's key.
+  ///
+  /// - Returns: `nil` if the write caused no duplicate.
   func newDuplicate(of new: RecordSlot, replacing old: RecordSlot?) -> (index: String, other: RecordKey)? {
     for (index, definition) in definitions.enumerated() where definition.isUnique {
-      // Values that are `nil` are never equal, as in SQL.
+      // Two records whose values hold a `nil` are never duplicates, as with NULL in SQL.
       guard let tree = tree(index), let entry = definition.entry(new), !entry.hasNull else { continue }
-      // A record that was a duplicate before the write may be saved until the app resolves it.
+      // If the write leaves the values in this index unchanged, a record that is already a duplicate may be saved. The app can resolve the
+      // duplicate later.
       if let old, let oldEntry = definition.entry(old), oldEntry.hasValues(of: entry) { continue }
       if let other = Self.other(than: entry, in: tree) { return (definition.name, other.slot.key) }
     }
     return nil
   }
 
-  /// Returns the record that a unique index finds equal to a given one, preferring `other` among several.
+  /// Returns another record that has the same values as a given record in a unique index, preferably the record `other`.
   func duplicate(of slot: RecordSlot, preferring other: RecordKey, index name: String) -> KnownDuplicate {
     guard let index = definitions.firstIndex(where: { $0.isUnique && $0.name == name }), let tree = tree(index) else { return .unknown }
     guard let entry = definitions[index].entry(slot), !entry.hasNull else { return .none }
@@ -162,7 +169,7 @@ extension IndexSet {
     return found
   }
 
-  /// Returns an entry of another record with the same values as a given entry.
+  /// Returns an entry of another record with the same values as a given entry, or `nil` if there is none.
   private static func other(than entry: IndexEntry, in tree: PersistentTree<IndexEntry>) -> IndexEntry? {
     var other: IndexEntry?
     tree.forEach(in: tree.start(of: entry.values)..<tree.end(of: entry.values)) { candidate in
@@ -172,12 +179,12 @@ extension IndexSet {
     return other
   }
 
-  /// Returns the records that a unique index finds equal, each paired with the first of its group.
+  /// Returns the records with equal values in a unique index, each paired with the first record of its group of equal ones.
   func duplicates(_ index: Int, collection: String) -> [OpenReport.Duplicate] {
     guard definitions[index].isUnique, let tree = tree(index) else { return [] }
     var duplicates: [OpenReport.Duplicate] = []
     var first: IndexEntry?
-    // Equal entries are neighbours, so one pass in the index's order finds every group.
+    // Entries with equal values are neighbours in the index, so one pass in the index's order finds every group of duplicates.
     tree.forEach(in: 0..<tree.count) { entry in
       if let first, first.hasValues(of: entry), !entry.hasNull {
         duplicates.append(
@@ -191,12 +198,12 @@ extension IndexSet {
   }
 }
 
-/// The answer of a unique index about one record.
+/// The result of the search in a unique index for another record with the same values.
 package enum KnownDuplicate: Sendable, Hashable {
-  /// No open repository has declared the index, so nothing is known.
+  /// No open repository has declared the unique index, or it is not built, so duplicates cannot be found.
   case unknown
-  /// No other record has the same values.
+  /// No other record has the same values in the unique index.
   case none
-  /// The record with this key has the same values.
+  /// The record with the associated key has the same values in the unique index.
   case of(RecordKey)
 }

@@ -3,17 +3,19 @@ internal import Foundation
 /// The commits that a journal adds to its main file.
 struct JSONFileReplay: Sendable {
   let contents: JournalReader.Contents
-  /// Newest record or tombstone of every address whose change the main file does not have.
+  /// Newest record or tombstone of every address (collection and key) that the journal has changed since the main file's commit.
   let changes: [RecordAddress: StoredRecord]
-  /// Number of commits that the main file did not have.
+  /// Number of commits in the journal that the main file does not have.
   let commitCount: Int
   /// True if nothing may be appended to this journal, because the main file has newer commits or was written without a journal.
   ///
-  /// The first happens after clearing a full disk, the second if the removal of a journal was never synced.
+  /// The main file has newer commits after deletions on a full disk. A main file that was written without a journal may have an old journal
+  /// beside it, if a crash came before the removal of that journal was synced.
   let isBehind: Bool
 
   /// Reads the journal and collects the changes that the main file does not have yet.
-  /// - Parameter start: Position after the known frames, or `nil` to read all.
+  ///
+  /// - Parameter start: Position behind the frames that the store has already read, or `nil` to read all frames.
   /// - Throws: `.corrupted` for a journal that is damaged or does not belong to that main file, `.newerSchema`.
   init(
     _ data: Data, over header: MainFileHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery,
@@ -23,7 +25,7 @@ struct JSONFileReplay: Sendable {
     var changes: [RecordAddress: StoredRecord] = [:]
     let contents = try reader.read { record throws(RepositoryError) in changes[record.address] = record }
     try Self.check(contents, continues: header, paths)
-    // `.strict` promises an exact state, and a torn tail may have been an acknowledged commit.
+    // `.strict` refuses a store that may lack its last commit, and a torn tail may have been an acknowledged commit.
     if contents.tail != .clean, recovery == .strict {
       throw RepositoryError(
         .corrupted, "the last commit is damaged or was never finished", file: paths.journal, offset: UInt64(contents.end))
@@ -39,7 +41,9 @@ struct JSONFileReplay: Sendable {
     header.folded == MainFileHeader.noJournal && contents.header.generation < header.generation && contents.lastCommit <= header.commit
   }
 
-  /// Throws for a journal that the header of the main file does not name: one of the two is a copy, or from another time.
+  /// Throws if the header of the main file does not name the journal.
+  ///
+  /// Main file and journal do not match if one of the two is a copy, or is from another time.
   private static func check(
     _ contents: JournalReader.Contents, continues header: MainFileHeader, _ paths: JSONFilePaths
   ) throws(RepositoryError) {
@@ -47,18 +51,19 @@ struct JSONFileReplay: Sendable {
     func mismatch(_ message: String, _ file: String? = nil) -> RepositoryError {
       RepositoryError(.corrupted, message, file: file ?? paths.journal, offset: 0)
     }
-    // Main file and journal of two stores would merge into records that neither had.
+    // Main file and journal of two different stores would merge into records that neither store had.
     guard journal.storeID == header.storeID else { throw mismatch("the journal belongs to another store") }
     guard journal.generation <= header.generation else {
       throw mismatch("the main file is older than its journal; was it restored from a copy?", paths.mainFile)
     }
-    // A journal of an older generation may begin earlier, since the crash came between the two renames of a checkpoint.
+    // A crash between the two renames of a checkpoint leaves a new main file with the journal of the older generation. The journal of the
+    // older generation may begin before the main file's commit.
     guard journal.base <= header.commit, journal.generation < header.generation || journal.base == header.commit else {
       throw mismatch("the journal does not continue the main file")
     }
-    // An older version wrote main files that name no journal.
+    // Main files of an older version of Larder name no journal, so there is no tag to compare.
     guard let next = header.journal else { return }
-    // Generations are equal in two copies of one store. Tag and salt are random and distinguish them.
+    // Two copies of one store have equal generations. Only the random tag and salt show to which copy a journal belongs.
     let isFolded = journal.salt == header.folded || isLeftover(contents, of: header)
     guard journal.generation == header.generation ? journal.tag == next : isFolded else {
       throw mismatch(
@@ -76,9 +81,10 @@ struct JSONFileContents {
   let tombstones: [RecordAddress: UInt64]
 
   /// Reads main file and journal, and passes every record to `visit` in its state at the newest commit.
+  ///
   /// - Throws: as ``MainFileReader/read(_:begin:)`` and ``JSONFileReplay``.
   init(
-    _ mainFile: MainFileSource, _ journal: Data?, _ paths: JSONFilePaths, _ recovery: StoreOptions.Recovery, _ limits: StoreOptions.Limits?,
+    _ mainFile: MainFileSource, journal: Data?, paths: JSONFilePaths, recovery: StoreOptions.Recovery, limits: StoreOptions.Limits?,
     _ visit: (LoadedRecords) -> Void
   ) throws(RepositoryError) {
     var replay: JSONFileReplay?
@@ -88,17 +94,19 @@ struct JSONFileContents {
       for pack in packs { visit(.pack(pack)) }
       for record in deleted {
         tombstones[record.address] = record.revision.number
-        // The empty dictionary is the usual case, and hashing every address would cost more than the check.
+        // Most stores open without changes in the journal. Without changes in the journal, the `isEmpty` check saves hashing the address of
+        // each tombstone.
         if changes.isEmpty || changes[record.address] == nil { visit(.record(record)) }
       }
     } begin: { header throws(RepositoryError) in
       guard let journal else { return [:] }
-      // The changes are needed before the first line, to leave out the lines that they replace.
+      // The journal is read before the first line of the main file, so that lines which the journal replaces are left out.
       let found = try JSONFileReplay(journal, over: header, paths: paths, recovery: recovery)
       (replay, changes) = (found, found.changes)
       return changes
     }
-    // Grouped, because a pack ends at a change of another collection. Sorting takes forty times as long, copying the records three times.
+    // Changes are visited grouped by collection, because a pack (a block of records in memory) ends where the collection changes. Sorting
+    // would take forty times as long as grouping indices, and copying the records three times as long.
     for indices in Dictionary(grouping: changes.indices, by: { changes[$0].key.collection }).values {
       for index in indices { visit(.record(changes[index].value)) }
     }
@@ -106,10 +114,10 @@ struct JSONFileContents {
     self.tombstones = tombstones
   }
 
-  /// Report of opening, without the changes that recovery would make.
+  /// Report of opening the store, before recovery adds the changes that it makes.
   var report: OpenReport {
     OpenReport(
-      // After a full disk was cleared, the main file is newer than its journal.
+      // After deletions on a full disk, the main file may be newer than its journal, so the newest commit is the larger of the two.
       storeID: header.storeID, commit: Revision(max(header.commit, replay?.contents.lastCommit ?? 0)), isNew: false,
       replayedCommits: replay?.commitCount ?? 0, tombstoneHorizon: Revision(header.tombstonesSince))
   }

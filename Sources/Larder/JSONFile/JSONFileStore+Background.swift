@@ -2,42 +2,46 @@ internal import Dispatch
 internal import Foundation
 
 extension JSONFileStore {
-  /// Largest number of bytes to copy between two commits, which wait for it.
+  /// Largest number of bytes of journal frames that are copied on the store's executor, while commits wait for the copy.
   private static var mostAtOnce: Int { 256 << 10 }
 
-  /// Begins a checkpoint that runs beside commits.
-  /// - Returns: The long part, or `nil` if the checkpoint is over.
+  /// Begins a checkpoint that runs beside commits, and returns the first part of its work for another thread.
+  ///
+  /// - Returns: The work to run on another thread, or `nil` if the checkpoint is complete or another one is running.
   func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     try checkHealth()
     try checkFiles()
     guard folding == nil else { return nil }
-    // Without a journal there are no frames to copy, and without new commits there is nothing to fold.
+    // Without a journal there are no frames to copy, and without new commits there is nothing to fold into the main file. In both cases the
+    // checkpoint is short and is done at once.
     guard let journal, commit > main.header.commit else {
       try checkpoint()
       return nil
     }
     givenUp = nil
-    // In a box, so that `giveUpFolding` gets the changes back as their only owner and need not copy them.
+    // The draft of the next main file is in a box that both threads hold. `giveUpFolding` empties the box, becomes the only owner of the
+    // changes, and need not copy them.
     let draft = TransferBox(draft())
     let work = BackgroundWork<MainFile> { work throws(RepositoryError) in
       guard let draft = draft.value else { throw .checkpointGivenUp }
       return try draft.write(work)
     }
     folding = FoldInProgress(part: .mainFile(work, draft), mark: journal.end)
-    // Later commits are collected apart, since the checkpoint's thread reads the draft's changes.
+    // Later commits go into an empty dictionary, because the checkpoint's thread reads the earlier changes in the draft at the same time.
     changes = [:]
     return { work.run() }
   }
 
-  /// Continues a checkpoint whose long part has ended.
-  /// - Returns: The next long part, or `nil` if the checkpoint is over or was given up.
+  /// Continues a checkpoint after a part of its work has ended on another thread.
+  ///
+  /// - Returns: The next work to run on another thread, or `nil` if the checkpoint is complete or was given up.
   func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     if let error = givenUp.take() { throw error }
     guard let folding else { return nil }
     switch folding.part {
     case .mainFile(let work, _):
       do throws(RepositoryError) {
-        // The files may have been replaced while the part ran.
+        // Another process may have replaced the store's files while the main file was written on another thread.
         try checkHealth()
         try checkFiles()
         let next = try work.result()
@@ -53,7 +57,8 @@ extension JSONFileStore {
         let carrier = JournalCarrier(source: journal.file, old: journal.header, new: new, name: paths.journal)
         return carryOver(carrier, from: folding.mark)
       }
-      // The draft with its changes is freed on another thread, because a commit would wait for it here.
+      // The draft with its changes is freed on another thread, because freeing a large dictionary on the store's executor would delay the
+      // next commit.
       let done = TransferBox(folding)
       guard let next else {
         DispatchQueue.global(qos: .utility).async { done.take() }
@@ -68,17 +73,18 @@ extension JSONFileStore {
         try checkHealth()
         try checkFiles()
         let carried = try work.result()
-        // The work synced the directory before it copied frames.
+        // The background work has synced the directory before it copied frames, so the main file's name is durable.
         isMainDurable = true
         guard let journal else {
           giveUpFolding()
           return nil
         }
-        // Eight rounds at most: writers that keep ahead of the copying must not delay the end for ever.
+        // At most eight rounds copy frames beside commits. Without this limit, writers that append faster than a round copies could delay
+        // the checkpoint's end for ever.
         if journal.end - carried.sourceEnd > Self.mostAtOnce, folding.rounds < 8 {
           return carryOver(carrier, from: carried.sourceEnd, to: carried, rounds: folding.rounds + 1)
         }
-        return try replaceJournal(carried, carrier, journal)
+        return try replaceJournal(journal, with: carried, by: carrier)
       } catch {
         giveUpFolding()
         throw noted(error)
@@ -88,7 +94,8 @@ extension JSONFileStore {
         try checkHealth()
         try syncJournalName()
       } catch {
-        // A crash may bring back the old journal, without the commits appended to the new one.
+        // If the sync of the directory has failed, a crash may bring back the old journal, which lacks the commits that were appended to
+        // the new journal. After such a failure `noted` stops all writing.
         giveUpFolding()
         throw noted(error)
       }
@@ -97,14 +104,16 @@ extension JSONFileStore {
     }
   }
 
-  /// Starts to copy the frames that the new main file lacks into a new journal, up to the present end of the old one.
+  /// Starts to copy journal frames that the new main file lacks into a new journal, up to the present end of the old journal.
   ///
-  /// - Parameter carried: The new journal, if an earlier round has begun it. Otherwise the main file's name is first made durable.
+  /// - Parameter carried: The new journal, if an earlier round has begun it, or `nil` in the first round, which first makes the main file's
+  ///   name durable.
   private func carryOver(
     _ carrier: JournalCarrier, from mark: Int, to carried: CarriedJournal? = nil, rounds: Int = 0
   ) -> (@Sendable () -> Void)? {
     guard let journal else { return nil }
-    // Read here: the work runs on another thread, and the store belongs to its executor.
+    // The store's properties are read before the work starts, because the work runs on another thread and only the executor may use the
+    // store.
     let (fileSystem, main, end, commit, directory) = (fileSystem, main, journal.end, journal.lastCommit, paths.directory)
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
     let room = room
@@ -116,7 +125,8 @@ extension JSONFileStore {
         return CarriedJournal(file: file, sourceEnd: end, end: target, commit: commit)
       }
       if let carried { return try carry(to: carried.file, at: carried.end) }
-      // The new journal continues the new main file only. It may not exist before that file's name is durable.
+      // A store can replay the new journal only after the new main file. The directory is synced first, because a power cut must not leave
+      // the old main file beside the new journal.
       try fileSystem.syncDirectory(directory)
       return try replacement.write(like: main) { file throws(RepositoryError) in
         let header = carrier.new.bytes
@@ -128,22 +138,22 @@ extension JSONFileStore {
     return { work.run() }
   }
 
-  /// Space behind the copied frames, for the frames that are copied between two commits and for the next commits.
+  /// Space to allocate behind the copied frames, for the last frames, which are copied while commits wait, and for the next commits.
   private var room: JournalCarrier.Room {
     JournalCarrier.Room(chunk: tuning.journalChunk, count: journal.map { $0.end > Self.mostAtOnce } == true ? 2 * Self.mostAtOnce : 0)
   }
 
-  /// Copies the last frames and renames the new journal over the old one.
+  /// Copies the last frames to the new journal and renames it over the old one.
   ///
-  /// Syncs only if a commit that was acknowledged as durable is not synced in the new journal yet. The others become durable with the next
-  /// sync.
+  /// Syncs the new journal only if its file had to grow, or if the new journal has an unsynced commit that was acknowledged as durable.
+  /// Other commits become durable with the next sync of the journal.
   /// - Returns: A closure that makes the new journal's name durable.
   private func replaceJournal(
-    _ carried: CarriedJournal, _ carrier: JournalCarrier, _ old: JournalWriter
+    _ old: JournalWriter, with carried: CarriedJournal, by carrier: JournalCarrier
   ) throws(RepositoryError) -> @Sendable () -> Void {
     let end = try carrier.carry(carried.sourceEnd..<old.end, to: carried.file, at: carried.end)
     let size = try carried.file.size()
-    // A frame may not end the file: a reader takes that for a journal that was cut.
+    // Zero bytes must follow the last frame, because a reader takes a journal without them to be cut off in the middle.
     let isInRoom = end + JournalFormat.terminatorSize <= size
     if !isInRoom { try carrier.makeRoom(.init(chunk: tuning.journalChunk, count: 0), in: carried.file, at: end) }
     let mustSync = !isInRoom || old.durableThrough > carried.commit
@@ -153,19 +163,20 @@ extension JSONFileStore {
       continuing: carried.file, contents, chunk: tuning.journalChunk, name: paths.journal,
       durableThrough: mustSync ? commit : carried.commit, growingIn: fileSystem)
     try FileReplacement(path: paths.journal, fileSystem: fileSystem).rename()
-    // Not yet: a durable commit must sync the directory first, see `commit`.
+    // The new journal's name is not durable yet, so a durable commit syncs the directory first (see `JSONFileStore.commit`).
     (journal, isJournalDurable) = (new, false)
     let (fileSystem, directory) = (fileSystem, paths.directory)
     let work = BackgroundWork<Void> { _ throws(RepositoryError) in try fileSystem.syncDirectory(directory) }
     folding = FoldInProgress(part: .name(work, old), mark: carried.sourceEnd)
     return {
       work.run()
-      // All its frames are in the new journal, so an error of `close` means nothing. Here, since freeing a large file takes a while.
+      // The new journal has all frames of the old one, so an error of `close` is harmless. The old journal is closed on this background
+      // thread, because freeing a large file takes a while.
       do throws(RepositoryError) { try old.close() } catch {}
     }
   }
 
-  /// Cancels the checkpoint that runs beside commits, and waits until none of its work is running.
+  /// Cancels the checkpoint that runs beside commits, and blocks until none of its work is running.
   func giveUpFolding() {
     guard let folding = folding.take() else { return }
     switch folding.part {
@@ -173,21 +184,24 @@ extension JSONFileStore {
       let unused = work.giveUp()
       guard var draft = box.take() else { break }
       if let unused { draft.replacement.discard(unused.file) }
-      // The dictionary has no other owner now, so the merge does not copy it.
+      // The draft is emptied first, so that the dictionary has no other owner and the merge does not copy it.
       var all = draft.changes
       draft.changes = [:]
-      // The newer changes win, since the draft has those of earlier commits.
+      // For a record in both dictionaries the store's change is kept, because the draft's changes are of earlier commits.
       all.merge(changes) { $1 }
       changes = all
     case .journal(let work, _):
       if work.giveUp() != nil { isMainDurable = true }
-      // The old journal has every frame. The next open removes a temporary file that stays.
+      // The old journal still has every frame, so the unfinished new journal is discarded. If `discard` cannot remove the temporary file,
+      // the next opening removes it.
       FileReplacement(path: paths.journal, fileSystem: fileSystem).discard()
     case .name(let work, let old):
-      // Growth of the old journal opens its file by name, and must not meet a later journal that has the same name and inode.
+      // Background growth of the old journal opens its file by name. The growth is stopped, because it could otherwise enlarge a later
+      // journal with the same name and inode.
       old.stopGrowing()
       if work.giveUp() != nil { isJournalDurable = true }
-      // If the sync did not run, the next durable commit runs it. If it failed, no later sync proves anything.
+      // If the sync of the directory did not run, the next durable commit syncs the directory. If the sync failed, no later sync proves
+      // that the new journal's name is durable, so all writing stops.
       if let error = work.failure, !isJournalDurable, !error.isOfOpening { _ = noted(unsynced(error)) }
     }
   }
@@ -195,28 +209,31 @@ extension JSONFileStore {
 
 /// The state of a checkpoint that runs beside commits.
 ///
-/// First the new main file is written, with everything up to one commit. Then it is renamed into place. The journal now has those commits
-/// and the later ones, which recovers to the same records. Then the later frames are copied to a new journal, which replaces the old one.
-/// Every wait for the disk runs beside commits. That includes the syncs of the directory, before anything is dropped or acknowledged that
-/// depends on them.
+/// A background checkpoint first writes a new main file with all records up to one commit, and renames the file into place. The journal
+/// still has the commits of the new main file and all later ones, so that either main file recovers to the same records with it. The
+/// checkpoint then copies the frames of later commits to a new journal, which replaces the old journal. Every wait for the disk runs beside
+/// commits, including the syncs of the directory. A commit that depends on a sync of the directory is acknowledged only after that sync,
+/// and a file that the sync makes superfluous is dropped only after it.
 struct FoldInProgress: Sendable {
   enum Part: Sendable {
     case mainFile(BackgroundWork<MainFile>, TransferBox<MainFileDraft>)
     case journal(BackgroundWork<CarriedJournal>, JournalCarrier)
-    /// The sync that makes the new journal's name durable, and the replaced journal.
+    /// The checkpoint's last part: the sync that makes the new journal's name durable, and the replaced journal.
     case name(BackgroundWork<Void>, JournalWriter)
   }
   let part: Part
   /// Offset in the journal of the first frame that the new main file lacks.
   let mark: Int
-  /// Number of rounds in which frames of later commits were copied.
+  /// Number of rounds in which frames of later commits were copied to the new journal.
   var rounds = 0
 }
 
-/// A new journal with the frames that were copied to it so far.
+/// A new journal with the frames that a background checkpoint has copied to it so far.
 struct CarriedJournal: Sendable {
   let file: any OpenFile
+  /// Offset in the old journal up to which frames were copied.
   let sourceEnd: Int
+  /// Offset behind the last frame in the new journal.
   let end: Int
   /// Last commit that is synced in the new journal.
   let commit: UInt64

@@ -1,16 +1,17 @@
-// Live/ holds live results: a query is run once, and then each change is merged into its results.
-// Invariant: a reader receives the result that a fetch at that commit would return. Called by LocalRepository.results(of:) and LiveQuery.
+// Live/ holds live results: a query is run once, and then each change of a record is merged into its results.
+// Invariant: each result that a reader receives is the result that a fetch at the same commit would return. Called by
+// LocalRepository.results(of:) and LiveQuery.
 internal import Synchronization
 
 /// The results of one query for one reader, kept current on an actor of their own, so that the reader's actor does no work for them.
 ///
 /// Each change is tested before it is buffered and before the reader is woken. The tests run on the store's executor while they take no
-/// longer than ``ChangeHub/patience`` for all readers together, and then on a queue beside it. Closures of the app and words are never
-/// tested there.
+/// longer than ``ChangeHub/patience`` for all readers together. The remaining tests run on a queue beside the executor. Closures of the app
+/// and searches for words run neither on the executor nor on that queue.
 ///
-/// A change that passes is tested once more here and put into the ordered window. The query runs again only when the window is used up, and
-/// when the predicate fails for a changed record. A query in the order of its rank also runs again when a record that matches has changed,
-/// because ranks depend on all texts.
+/// A change that passes the first test is tested once more on this actor and put into the ordered window, which holds the first results of
+/// the query. The query runs again only when removals have used up the window, or when the predicate throws for a changed record. A query
+/// ordered by rank also runs again when a matching record has changed, because ranks depend on the texts of all records.
 actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable & Codable & Sendable {
   private weak let core: StoreCore?
   private let collection: Int
@@ -21,45 +22,48 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
   private var isOver = false
   /// Records of the result that the reader has received last.
   private var given: [RecordSlot]?
-  /// Number of times that the query was run, for tests.
+  /// Number of times that this object has run the query, for tests.
   private(set) var runCount = 0
 
   private struct Following: Sendable {
     let matcher: RecordMatcher<Item>
     var window: LiveWindow<Item>
-    /// True if the order is by rank, which does not follow from the changed record alone.
+    /// True if the results are ordered by rank, which a changed record alone does not determine.
     let isRanked: Bool
 
     /// Test of whether a change matters to the window, or `nil` for a query whose test may take long.
     var filter: (any ChangeFilter)? {
-      // A filter runs code of the app, and words are looked for in whole texts. Neither may delay a commit.
+      // The closures in `filters` are code of the app, and a search for words reads whole texts. No filter runs these closures or searches
+      // for words, because either could delay a commit.
       guard matcher.query.filters.isEmpty, matcher.query.shape.words == nil else { return nil }
       return LiveFilter(matcher, window)
     }
   }
 
-  init(_ core: StoreCore, _ collection: Int, _ coder: RecordCoder<Item>, _ query: Query<Item>) {
+  init(_ core: StoreCore, collection: Int, coder: RecordCoder<Item>, query: Query<Item>) {
     self.core = core
     self.collection = collection
     self.coder = coder
     self.query = query
   }
 
-  /// Returns the result as soon as it differs from the last one returned, or `nil` at the end and when the task is cancelled.
-  /// - Throws: as ``TypedQueryRun/ready(_:_:alsoUsing:of:in:_:)`` and ``TypedQueryRun/results(after:)``. After an error, the results are at
-  ///   their end.
+  /// Returns the result as soon as it differs from the last result that was returned.
+  ///
+  /// - Returns: The result, or `nil` when the store was closed or the task is cancelled.
+  /// - Throws: as ``TypedQueryRun/ready(_:_:alsoUsing:of:in:_:)`` and ``TypedQueryRun/results(after:)``. After an error, every later call
+  ///   returns `nil`.
   func next() async throws(RepositoryError) -> [Item]? {
     do throws(RepositoryError) {
-      // Only at the first call, so that a sequence that nobody reads costs the writers nothing.
+      // The feed is registered at the first call only, so that a sequence that no task reads costs the writers no time.
       if !isOver, feed == nil, !Task.isCancelled { try await begin() }
       while !isOver, let feed, !Task.isCancelled {
         if let items = different() { return items }
         guard let changes = await feed.nextAll(passing: following?.filter) else { break }
         if try !follow(changes) { try await fill() }
-        // Until the next call, changes that do not matter are left out, and so a slow reader's buffer stays small.
+        // Until the next call of `next()`, changes that do not matter are not buffered, so that a slow reader's buffer stays small.
         feed.pass(only: following?.filter)
       }
-      // A cancelled call ends nothing: the next one goes on with the same feed.
+      // A cancelled call does not end the live results: the next call of `next()` continues with the same feed.
       if !Task.isCancelled { end() }
       return nil
     } catch {
@@ -68,14 +72,14 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     }
   }
 
-  /// Buffer of changes, after the first call of ``next()``, for tests.
+  /// The reader's buffer of changes, or `nil` before the first call of ``next()``, for tests.
   var currentFeed: ChangeFeed? { feed }
 
   private func begin() async throws(RepositoryError) {
     guard let core, !core.state.isClosed else { return end() }
     let feed = ChangeFeed()
-    // Before the query runs, so that no commit is lost in between. Later than other observers, so that no commit waits for all live
-    // queries.
+    // The feed is registered before the query runs, so that no commit between the registration and the run is lost. With `isLater`, the
+    // feed receives a commit after the other observers, so that no commit waits for the tests of all live queries.
     core.hub.register(feed, for: collection, isLater: true)
     self.feed = feed
     try await fill()
@@ -87,11 +91,11 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     (feed, following, given) = (nil, nil, nil)
   }
 
-  /// Returns the result if it has other records than the last one, another order, or another revision of a record.
+  /// Returns the results if their records, their order or a record's revision differ from the last results, otherwise `nil`.
   private func different() -> [Item]? {
     guard let results = following?.window.results else { return nil }
     if let given, given.count == results.count, zip(given, results).allSatisfy({ $0.isSameRevision(as: $1.slot) }) { return nil }
-    // Closures, because a key path of a generic type is created again at each use.
+    // The mappings are closures and not key paths, because a key path of a generic type is created again at each use.
     given = results.map { $0.slot }
     return results.map { $0.item }
   }
@@ -99,10 +103,11 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
   // MARK: Following
 
   /// Merges changed records into the window, which holds the first results of the query.
+  ///
   /// - Returns: `false` if the query must be run again.
   private func follow(_ changes: [RecordChange]) throws(RepositoryError) -> Bool {
     guard var following else { return false }
-    self.following = nil  // so that the window has one owner, and changes in place
+    self.following = nil  // so that the local copy is the only owner of the window and changes it in place
     defer { self.following = following }
     var matches: [(key: RecordKey, match: QueryCandidate<Item>?)] = []
     matches.reserveCapacity(changes.count)
@@ -110,64 +115,65 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       do throws(RepositoryError) {
         let match = try change.new.flatMap { slot throws(RepositoryError) in try following.matcher.liveMatch(slot) }
         if following.isRanked {
-          // Ranks depend on the words of all records: one match that changes may move all others.
+          // Ranks depend on the words of all records: one matching record that changes may move all other results.
           if match != nil || following.window.contains(change.key) { return false }
           if let old = change.old, try following.matcher.liveMatch(old) != nil { return false }
         } else {
           matches.append((change.key, match))
         }
       } catch {
-        return false  // the run decides whether the failure matters
+        return false  // a new run of the query decides whether the failure matters
       }
     }
     return !following.window.apply(matches) || !following.window.isUsedUp
   }
 
-  /// Runs the query at the newest commit, and begins to follow it from there.
+  /// Runs the query at the newest commit, and begins to follow the changes after that commit.
   private func fill() async throws(RepositoryError) {
-    // Checked here, because the wider query below has lost a negative limit or offset.
+    // The check is made on the original query, because the wider query below replaces a negative limit or offset, which must be refused.
     try query.shape.check()
     let isRanked = query.shape.words != nil && query.order.isEmpty
     var wider = query
     wider.shape.skipped = 0
-    // Ranked results are not kept current but run again, so only the shown results are fetched.
+    // Ranked results are never merged with changes but fetched again, so no more results than the shown ones are fetched.
     wider.shape.maximum = isRanked ? query.shape.needed : LiveWindow<Item>.capacity(limit: query.shape.maximum, offset: query.shape.skipped)
     guard let core else { return end() }
     let run = try await TypedQueryRun.ready(wider, coder, of: collection, in: core) { [feed, collection] in
-      // Under one lock, so that the feed begins exactly after the state that the query runs on.
+      // `publishedCollection` reads the state and its commit under one lock. The feed begins after this commit, which is exactly the state
+      // that the query runs on.
       feed?.restart()
       let (state, commit) = core.publishedCollection(collection)
       feed?.begin(after: commit)
       return state
     }
-    // Decodes on all cores. The run below would decode one record after the other.
+    // Decodes the records on all cores. The scan in `results()` would decode one record after the other.
     if case .scan = run.run.choice.access { await run.run.records.decode(coder) }
     runCount += 1
     let window = LiveWindow(try run.results(), order: run.order, limit: query.shape.maximum, offset: query.shape.skipped)
     following = Following(
-      matcher: RecordMatcher(query, coder, run.run.indexes.definitions), window: window, isRanked: isRanked)
+      matcher: RecordMatcher(query, coder: coder, definitions: run.run.indexes.definitions), window: window, isRanked: isRanked)
   }
 }
 
 extension RecordSlot {
-  /// Returns true if both slots hold one record at the same revision.
+  /// Returns true if both slots (records in memory) hold the same record at the same revision.
   func isSameRevision(as other: RecordSlot) -> Bool {
-    // Slots are compared first, because nearly all slots of two results are the same objects.
+    // The identity of the slots is compared first, because nearly all slots of two successive results are the same objects.
     self === other || (revision == other.revision && key == other.key)
   }
 }
 
 /// A test of whether a change matters to a live query, for one state of its window.
 ///
-/// The test of every live query of a collection runs for every commit to it. Its parts are therefore taken out of the query when the filter
-/// is created, in types that need no look-up of generic metadata for each change.
+/// Every commit to a collection runs the test of every live query of that collection. To make the test fast, the filter reads the parts of
+/// its query once, when it is created, into types that need no look-up of generic metadata for each change.
 final class LiveFilter<Item: Codable & Identifiable & Sendable>: ChangeFilter where Item.ID: Hashable & Codable & Sendable {
   private let matcher: RecordMatcher<Item>
   private let window: LiveWindow<Item>
   private let coder: RecordCoder<Item>
   private let isWindowEmpty: Bool
   private let isStrict: Bool
-  /// All predicates of the query as one test, or `nil` if it has none.
+  /// All predicates of the query combined to one test, or `nil` if the query has none.
   private let predicate: PredicateTest<Item>?
 
   init(_ matcher: RecordMatcher<Item>, _ window: LiveWindow<Item>) {
@@ -184,11 +190,13 @@ final class LiveFilter<Item: Codable & Identifiable & Sendable>: ChangeFilter wh
   }
 
   func passes(_ change: RecordChange) -> Bool {
-    // An inserted record cannot be in the window. If it had been deleted after the window was filled, that deletion would be buffered.
+    // An inserted record cannot be in the window. If the window still holds an earlier record of this key, the buffer holds that record's
+    // deletion and merges the insertion into it.
     if !isWindowEmpty, change.old != nil, window.contains(change.key) { return true }
     guard let new = change.new else { return false }
     do throws(RepositoryError) {
-      // Most changes end here, before a candidate is made. A strict query also needs records that do not decode, which make it throw.
+      // Most changes are refused by this cheap test. A strict query must not use this cheap test: a record that does not decode makes a
+      // strict query throw.
       if !isStrict {
         guard let value = coder.valueIfReadable(new) else { return false }
         if let predicate, try !predicate.isMet(value.item) { return false }
@@ -196,7 +204,7 @@ final class LiveFilter<Item: Codable & Identifiable & Sendable>: ChangeFilter wh
       guard let match = try matcher.liveMatch(new) else { return false }
       return window.admits(match)
     } catch {
-      // The failure may make the query throw, which only a new run can find out.
+      // An error of the test may make the query throw, and only a new run of the query can decide that.
       return true
     }
   }

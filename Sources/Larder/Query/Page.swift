@@ -1,8 +1,8 @@
 /// A page of a query's results, with the cursor for the next page.
 public struct Page<Item: Sendable>: Sendable {
-  /// Results in the order of the query.
+  /// Records on the page, in the order of the query.
   public let items: [Item]
-  /// Results with the distance, rank and extract of each.
+  /// Records on the page, each with its distance, rank and text extract.
   public let matches: [Match<Item>]
   /// Cursor to pass to ``LocalRepository/page(_:after:limit:)`` for the next page, or `nil` on the last page.
   public let next: PageCursor?
@@ -13,17 +13,19 @@ public struct Page<Item: Sendable>: Sendable {
   }
 }
 
-/// The position of a record in the order of a query.
+/// The position of a record in the order of a query, after which the next page begins.
 ///
-/// The next page begins behind it.
-///
-/// It stores the sorted values and the id, not a count. So records may be inserted and deleted between two pages: the next page begins with
-/// the first record behind the position, and a record that keeps its place appears exactly once. You may store a cursor and use it in
-/// another launch. It contains the sorted values of one record, so protect it as you protect the record.
+/// A cursor stores the sorted values and the id of the page's last record, not a count. You may insert and delete records between two
+/// pages. After such changes the next page begins with the first record after the position, and a record whose sorted
+/// values do not change appears
+/// exactly once. You may store a cursor and use it in another launch of the app. A cursor contains values of one record, so protect it as
+/// you protect the record.
 public struct PageCursor: Hashable, Sendable, Codable {
   let values: [IndexValue]
   let key: String
-  /// Order of the query as text, so that a cursor is refused by a query with another order.
+  /// Order of the query as text.
+  ///
+  /// A query with another order refuses the cursor, because the positions would not fit.
   let order: [String]
 
   private enum CodingKeys: String, CodingKey {
@@ -34,14 +36,13 @@ public struct PageCursor: Hashable, Sendable, Codable {
 }
 
 extension PageCursor {
-  /// Creates the cursor behind the last result of a page.
+  /// Creates the cursor at the last result of a page, from which the next page begins.
   ///
-  /// `earlier` is the cursor of the page before, of the same query.
-  ///
+  /// - Parameter earlier: Cursor of the previous page of the same query, or `nil` for the first page.
   /// - Throws: `.unsupported` for an order by a property that is not ``IndexableValue``, whose values cannot be stored.
   init<Item>(_ last: QueryCandidate<Item>, after earlier: PageCursor?, _ query: Query<Item>) throws(RepositoryError) {
     key = last.slot.key.text
-    // Reused, so that a further page does not make the same texts again.
+    // The text of the order is taken from the earlier cursor, so that it is made once for all pages.
     order = earlier?.order ?? Self.order(query)
     if query.order.isEmpty, let distance = last.distance {
       values = [IndexValue(distance)]
@@ -55,40 +56,42 @@ extension PageCursor {
     }
   }
 
-  /// Checks that a query can be paged, and that a cursor belongs to its order.
+  /// Checks that a query can be read in pages, and that a cursor was made by a query with the same order.
   ///
   /// - Throws: `.unsupported` for a query without a lasting order, and for a cursor of another order.
   static func check<Item>(_ cursor: PageCursor?, _ query: Query<Item>) throws(RepositoryError) {
-    // Ranks depend on all records, so a position by rank would move with every write.
+    // The rank of a record depends on all records of the collection. A position by rank would therefore change with every write.
     if query.shape.words != nil, query.order.isEmpty, query.shape.near == nil {
       throw RepositoryError(.unsupported, "expected a lasting order, found ranks, which change with every write; add sorted(by:)")
     }
     for column in query.order where column.value == nil { throw notIndexable(column.description) }
-    // A stored cursor may have been altered, so the number of its values is checked, too.
+    // The app may have stored the cursor, and its bytes may have been altered. The number of the cursor's values is
+    // checked, because an altered cursor may have too few or too many.
     if let cursor, cursor.order != order(query) || cursor.values.count != (query.order.isEmpty ? cursor.order.count : query.order.count) {
       throw RepositoryError(.unsupported, "expected a cursor of this query's order, found one of another; begin with the first page")
     }
   }
 
-  /// Returns true if a candidate comes after the cursor.
+  /// Returns true if a candidate comes after the cursor in the order of the query.
   ///
-  /// `start` is the cursor's key, which the caller creates once for all candidates.
-  func isBefore<Item>(_ candidate: QueryCandidate<Item>, _ order: ResultOrder<Item>, _ start: RecordKey) -> Bool {
+  /// - Parameter start: Key of the cursor, which the caller creates once for all candidates.
+  func isBefore<Item>(_ candidate: QueryCandidate<Item>, in order: ResultOrder<Item>, start: RecordKey) -> Bool {
     let others: [IndexValue] =
       order.columns.isEmpty ? candidate.distance.map { [IndexValue($0)] } ?? [] : order.columns.map { $0.value?(candidate.item) ?? .null }
     for (position, (mine, other)) in zip(values, others).enumerated() where mine != other {
-      // Without columns the values are distances, which always ascend.
+      // If the query has no sort columns, the compared values are distances, and distances always ascend.
       let isReversed = order.columns.indices.contains(position) && order.columns[position].isReversed
       return isReversed ? other < mine : mine < other
     }
     return order.keys.isBefore(start, candidate.slot.key)
   }
 
-  /// Returns the values at which an index entry at the cursor begins: the equal values of a span, then the cursor's values.
+  /// Returns the values of the index entry from which a page continues: the equal values of a span, then the cursor's values.
   func values(after prefix: [IndexValue], _ order: [QueryShape.OrderColumn], _ columns: [IndexDefinition.Column]) -> [IndexValue] {
     var start = prefix
     for column in columns.dropFirst(prefix.count) {
-      // The position in the index ends at the first column that the query does not sort by.
+      // The cursor has values only for properties by which the query sorts. After the prefix of the span, the start values end at the first
+      // index column by which the query does not sort.
       guard let position = order.firstIndex(where: { $0.keyPath.isSame(as: column.keyPath) }), position < values.count else { break }
       start.append(values[position])
     }

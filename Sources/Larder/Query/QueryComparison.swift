@@ -2,7 +2,8 @@ internal import Foundation
 
 /// A comparison operator for `where` of a ``Query``, which compares a property with a value.
 ///
-/// Every `Equatable` type has ``equal`` and ``notEqual``. A `Comparable` type also has the other four.
+/// Every `Equatable` type has ``equal`` and ``notEqual``. A `Comparable` type also has ``less``, ``lessOrEqual``, ``greater`` and
+/// ``greaterOrEqual``.
 ///
 /// ## Topics
 ///
@@ -16,7 +17,7 @@ internal import Foundation
 /// - ``greater``
 /// - ``greaterOrEqual``
 public struct QueryComparison<Value: Equatable & Sendable>: Sendable {
-  /// The comparison in the form that the analysis of predicates uses.
+  /// The comparison as the analysis of predicates represents it.
   enum Kind: Sendable {
     case equal
     case notEqual
@@ -24,7 +25,7 @@ public struct QueryComparison<Value: Equatable & Sendable>: Sendable {
   }
 
   let kind: Kind
-  /// Returns true if a property, on the left, compares with the value, on the right.
+  /// Returns true if the comparison holds for the property's value on the left and the given value on the right.
   let holds: @Sendable (Value, Value) -> Bool
 
   /// The property equals the value: `==`.
@@ -51,21 +52,23 @@ extension QueryComparison where Value: Comparable {
 extension Query {
   /// Returns the query for records whose property compares with a value.
   ///
-  /// Use it for comparisons that `#Predicate` cannot express: with a case of an enumeration, with a value of a type of your own, or with
-  /// one that is not `Codable`.
+  /// Use this call for comparisons that `#Predicate` cannot express. Examples are a comparison with a case of an enumeration, with a value
+  /// of your own type, or with a value that is not `Codable`.
   ///
   /// ```swift
+  ///
   /// let piers = Query<Landing>().where(\.kind, .equal, .pier).where(\.rating, .greaterOrEqual, 4)
+  ///
   /// ```
   ///
-  /// Conditions add up. A declared index of the property answers `.equal` for every ``IndexableValue``, and the order of integers,
-  /// floating-point numbers, `String`, `Date` and `UUID`. For other types and for `.notEqual`, every record that meets the other conditions
-  /// is tested.
+  /// Conditions add up: a record must meet all of them. A declared index of the property answers `.equal` for every ``IndexableValue``. The
+  /// index answers comparisons by order for integers, floating-point numbers, `String`, `Date` and `UUID`. For other types and for
+  /// `.notEqual`, each record that meets the other conditions is tested.
   ///
   /// - Parameters:
-  ///   - keyPath: Property, on the left.
+  ///   - keyPath: Property whose value is the left operand.
   ///   - comparison: Comparison operator.
-  ///   - value: Value, on the right. For an optional property, `nil` finds the records without a value.
+  ///   - value: Right operand. For an optional property, `nil` finds the records without a value.
   public func `where`<Value: Equatable & Sendable>(
     _ keyPath: any KeyPath<Item, Value> & Sendable, _ comparison: QueryComparison<Value>, _ value: Value
   ) -> Self {
@@ -73,35 +76,35 @@ extension Query {
     if let type = IndexedType(Value.self), let indexValue = type.indexValue(value) {
       switch comparison.kind {
       case .equal: finding = type.oneOf(keyPath, [indexValue])
-      // No index helps: `!=` holds for nearly every record.
+      // No index is used for `!=`, because the condition holds for nearly every record.
       case .notEqual: break
-      case .ordered(let order): finding = type.compared(keyPath, order, indexValue)
+      case .ordered(let order): finding = type.compared(keyPath, by: order, with: indexValue)
       }
     }
     return adding(finding) { comparison.holds($0[keyPath: keyPath], value) }
   }
 
-  /// Returns the query for records whose optional property has a value that compares with another.
+  /// Returns the query for records whose optional property has a value that compares with another value.
   ///
-  /// A record without a value meets `.notEqual` and no other comparison. In all else it is the same as `where` for a property that is not
-  /// optional.
+  /// A record whose property is `nil` meets `.notEqual` and no other comparison. In all other respects this call is like `where` for a
+  /// property that is not optional.
   public func `where`<Value: Comparable & Sendable>(
     _ keyPath: any KeyPath<Item, Value?> & Sendable, _ comparison: QueryComparison<Value>, _ value: Value
   ) -> Self {
     switch comparison.kind {
-    // Both compare as optionals, so that `nil` differs from every value.
+    // Equality compares optionals, so that `nil` differs from every value.
     case .equal: return self.where(keyPath, QueryComparison<Value?>.equal, value)
     case .notEqual: return self.where(keyPath, QueryComparison<Value?>.notEqual, value)
     case .ordered(let order):
       let type = IndexedType(Value.self)
-      let finding = type?.indexValue(value).flatMap { type?.compared(keyPath, order, $0)?.leavingOutNull }
+      let finding = type?.indexValue(value).flatMap { type?.compared(keyPath, by: order, with: $0)?.leavingOutNull }
       return adding(finding) { $0[keyPath: keyPath].map { comparison.holds($0, value) } ?? false }
     }
   }
 
-  /// Returns the query for records whose property is one of some values.
+  /// Returns the query for records whose property equals one of some values.
   ///
-  /// A declared index of the property answers it for every ``IndexableValue``. An empty list matches no record.
+  /// A declared index of the property answers the condition for every ``IndexableValue``. An empty list matches no record.
   public func `where`<Value: Hashable & Sendable>(
     _ keyPath: any KeyPath<Item, Value> & Sendable, in values: some Sequence<Value>
   ) -> Self {
@@ -109,17 +112,18 @@ extension Query {
     var finding: Finding?
     if let type = IndexedType(Value.self) {
       let indexValues = values.compactMap { type.indexValue($0) }
-      // A value without an index value would be missing from the index's answer.
+      // If a value has no index value, the index would not find the records with that value. The index is therefore used only if all given
+      // values have index values.
       if indexValues.count == values.count { finding = type.oneOf(keyPath, indexValues) }
     } else if values.isEmpty {
-      // Also for a type without index values: nothing is one of no values.
+      // An empty list matches no record, even if the property's type has no index values.
       finding = Finding(.never)
     }
     return adding(finding) { values.contains($0[keyPath: keyPath]) }
   }
 
   private func adding(_ finding: Finding?, _ isMet: @escaping @Sendable (Item) -> Bool) -> Self {
-    // A condition that every record meets would only cost a test for each.
+    // A condition that every record meets is left out, because its test for each record would change nothing.
     if case .always = finding?.constraint { return self }
     return adding(
       Conjunct(constraint: finding?.constraint ?? .residual, isExact: finding?.isExact ?? false) { (item) throws(RepositoryError) -> Bool in
@@ -129,7 +133,7 @@ extension Query {
 }
 
 extension Finding {
-  /// Condition without records whose property is `nil`, which an index orders before all values, or `nil` if every value meets it.
+  /// The finding without records whose property is `nil`, or `nil` if every value meets the condition.
   fileprivate var leavingOutNull: Finding? {
     switch constraint {
     case .range(let path, nil, let upper, let orNotANumber):

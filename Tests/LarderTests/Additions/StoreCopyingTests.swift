@@ -128,6 +128,32 @@ import Testing
     try await copied.close()
   }
 
+  @Test(arguments: pairs) func aCopyOfAStoreThatHasForgottenAllOfItsRecordsGoesOnBehindIt(_ pair: String) async throws {
+    let directory = try TemporaryDirectory()
+    let (from, to) = try kinds(pair)
+    let (source, target) = (Shelf(from, directory, "source"), Shelf(to, directory, "target"))
+    let options = StoreOptions(limits: .init(tombstones: 0), checkpoint: .manual)
+    let store = try await Store.open(source.backend, options: options)
+    let spots = try await store.repository(RepositorySchema<Spot>("spots"))
+    let spot = Spot("pier")
+    try await spots.save(spot)
+    let before = spots.snapshot.revision
+    try await spots.delete(spot.id)
+    let last = spots.snapshot.revision
+    try await store.checkpoint()
+    try await store.copy(to: target.backend)
+    try await store.close()
+    let report = try target.contents().report
+    #expect(report.commit == last && report.tombstoneHorizon == last)
+    let copied = try await LocalRepository<Spot>(backend: target.backend, schema: .init("spots"))
+    var tooOld = copied.changes(since: before).makeAsyncIterator()
+    let error = await #expect(throws: RepositoryError.self) { _ = try await tooOld.next() }
+    #expect(error?.code == .unsupported)
+    try await copied.save(spot)
+    #expect(copied.snapshot.revision > last)
+    try await copied.close()
+  }
+
   @Test(arguments: Kind.allCases.map(\.rawValue)) func aTargetThatHoldsSomethingIsRefusedAndStaysAsItIs(_ name: String) async throws {
     let directory = try TemporaryDirectory()
     let target = Shelf(try #require(Kind(rawValue: name)), directory, "target")

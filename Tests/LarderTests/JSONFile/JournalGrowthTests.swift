@@ -103,7 +103,8 @@ import Testing
     try file.allocate(0..<4_096)
     try file.sync()
     try files.syncDirectory("/")
-    let work = JournalGrowth.begin(of: "/journal", try #require(try file.status().identity), 4_096..<8_192, files)
+    let identity = try #require(try file.status().identity)
+    let work = JournalGrowth.begin(of: "/journal", identity: identity, range: 4_096..<8_192, in: files)
     work.run()
     #expect(try work.result() == 8_192)
     for image in files.crashImages(.powerLoss) { #expect(image.fileSystem.contents(of: "/journal")?.count == 8_192) }

@@ -16,7 +16,7 @@ import Testing
       try await repository.save(contentsOf: things)
       let snapshot = repository.snapshot
       let slot = try #require(snapshot.records.ordered().first)
-      let matcher = RecordMatcher(query, repository.coder, snapshot.indexes.definitions)
+      let matcher = RecordMatcher(query, coder: repository.coder, definitions: snapshot.indexes.definitions)
       try await RepeatedUse.onSmallStack {
         try RepeatedUse.check("fetch") { _ = try snapshot.fetch(query) }
         try RepeatedUse.check("test of a live query") { _ = try matcher.liveMatch(slot) }

@@ -76,7 +76,7 @@ package struct Fault: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The code of the error that a failing call throws.
-  package var code: RepositoryError.Code { RepositoryError.simulated("", errorNumber, "").code }
+  package var code: RepositoryError.Code { RepositoryError.simulated("", errorNumber: errorNumber, at: "").code }
 
   package var description: String {
     if effect == .shortRead { return "a short read\(isPermanent ? ", for ever" : "")" }

@@ -99,7 +99,7 @@ package final class FaultyFileSystem: FileSystem {
   ) throws(RepositoryError) {
     try state.withLock { (state) throws(RepositoryError) in
       let failures = file.flatMap { state.syncFailures[$0] } ?? 0
-      if heardOf.exchange(failures, ordering: .relaxed) < failures { throw .simulated("fsync", EIO, path) }
+      if heardOf.exchange(failures, ordering: .relaxed) < failures { throw .simulated("fsync", errorNumber: EIO, at: path) }
       do throws(RepositoryError) {
         try perform(.sync, path, role, &state, body)
       } catch {
@@ -121,7 +121,7 @@ package final class FaultyFileSystem: FileSystem {
       return try body()
     }
     let name = call.systemCall(fault.errorNumber)
-    let error = RepositoryError.simulated(name, fault.errorNumber, path)
+    let error = RepositoryError.simulated(name, errorNumber: fault.errorNumber, at: path)
     if fault.effect == .everything || call == .close {
       _ = try body()
       throw error

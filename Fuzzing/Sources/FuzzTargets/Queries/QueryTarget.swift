@@ -41,7 +41,7 @@ enum QueryTarget {
     let collection = repository.core.state.collections[repository.collection]
     let run: TypedQueryRun<Place>
     do throws(RepositoryError) {
-      run = try TypedQueryRun(query, repository.coder, collection)
+      run = try TypedQueryRun(query, coder: repository.coder, over: collection)
     } catch {
       return try promise(error.code == .unsupported, "expected .unsupported, found \(error)")
     }
@@ -65,7 +65,7 @@ enum QueryTarget {
     }
     let rest = try run.results(after: cursor).map(\.item)
     let start = RecordKey(cursor.key)
-    let expected = all.filter { cursor.isBefore($0, run.order, start) }.map(\.item)
+    let expected = all.filter { cursor.isBefore($0, in: run.order, start: start) }.map(\.item)
     try promise(rest == expected, "\(rest.count) places are behind a cursor, expected \(expected.count)")
   }
 

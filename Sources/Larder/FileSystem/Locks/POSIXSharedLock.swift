@@ -1,11 +1,11 @@
 internal import Foundation
 internal import Synchronization
 
-/// A share in a `flock` on a lock file, which the last holder removes.
+/// A share in a `flock` lock on a lock file, which the last holder removes.
 ///
-/// The first process locks exclusively, prepares the store, writes "shared" into the file, then downgrades its lock. Other processes come
-/// in only if the file says "shared". If the first one is killed while it is alone, the next process finds the lock free, is alone itself,
-/// and prepares everything again.
+/// The first process locks the file exclusively, prepares the store, writes "shared" into the lock file, and then changes its lock to a
+/// shared one. Other processes take a share only if the file says "shared". If the first process is killed while it has the lock alone, the
+/// next process gets the exclusive lock and prepares the store again.
 final class POSIXSharedLock: HeldSharedLock {
   private struct Hold: Sendable {
     var file: LockFile?
@@ -26,46 +26,48 @@ final class POSIXSharedLock: HeldSharedLock {
 
   // MARK: Acquiring
 
-  /// Takes a share, and waits at most for the timeout while another process is alone with the lock.
+  /// Takes a share, and waits at most `timeout` while another process has the lock alone.
   ///
-  /// - Parameter write: Writes the text of the file, so that tests can simulate a full disk.
+  /// - Parameter write: Closure that writes the text of the lock file, so that tests can simulate a full disk.
   static func acquire(
     _ path: String, waiting timeout: Duration, write: (LockNote.Use, LockFile) -> Int32? = { $1.write($0) }
   ) throws(RepositoryError) -> POSIXSharedLock {
     var patience = Patience(path, timeout)
     while true {
       var refusal = LockNote()
-      if let lock = try attempt(path, timeout, write, &refusal) { return lock }
+      if let lock = try attempt(path, waiting: timeout, write: write, refusal: &refusal) { return lock }
       try patience.wait(refusal)
     }
   }
 
   private static func attempt(
-    _ path: String, _ timeout: Duration, _ write: (LockNote.Use, LockFile) -> Int32?, _ refusal: inout LockNote
+    _ path: String, waiting timeout: Duration, write: (LockNote.Use, LockFile) -> Int32?, refusal: inout LockNote
   ) throws(RepositoryError) -> POSIXSharedLock? {
     try LockFile.registry.withLock { (held) throws(RepositoryError) -> POSIXSharedLock? in
       try LockFile.attempt(path) { file throws(RepositoryError) -> POSIXSharedLock? in
         if held[file.identity] == LockFile.exclusive { throw .openInThisProcess(path) }
-        // A shared holder must write its text, and a file with another name may belong to another program.
+        // A shared holder must write the text of the lock file, and a file with several names may belong to another program.
         guard file.hasOneName else {
           throw RepositoryError(.unsupported, "the lock file has several names (hard links), expected one: remove the others", file: path)
         }
+        // The exclusive lock is tried first: if no other process has a share, this process must prepare the store before it lets others in.
         let isAlone = try file.takeLock(LOCK_EX)
         if !isAlone, try !file.takeLock(LOCK_SH) {
           refusal = file.note
           return nil
         }
-        // A lock on a removed file excludes nobody. The next round opens the file that has its place.
+        // A lock on a removed file excludes nobody. The next attempt opens the file that is at the path then.
         guard try file.isInPlace() else {
           refusal = LockNote(use: .closing)
           return nil
         }
         if isAlone {
           file.setMode()
-          // On a full disk the file stays empty, and no other process comes in until it says "shared". An existing store can still be read.
+          // On a full disk the text stays empty, and no other process takes a share until the text says "shared". An existing store can
+          // still be read. An old text that could not be replaced may say "shared", so it is an error.
           if let number = write(.opening, file), file.note.use != nil { throw .system("write", number, file: path) }
         } else if file.note.use != .shared {
-          // The process that was alone has ended, or is between its two locks.
+          // The text does not say "shared", so the process that had the lock alone has ended. The next attempt may get the lock alone.
           refusal = LockNote(use: .opening)
           return nil
         }
@@ -79,10 +81,13 @@ final class POSIXSharedLock: HeldSharedLock {
 
   func share() throws(RepositoryError) {
     guard let file = hold.withLock({ $0.isAlone ? $0.file : nil }) else { return }
-    // Before the downgrade: a process that gets its share in between must find the text.
+    // The text is written before the lock is downgraded, because a process that gets its share during the downgrade must find the text
+    // "shared".
     if let number = file.write(.shared) { throw .system("write", number, file: file.path) }
+    // `isAlone` is cleared before the downgrade: if the downgrade fails, this process has lost its exclusive lock and must not count as
+    // alone.
     hold.withLock { $0.isAlone = false }
-    // `flock` releases the exclusive lock before it takes the shared one, so another process may be alone for a moment.
+    // `flock` releases the exclusive lock before it takes the shared one, so another process may lock the file exclusively in between.
     var patience = Patience(file.path, timeout)
     while try !file.takeLock(LOCK_SH) { try patience.wait(file.note) }
   }
@@ -91,9 +96,9 @@ final class POSIXSharedLock: HeldSharedLock {
     hold.withLock { hold in
       guard let file = hold.file else { return false }
       if !hold.isAlone {
-        // Any failure means the same: this process is not alone.
+        // An error of `flock` is ignored: like a refusal, it means that this process is not alone.
         do { hold.isAlone = try file.takeLock(LOCK_EX) } catch {}
-        // A process that comes in now must wait for the removal instead of joining.
+        // The text no longer says "shared", so a process that opened the lock file before its removal waits and takes no share.
         if hold.isAlone { file.write(.closing) }
       }
       return hold.isAlone
@@ -102,7 +107,8 @@ final class POSIXSharedLock: HeldSharedLock {
 
   func release() {
     LockFile.registry.withLock { held in
-      // Only a holder that is alone removes the file: the lock of the others would lose its name.
+      // Only a holder that is alone removes the file. If the lock file were removed while other holders have shares, the next process would
+      // create another lock file and lock that file exclusively.
       let isLast = reclaim()
       guard let file = hold.withLock({ $0.file.take() }) else { return }
       let others = (held[file.identity] ?? 1) - 1
@@ -116,7 +122,7 @@ final class POSIXSharedLock: HeldSharedLock {
   private struct Patience {
     private let path: String
     private let deadline: ContinuousClock.Instant
-    /// Moment since which the text of the file has named an exclusive holder.
+    /// Moment since which the text of the lock file has named an exclusive holder, or `nil` while it names none.
     private var exclusiveSince: ContinuousClock.Instant?
 
     init(_ path: String, _ timeout: Duration) {
@@ -124,12 +130,12 @@ final class POSIXSharedLock: HeldSharedLock {
       deadline = .now + timeout
     }
 
-    /// Sleeps 2 ms, so that a process which is alone can let others in.
+    /// Sleeps 2 ms, so that a process that has the lock alone can call `share()`.
     ///
-    /// - Throws: `.locked` after the deadline, or after 250 ms of an exclusive holder, which lets nobody in.
+    /// - Throws: `.locked` after the deadline, or after 250 ms of an exclusive holder, which never shares its lock.
     mutating func wait(_ note: LockNote) throws(RepositoryError) {
       let now = ContinuousClock.now
-      // A new holder takes the lock before it writes, so that an exclusive note may be left from the holder before.
+      // A new holder takes the lock before it writes the text, so the text may still name the previous, exclusive holder for a moment.
       exclusiveSince = note.use == .exclusive ? exclusiveSince ?? now : nil
       let isExclusive = exclusiveSince.map { now - $0 >= .milliseconds(250) } ?? false
       if isExclusive || now >= deadline { throw RepositoryError(.locked, note.holder, file: path) }

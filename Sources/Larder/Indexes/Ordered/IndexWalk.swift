@@ -1,40 +1,44 @@
 internal import Foundation
 
-/// A traversal of a part of an ordered index in the order of a query.
+/// A traversal of a range of an ordered index in the order of a query's results.
 ///
-/// Entries whose first columns are equal form a group. Groups come in the order of the index or in reverse. Within a group the record id
-/// decides, as it does among equal results of the query.
+/// The entries with equal values in the columns by which the query sorts form a group. The walk visits the groups in the order of the index
+/// or in reverse. Within a group it visits the records in the order of their ids, because queries sort equal results by id.
 struct IndexWalk {
   let tree: PersistentTree<IndexEntry>
   /// Number of columns of the index.
   let columns: Int
   let keys: KeyOrder
 
-  /// Visits the entries of a range of ranks in the order of a query, until the body returns `false`.
+  /// Visits the entries of a range of ranks in the order of a query, until `body` returns `false`.
   ///
-  /// - Parameter start: Position from which to begin, for a page after the first. Entries of its group that were visited earlier may be
-  ///   visited again.
-  /// - Returns: False if the body ended the walk.
+  /// - Parameter start: Position from which the walk begins, for a page after the first. The walk may visit earlier entries of the
+  ///   position's group again.
+  /// - Returns: False if `body` ended the walk.
   func visit(_ ranks: Range<Int>, _ use: IndexOrderUse, from start: Start?, _ body: (RecordSlot) -> Bool) -> Bool {
     guard case .groups(let grouped, let isReversed) = use else { return forward(ranks, body) }
-    // With all columns given, the position has a rank of its own, and the walk skips the earlier part of its group.
+    // If the start position has a value for every column of the index, the tree is searched for the rank of the position. The walk then
+    // begins at that rank and does not visit the earlier entries of the position's group again.
     if grouped == columns, let start, start.values.count == columns { return entries(ranks, from: start, isReversed, body) }
     let ranks = start.map { self.ranks(ranks, from: $0.values, isReversed) } ?? ranks
-    if grouped < columns { return wholeGroups(ranks, grouped, isReversed, body) }
+    if grouped < columns { return wholeGroups(ranks, columns: grouped, isReversed: isReversed, body) }
     return isReversed ? groupsReversed(ranks, body) : forward(ranks, body)
   }
 
-  /// A position in the order of a query: the values of a group, and a record's key in it.
+  /// A position in the order of a query: the values of a group of entries, and the key of a record in the group.
   struct Start {
     let values: [IndexValue]
     let key: RecordKey
   }
 
-  /// Visits the entries from a position inside a group, which may hold most of the index.
+  /// Visits the entries from a position inside a group of entries with equal values.
+  ///
+  /// The rest of the group is visited from the position's rank, because one group may hold most of the index.
   private func entries(_ ranks: Range<Int>, from start: Start, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
     let position = tree.rank(of: start.values, start.key)
     guard isReversed else { return forward((position..<tree.count).clamped(to: ranks), body) }
-    // A group runs forwards by id even where groups come in reverse, so the rest of this one comes first.
+    // In a reversed walk, each group is still visited in ascending order of ids. So the walk visits the rest of the position's group first,
+    // and then the groups before this group in reverse.
     guard forward((position..<tree.end(of: start.values)).clamped(to: ranks), body) else { return false }
     return groupsReversed((0..<tree.start(of: start.values)).clamped(to: ranks), body)
   }
@@ -52,12 +56,13 @@ struct IndexWalk {
     return wantsMore
   }
 
-  /// Visits groups of fewer columns than the index has, each gathered and sorted by id.
-  private func wholeGroups(_ ranks: Range<Int>, _ grouped: Int, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
+  /// Visits the groups of a query that sorts by fewer columns than the index has, with the records of each group sorted by id.
+  private func wholeGroups(_ ranks: Range<Int>, columns grouped: Int, isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
     var group: [RecordSlot] = []
     var first: IndexEntry?
     var wantsMore = true
-    // Within such a group the index sorts by its further columns, not by id.
+    // The index sorts the entries of a group by the columns after the first `columns`, so the group is gathered in an array and sorted by
+    // id.
     func flush() {
       for slot in keys.sorted(group) where wantsMore { wantsMore = body(slot) }
       group.removeAll(keepingCapacity: true)
@@ -74,14 +79,15 @@ struct IndexWalk {
     return wantsMore
   }
 
-  /// Number of entries from which a group is visited in place and not gathered.
+  /// Number of entries from which a group is visited in place and not gathered in an array.
   private static let large = 16
 
-  /// Visits the groups from the last to the first, the entries of each forwards.
+  /// Visits the groups of entries with equal values from the last to the first, and the entries of each group in ascending order.
   private func groupsReversed(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
     var end = ranks.upperBound
     while end > ranks.lowerBound {
-      // Two lookups detect a large group at the end, which is then visited in place: no array of its entries is made.
+      // If the last entry and the 16th entry from the end have equal values, the last group is large. A large group is visited in place,
+      // without an array of its entries.
       let last = tree.entry(at: end - 1)
       if end - ranks.lowerBound >= Self.large, tree.entry(at: end - Self.large).hasValues(of: last) {
         let start = max(ranks.lowerBound, tree.start(of: last.values))
@@ -93,7 +99,8 @@ struct IndexWalk {
       var first: IndexEntry?
       var wantsMore = true
       var visited = 0
-      // Most groups are small, and one descent of the tree serves many of them.
+      // Most groups are small. One reversed visit of the tree serves many small groups, where a search for each group's start would cost
+      // more.
       tree.forEach(in: ranks.lowerBound..<end, reversed: true) { entry in
         if let other = first, !entry.hasValues(of: other) {
           for slot in group.reversed() where wantsMore { wantsMore = body(slot) }
@@ -108,7 +115,8 @@ struct IndexWalk {
       guard wantsMore else { return false }
       guard let first else { return true }
       end -= visited
-      // The start of this group was not reached, because the group is large or the range ends. Descend to it and visit forwards.
+      // The visit ended inside this group, because the group is large or the range of ranks ends. So the tree is searched for the start of
+      // the group, and the group is visited in place.
       let start = max(ranks.lowerBound, tree.start(of: first.values))
       guard forward(start..<end, body) else { return false }
       end = start
@@ -118,7 +126,7 @@ struct IndexWalk {
 }
 
 extension IndexWalk {
-  /// A piece of a walk: a range of ranks, and the order in which its entries come.
+  /// A range of ranks of an ordered index, and the order in which a walk visits its entries.
   struct OrderedRange: Sendable {
     let ranks: Range<Int>
     let use: IndexOrderUse
@@ -126,31 +134,33 @@ extension IndexWalk {
     init(_ ranks: Range<Int>, _ use: IndexOrderUse) { (self.ranks, self.use) = (ranks, use) }
   }
 
-  /// Returns the part of a range behind its first `count` results, and the number of results of that part still to skip.
+  /// Returns the part of a range after its first `count` results, and the number of results of that part that the caller must still skip.
   ///
-  /// It visits none of the skipped entries. Nothing is left to skip if the index has exactly the columns of the query's groups: each group
-  /// is then in the order of the ids, and the rest of a group is walked from its rank. In a wider index only the walk determines the order
-  /// within a group. Cost: some searches of the tree.
+  /// The function visits none of the skipped entries. If the query sorts by all columns of the index, the entries of each group are in the
+  /// order of ids. A walk can then begin at any rank inside a group, and the returned number is 0. If the index has more columns than the
+  /// query sorts by, only a walk of the whole group sorts the group by id. The returned part then begins with the whole group. With
+  /// ``IndexOrderUse/none`` the function skips no entry, and returns the whole range and `count`. Cost: some searches of the tree.
   func skipping(_ count: Int, of ranks: Range<Int>, _ use: IndexOrderUse) -> (rest: [OrderedRange], inside: Int) {
     guard case .groups(let grouped, let isReversed) = use, count > 0 else { return ([OrderedRange(ranks, use)], count) }
     guard count < ranks.count else { return ([], 0) }
     if !isReversed, grouped == columns { return ([OrderedRange(ranks.lowerBound + count..<ranks.upperBound, use)], 0) }
     let position = isReversed ? ranks.upperBound - 1 - count : ranks.lowerBound + count
-    // The skipped results end inside this group.
+    // `group` holds the values of the group of entries in which the skipped results end.
     let group = Array(tree.entry(at: position).values.prefix(grouped))
     let start = max(ranks.lowerBound, tree.start(of: group))
     guard isReversed else { return ([OrderedRange(start..<ranks.upperBound, use)], count - (start - ranks.lowerBound)) }
     let end = min(ranks.upperBound, tree.end(of: group))
     let inside = count - (ranks.upperBound - end)
     guard grouped == columns else { return ([OrderedRange(ranks.lowerBound..<end, use)], inside) }
-    // The group's own rest runs forwards, the groups before it in reverse.
+    // In a reversed walk, the rest of the group is visited in ascending order of ids, and then the groups before it in reverse.
     return ([OrderedRange(start + inside..<end, .none), OrderedRange(ranks.lowerBound..<start, use)], 0)
   }
 }
 
-/// The way in which an ordered index yields the order of the results.
+/// The relation between the order of an ordered index and the order of a query's results.
 enum IndexOrderUse: Equatable, Sendable {
+  /// The entries are visited in the order of the index, without regard to groups.
   case none
-  /// Entries with equal values in the first `columns` form a group, and groups come in the query's order or in reverse.
+  /// The results come in groups of entries with equal values in the first `columns` columns, in the order of the index or in reverse.
   case groups(columns: Int, isReversed: Bool)
 }

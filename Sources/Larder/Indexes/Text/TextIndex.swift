@@ -1,7 +1,7 @@
-/// A full-text index: finds the records that hold all words of a query, best first.
+/// A full-text index, which finds the records that hold all words of a query and sorts them by score.
 ///
-/// A copy costs O(1). Adding or removing a record costs O(log n) for each of its words. A record may have several texts, which count as
-/// one. Records without a word are not in the index.
+/// A copy of the index costs O(1). Adding or removing a record costs O(log n) for each of its words. A record may have several texts, which
+/// the index treats as one text. Records without a word are not in the index.
 struct TextIndex: Sendable {
   var terms = PersistentTree<TermEntry>()
   var documents = PersistentTree<TextDocument>()
@@ -10,26 +10,28 @@ struct TextIndex: Sendable {
   var nextNumber: UInt32 = 0
   private var free = PersistentTree<FreeNumber>()
 
-  /// Order of records with equal scores.
+  /// Order of record keys, by which records with equal scores are sorted.
   let keys: KeyOrder
 
   init(keys: KeyOrder = .bytes) { self.keys = keys }
 
-  /// Creates the index of many records, whose keys must all be different, at once.
+  /// Creates the index of many records at once.
+  ///
+  /// The keys of the records must all be different.
   init(_ records: some Sequence<(RecordSlot, [String])>, keys: KeyOrder = .bytes) {
     self.init([TextPortion(records)], keys: keys)
   }
 
   private func ordered(_ key: RecordKey) -> OrderedKey { OrderedKey(key: key, order: keys) }
 
-  /// Number of records in the index.
+  /// Number of records in the index, which leaves out records without a word.
   var count: Int { documents.count }
 
   /// Adds a record and returns true, or changes nothing and returns false if its key is already in the index.
   @discardableResult mutating func insert(_ slot: RecordSlot, texts: [String]) -> Bool {
     guard numbers.find(ordered(slot.key)) == nil else { return false }
     let (frequencies, length) = Self.count(texts)
-    // A record without words is no duplicate, but it needs no entry.
+    // No search can find a record without words, so it gets no entry.
     guard length > 0 else { return true }
     let number = freeNumber()
     let rank = rank(of: slot.key)
@@ -40,34 +42,37 @@ struct TextIndex: Sendable {
     return true
   }
 
-  /// Removes a record and returns true, or returns false if it was not there.
+  /// Removes a record and returns true, or returns false if the index does not hold the record.
   ///
-  /// `texts` must be those of its insertion.
+  /// `texts` should be the texts of the record's insertion. With other texts, the function must search the posting lists of all words for
+  /// the record.
   @discardableResult mutating func remove(_ key: RecordKey, texts: [String]) -> Bool {
     guard let number = numbers.remove(ordered(key))?.number, let document = documents.remove(number) else { return false }
     wordCount -= Int(document.length)
     free.insert(FreeNumber(key: number))
     var left = document.length
     for (term, _) in Self.count(texts).frequencies { left -= removePosting(of: number, from: term) }
-    // Some postings were not found under the words of `texts`. They would count for the next record with this number.
+    // If `left` is not 0, some postings of the record are in the lists of words that `texts` does not hold. If these postings were left in
+    // the index, searches would count them for the next record that gets this record number.
     if left > 0 { sweep(number) }
     return true
   }
 
-  /// Replaces a record that had the texts `old` by a new version, or adds it if it is not there.
+  /// Replaces a record that had the texts `old` by a new version, or adds the record if the index does not hold it.
   mutating func update(_ slot: RecordSlot, from old: [String], to new: [String]) {
     apply(CollectionOfOne(TextChange(old: (slot, old), new: (slot, new))))
   }
 
-  /// Applies changes of records, in their order.
+  /// Applies changes of records to the index, in the order of the writes.
   ///
-  /// Cost: as for single changes, but each word's posting list is edited once, however many records have the word.
+  /// Cost: as for single changes, except that successive replacements of records edit the posting list of each word once.
   mutating func apply(_ changes: some Sequence<TextChange>) {
     var edits = PostingEdits()
     for change in changes {
       if let (slot, texts) = change.new {
         if !replace(slot, old: change.old?.texts ?? [], new: texts, edits: &edits) {
-          // The edits so far come first: the calls below change posting lists directly.
+          // The gathered edits belong to earlier changes. The edits are applied first, because `remove` and `insert` below change posting
+          // lists directly.
           make(&edits)
           if let old = change.old { remove(slot.key, texts: old.texts) }
           insert(slot, texts: texts)
@@ -80,31 +85,34 @@ struct TextIndex: Sendable {
     make(&edits)
   }
 
-  /// Replaces the texts of a record, except for its postings, whose edits are added to `edits`.
+  /// Replaces a record and its length, and adds the edits of its postings to `edits` without applying them.
   ///
-  /// - Returns: False if the record is not there, has other texts than the old ones, or would have no word. Then nothing changes.
+  /// - Returns: False if the index does not hold the record, holds another length than `old` has, or if `new` has no word. If the result is
+  ///   false, the index is unchanged.
   private mutating func replace(_ slot: RecordSlot, old: [String], new: [String], edits: inout PostingEdits) -> Bool {
     guard let number = numbers.find(ordered(slot.key))?.number, let document = documents.find(number) else { return false }
-    // The usual update: only the slot changes, and no posting list is read.
+    // Most updates do not change the texts. If the texts are equal, only the slot is replaced, without counting words or reading posting
+    // lists.
     if old == new {
       documents.update(number) { $0.slot = slot }
       return true
     }
     let (before, oldLength) = Self.count(old)
     let (after, length) = Self.count(new)
-    // Another length shows that the index has other texts than `old`, and then the edits below would miss postings.
+    // If the lengths differ, the record was indexed with other texts than `old`, and the edits below would leave some of its postings
+    // behind.
     guard length > 0, oldLength == document.length else { return false }
     documents.update(number) { ($0.slot, $0.length) = (slot, length) }
     wordCount += Int(length) - Int(oldLength)
-    for term in before.keys where after[term] == nil { edits.add(nil, number, term) }
-    // Each posting repeats the record's length, so a new length changes all of them.
+    for term in before.keys where after[term] == nil { edits.add(nil, of: number, for: term) }
+    // Each posting of a record holds the record's length, so a new length changes all postings of the record.
     for (term, frequency) in after where length != oldLength || before[term] != frequency {
-      edits.add(TextPosting(number: number, frequency: frequency, length: length), number, term)
+      edits.add(TextPosting(number: number, frequency: frequency, length: length), of: number, for: term)
     }
     return true
   }
 
-  /// Applies edits to the posting lists, word by word.
+  /// Applies the gathered edits to the posting lists, word by word, and empties `edits`.
   private mutating func make(_ edits: inout PostingEdits) {
     for (term, edits) in edits.removeAll() {
       var isEmpty = false
@@ -114,12 +122,13 @@ struct TextIndex: Sendable {
         }
         isEmpty = entry.postings.isEmpty
       }
-      // A word without records would keep its entry and be counted as a spelling of prefixes.
+      // A word that no record holds any more is removed. Otherwise the entry of the word would take memory, and searches would read it as a
+      // spelling of each prefix of the word.
       if isEmpty { terms.remove(term) }
       if isKnown { continue }
       var postings = Postings.many(PersistentTree())
       for edit in edits { if let posting = edit.posting { postings.insert(posting) } else { postings.remove(edit.number) } }
-      // A later edit of the batch may have removed the only record of a new word.
+      // If a record got a new word and lost it again within the batch, the word's posting list is empty and gets no entry.
       if !postings.isEmpty { terms.insert(TermEntry(term: term, postings: postings)) }
     }
   }
@@ -130,7 +139,7 @@ struct TextIndex: Sendable {
     }
   }
 
-  /// Removes the posting of a record from a word, and returns how often the word occurred.
+  /// Removes the posting of a record from the list of a word, and returns the word's frequency in the record.
   private mutating func removePosting(of number: UInt32, from term: Term) -> UInt32 {
     var frequency: UInt32 = 0
     var isEmpty = false
@@ -142,9 +151,9 @@ struct TextIndex: Sendable {
     return frequency
   }
 
-  /// Removes a record number from every posting list, for a caller that passed other texts than before, so that it can be reused.
+  /// Removes all postings of a record number, so that the number can be reused, if the record's old texts are not known.
   private mutating func sweep(_ number: UInt32) {
-    // Collected first: a removal would change the tree that is being read.
+    // The words are collected before the first removal, because a removal changes the tree that the loop reads.
     var holders: [Term] = []
     terms.forEachLeaf { leaf in
       for entry in leaf where entry.postings.find(number) != nil { holders.append(entry.term) }
@@ -165,9 +174,10 @@ struct TextIndex: Sendable {
     return (frequencies, length)
   }
 
-  /// Returns an unused record number, reusing the least one that was given back.
+  /// Returns an unused record number: the least number of a removed record, or the next new number.
   private mutating func freeNumber() -> UInt32 {
-    // Reused, so that tables by number do not grow with every removal.
+    // Numbers of removed records are reused. If every insertion took a new number, the tables by record number that a search makes would
+    // grow with every insertion.
     if let number = free.first?.key {
       free.remove(number)
       return number
@@ -178,17 +188,20 @@ struct TextIndex: Sendable {
 }
 
 extension TextIndex {
+  /// Rank of the first record of a new index.
+  ///
+  /// A rank is a number by which records sort in the order of their keys.
   static var firstRank: UInt64 { 1 << 62 }
-  /// Returns the initial distance between ranks: 2⁴⁰, or less for more than four million records.
+  /// Returns the distance between the ranks of neighbouring records in a new index: 2⁴⁰, or less for more than four million records.
   static func rankStep(count: Int) -> UInt64 { min(1 << 40, (1 << 62) / UInt64(max(1, count))) }
 
-  /// Returns a rank between those of the neighbouring keys, or equal to one of them if there is no room left.
+  /// Returns a rank between the ranks of the neighbouring record keys, or the rank of one neighbour if there is no number between them.
   private func rank(of key: RecordKey) -> UInt64 {
-    // Keys often ascend, and a short step leaves room for the next ones.
+    // Keys often arrive in ascending order. A short distance to the previous key's rank leaves numbers for the ranks of the next keys.
     let stride: UInt64 = 1 << 24
     switch numbers.neighbours(of: ordered(key)) {
     case (nil, nil): return Self.firstRank
-    // Half of the room at most, so that a rank never overflows.
+    // The distance is at most half of the numbers that are left, so that the addition and the subtraction never overflow.
     case (let before?, nil): return before.rank + min(stride, (.max - before.rank) / 2)
     case (nil, let after?): return after.rank - min(stride, after.rank / 2)
     case (let before?, let after?): return before.rank + min(stride, (after.rank - before.rank) / 2)
@@ -196,13 +209,13 @@ extension TextIndex {
   }
 }
 
-/// A change of a record in a full-text index: its slot and texts before and after, either of which is `nil` for an insertion or a removal.
+/// A change of a record in a full-text index: `old` is `nil` for an insertion, and `new` is `nil` for a removal.
 struct TextChange {
   let old: (slot: RecordSlot, texts: [String])?
   let new: (slot: RecordSlot, texts: [String])?
 }
 
-/// A batch of edits of posting lists, gathered by record and applied by word.
+/// A batch of edits of posting lists, which are gathered record by record and applied word by word.
 struct PostingEdits {
   private var edits: [(term: Term, edit: Edit)] = []
 
@@ -212,16 +225,16 @@ struct PostingEdits {
     let posting: TextPosting?
   }
 
-  mutating func add(_ posting: TextPosting?, _ number: UInt32, _ term: Term) {
+  mutating func add(_ posting: TextPosting?, of number: UInt32, for term: Term) {
     edits.append((term, Edit(number: number, posting: posting)))
   }
 
-  /// Returns the edits grouped by word, those of one record in their order, and empties the batch.
+  /// Returns the edits grouped by word, with the edits of each word in the order in which they were added, and empties the batch.
   mutating func removeAll() -> [(term: Term, edits: [Edit])] {
     let all = edits
     edits = []
     var groups: [(term: Term, edits: [Edit])] = []
-    // In the order of the words, so that edits of neighbouring tree entries follow each other and hit the same nodes.
+    // The groups are in the order of the words, so that successive edits change the same nodes of the tree of words.
     for position in all.indices.sorted(by: { all[$0].term == all[$1].term ? $0 < $1 : all[$0].term < all[$1].term }) {
       let (term, edit) = all[position]
       if groups.last?.term == term {

@@ -1,20 +1,25 @@
 internal import Foundation
 
-/// A reader of a main file, which compares every byte or its checksum.
+/// A reader of a main file that compares every byte, either the byte itself or a checksum over it.
 ///
-/// It reads, compares and packs the file in parts, several at a time on all cores. A pack holds the records of one collection in one block
-/// of memory.
+/// The reader reads, compares and packs the file in parts, several at a time on all cores. A pack holds the records of one collection in
+/// one block of memory.
 struct MainFileReader {
   let source: MainFileSource
   let file: String
-  /// Limits that each record must keep, or `nil` to refuse none.
+  /// Size limits that no record may exceed, or `nil` to refuse no record.
   var limits: StoreOptions.Limits?
 
-  /// Size of a part in bytes.
+  /// Size in bytes of the parts of a main file that several cores read at a time.
   var partSize = 256 << 10
-  /// Number of parts that are read before the first is used: enough that no core is idle for long at the end.
+  /// Number of parts in a batch.
+  ///
+  /// All parts of a batch are read before the first part is used. The number is large enough that no core is idle for long at a batch's
+  /// end.
   static var batchCount: Int { 16 * max(1, ProcessInfo.processInfo.activeProcessorCount) }
-  /// Bytes that are enough for the header or the seal.
+  /// Number of bytes that are read for the header, or for the seal at the end of the file.
+  ///
+  /// Neither is longer.
   private static let edgeSize = 4_096
 
   /// A line of the main file: its record, the range of its text, and its checksum.
@@ -27,7 +32,7 @@ struct MainFileReader {
   /// Reads the whole main file.
   ///
   /// - Parameters:
-  ///   - visit: Called for each part, with the records that no change replaces and all tombstones.
+  ///   - visit: Called for each part, with all its tombstones, and with its records that no change of the journal replaces.
   ///   - begin: Called with the header before the first line is read. Returns the changes of the journal.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
   func read(
@@ -43,7 +48,7 @@ struct MainFileReader {
     }
     let context = MainFilePart.Context(source: source, file: file, commit: header.commit, changes: try begin(header), limits: limits)
     var offset = end
-    let count = try readLines(&offset, &seal, context, visit)
+    let count = try readLines(from: &offset, into: &seal, context, visit)
     let tail = try source.read(at: offset, count: Self.edgeSize)
     try tail.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
@@ -57,7 +62,7 @@ struct MainFileReader {
   func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> MainFileHeader {
     guard cursor.skip(MainFileFormat.opening) else { throw withoutOpening(cursor) }
     let version = try cursor.number()
-    // Before the rest, which a newer version may have written in another form.
+    // The version is compared before the rest of the header, because a newer format may write the rest in another form.
     guard version == UInt64(MainFileFormat.version) else {
       guard version > UInt64(MainFileFormat.version) else {
         throw cursor.corrupted("expected format version \(MainFileFormat.version), found \(version)")
@@ -69,7 +74,7 @@ struct MainFileReader {
     try cursor.expect(#","store":""#)
     let idOffset = cursor.offset
     let id = try cursor.string()
-    // The format has one spelling of each value, and `UUID(uuidString:)` also accepts lower case.
+    // The format has one spelling of each value, but `UUID(uuidString:)` also accepts lower case.
     guard let storeID = UUID(uuidString: id), storeID.uuidString == id else {
       throw cursor.corrupted("expected an upper-case UUID", at: idOffset)
     }
@@ -104,12 +109,15 @@ struct MainFileReader {
     return salt
   }
 
-  /// Returns the error for a file with a wrong beginning: damaged if its first bytes are zero or mostly match, foreign otherwise.
+  /// Returns the error for a file with a wrong beginning.
+  ///
+  /// The error is `.corrupted` if the beginning is empty, all zeros or at least three quarters right, and `.notOurStore` otherwise.
   private func withoutOpening(_ cursor: ByteCursor) -> RepositoryError {
     let opening = UnsafeBufferPointer(start: MainFileFormat.opening.utf8Start, count: MainFileFormat.opening.utf8CodeUnitCount)
     let head = cursor.bytes.prefix(opening.count)
     if head.isEmpty { return cursor.corrupted("expected a store, found an empty file", at: 0) }
     let agreeing = zip(head, opening).count { $0 == $1 }
+    // A file of zero bytes, or with most of the right beginning, was probably a store, so it is reported as damaged and not as foreign.
     guard head.allSatisfy({ $0 == 0 }) || agreeing * 4 >= head.count * 3 else {
       return RepositoryError(.notOurStore, "the file is not a Larder store", file: file, offset: 0)
     }
@@ -118,17 +126,18 @@ struct MainFileReader {
 
   /// Reads all lines up to the seal and passes them to `visit` in order.
   ///
-  /// Moves the offset to the seal.
+  /// On return, `offset` is the offset of the seal.
   /// - Returns: The number of lines.
   private func readLines(
-    _ offset: inout Int, _ seal: inout SealHash, _ context: MainFilePart.Context, _ visit: ([RecordPack], [StoredRecord]) -> Void
+    from offset: inout Int, into seal: inout SealHash, _ context: MainFilePart.Context, _ visit: ([RecordPack], [StoredRecord]) -> Void
   ) throws(RepositoryError) -> UInt64 {
     let start = offset
     let size = try source.size()
     let batchSize = partSize * Self.batchCount
     var count: UInt64 = 0
     var last: RecordAddress?
-    // In batches, so that after a damaged part or the seal at most the rest of one batch is read.
+    // Parts are read in batches, so that after a damaged part, or after the part with the seal, at most the rest of one batch is read in
+    // vain.
     for batch in stride(from: start, to: size, by: batchSize) {
       let ranges = stride(from: batch, to: min(batch + batchSize, size), by: partSize).map { $0..<min($0 + partSize, size) }
       let results = ConcurrentMap.blockingParts(ranges, of: 1) { ranges in
@@ -137,11 +146,12 @@ struct MainFileReader {
       for result in results.joined() {
         let part = try result.get()
         guard let start = part.start else { continue }
-        // Parts begin where the one before ends, unless the file changed between the reads.
+        // A part begins where the part before it ends, unless the file changed between the reads of the two.
         guard start == offset else {
           throw RepositoryError(.corrupted, "the file changed while it was read", file: file, offset: UInt64(offset))
         }
-        // Within a part the scanner has compared the order.
+        // The scanner has compared the order of keys within a part. The first key of a part is compared here with the last key of the part
+        // before.
         if let last, let first = part.first, !(last < first) {
           throw RepositoryError(.corrupted, "expected a key after that of the record before", file: file, offset: UInt64(offset))
         }
@@ -156,7 +166,7 @@ struct MainFileReader {
     return count
   }
 
-  /// Reads the seal at the end of the file, and compares it with the lines.
+  /// Reads the seal at the end of the file, and compares its count and its hash with those of the lines that were read.
   func readSeal(_ cursor: inout ByteCursor, _ seal: SealHash, count: UInt64) throws(RepositoryError) {
     let start = cursor.offset
     try cursor.expect(#"],"count":"#)
@@ -164,7 +174,7 @@ struct MainFileReader {
     try cursor.expect(#","hash":""#)
     let hash = try cursor.hexadecimal(UInt64.self)
     try cursor.expect("\"}\n")
-    // Bytes behind the seal are under no checksum.
+    // No checksum covers bytes behind the seal, so a file with such bytes is refused.
     guard cursor.isAtEnd else { throw cursor.corrupted("expected the end of the file after the seal") }
     guard sealedCount == count && hash == seal.value else {
       throw cursor.corrupted("the seal does not match the records: \(count) read, \(sealedCount) sealed", at: start)
@@ -172,38 +182,42 @@ struct MainFileReader {
   }
 }
 
-/// The lines of a main file that begin in one range of it, read beside other parts.
+/// The lines of a main file that begin in one range of the file, which one core reads while others read other parts.
 struct MainFilePart: Sendable {
-  /// The properties that all parts share.
+  /// The properties that all parts of a main file share while the file is read.
   struct Context: Sendable {
     let source: MainFileSource
     let file: String
     /// Newest commit of the main file.
     let commit: UInt64
-    /// Changes of the journal, whose addresses are left out of the packs.
+    /// Changes of the journal by address.
+    ///
+    /// A record of the main file with the address of a change is left out of the packs.
     let changes: [RecordAddress: StoredRecord]
-    /// Limits that each record must keep, or `nil` to refuse none.
+    /// Size limits that no record may exceed, or `nil` to refuse no record.
     let limits: StoreOptions.Limits?
   }
 
-  /// Offset of the first line in the file, or `nil` if none begins in the range.
+  /// Offset in the file of the part's first line, or `nil` if no line begins in the range.
   private(set) var start: Int?
-  /// Offset behind the last line.
+  /// Offset in the file behind the part's last line.
   private(set) var end = 0
-  /// True if no line follows, so that the rest must be the seal.
+  /// True if no line follows the part, so that the rest of the file must be the seal.
   private(set) var isLast = false
   private(set) var packs: [RecordPack] = []
   private(set) var tombstones: [StoredRecord] = []
   private(set) var checksums: [UInt32] = []
-  /// Addresses of the first and of the last line.
+  /// Addresses (collection and key) of the part's first and last line.
   private(set) var first: RecordAddress?
   private(set) var last: RecordAddress?
 
-  /// Number of bytes that are read behind a range at first, so that its last line mostly ends in them.
+  /// Number of bytes behind a range that are first read with the range, because the range's last line usually ends within these bytes.
   private static let margin = 4_096
 
-  /// Reads the lines that begin in a range.
-  /// - Parameter beginsWithLine: Whether the range begins with a line. Otherwise the first one comes behind a line feed.
+  /// Reads the lines of a main file that begin in a range of its bytes.
+  ///
+  /// - Parameter beginsWithLine: True if a line begins at the start of the range. With `false`, the part begins behind the first line feed
+  ///   of the range.
   static func read(_ range: Range<Int>, beginsWithLine: Bool, _ context: Context) -> Result<MainFilePart, RepositoryError> {
     do throws(RepositoryError) {
       var part = MainFilePart()
@@ -215,7 +229,7 @@ struct MainFilePart: Sendable {
   }
 
   private mutating func read(_ range: Range<Int>, beginsWithLine: Bool, _ context: Context) throws(RepositoryError) {
-    // One byte earlier: a line feed there means that the range begins with a line.
+    // The byte before the range is read too. If that byte is a line feed, the range begins with a line.
     let offset = beginsWithLine ? range.lowerBound : range.lowerBound - 1
     let bound = range.upperBound - offset
     var size = bound + Self.margin
@@ -225,7 +239,8 @@ struct MainFilePart: Sendable {
       guard let lineFeed = bytes.firstLineFeed(from: 0), lineFeed + 1 < bound else { return }
       start = lineFeed + 1
     }
-    // The last line may end far behind the range, and the byte behind it shows whether a line or the seal follows.
+    // The range's last line may end far behind the range. The whole line and the byte after it are read, because this byte shows whether
+    // another line or the seal follows.
     while bytes.count == size, bytes.firstLineFeed(from: bound - 1) ?? size >= size - 1 {
       size *= 2
       bytes = try context.source.read(at: offset, count: size)
@@ -247,7 +262,8 @@ struct MainFilePart: Sendable {
         packer = nil
         if first == nil { first = RecordAddress(collection: scanner.collection, key: line.key) }
       }
-      // Most lines have about the length of the first one, so that the arrays need not grow.
+      // Most lines have about the length of the first line, which gives an estimate of their number. The estimated number is reserved as
+      // capacity, so that the arrays seldom grow.
       let count = (bound - line.text.lowerBound) / line.text.count + 1
       if checksums.isEmpty { checksums.reserveCapacity(count) }
       checksums.append(line.checksum)
@@ -258,7 +274,7 @@ struct MainFilePart: Sendable {
         )
         continue
       }
-      // Hashing an address costs more than the check, and most stores open without changes.
+      // Most stores open without changes in the journal, and the `isEmpty` check saves them hashing the address of each line.
       if !context.changes.isEmpty, context.changes[RecordAddress(collection: scanner.collection, key: line.key)] != nil { continue }
       if packer == nil {
         packer = RecordPacker(

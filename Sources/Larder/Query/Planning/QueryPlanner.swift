@@ -1,9 +1,11 @@
 internal import Foundation
 
-// Planning/ chooses the index that answers a query. Invariant: a plan is right for every state of the collection, and the counts of the
-// indexes decide only its cost. Called by QueryRun.
+// Planning/ chooses the index that answers a query.
+// Invariant: every plan gives the right results for every state of the collection. The counts that are read from indexes affect only the
+// cost of a plan.
+// Called by QueryRun.
 
-/// A planner of queries: it chooses the access path that reads the fewest records, by the exact counts of the indexes.
+/// Plans a query: chooses the access path (an index or a scan) that reads the fewest records, by counts read from the indexes.
 struct QueryPlanner {
   let query: QueryShape
   let indexes: IndexSet
@@ -12,25 +14,29 @@ struct QueryPlanner {
   /// An access path with its expected cost.
   struct Choice {
     var access: AccessPath
-    /// Positions of the conditions that the access path answers by itself.
+    /// Positions of the query's conditions that the access path answers, so that no record is tested for them.
     var covered: [Int] = []
-    /// Ranks in an ordered index that its spans cover.
+    /// Ranks (positions of entries) in the ordered index, one range for each span of the access path.
     var ranks: [Range<Int>] = []
-    /// Number of records that the access path yields, at most.
+    /// Greatest number of records that the access path yields.
     ///
-    /// For places and words it is an estimate.
+    /// For an index of places or words, the number is an estimate.
     var reach: Int
-    /// Number of records that are expected to be read.
+    /// Number of records that the query is expected to read before its limit ends it.
     var estimate: Int
     var givesOrder = false
-    /// True if ``estimate`` is an upper bound and not only likely.
+    /// True if ``estimate`` is an upper bound.
+    ///
+    /// If false, the query may read more records than the estimate.
     var isCertain = false
 
-    /// Upper bound of the number of records that are read.
+    /// Upper bound of the number of records that the query reads.
     var bound: Int { isCertain ? estimate : reach }
   }
 
-  /// True if an index could help with a query, so that it is built before the query is planned.
+  /// Returns true if an index could answer a condition of a query or give its order.
+  ///
+  /// An index that a query could use is built before the query is planned.
   static func canUse(_ index: IndexDefinition, for query: QueryShape) -> Bool {
     switch index.kind {
     case .ordered:
@@ -42,9 +48,9 @@ struct QueryPlanner {
     }
   }
 
-  /// Returns the access path that reads the fewest records.
+  /// Returns the access path that is expected to read the fewest records.
   ///
-  /// - Throws: `.unsupported` when a needed index is not declared.
+  /// - Throws: `.unsupported` if the query needs an index that the schema does not declare.
   func plan() throws(RepositoryError) -> Choice {
     if query.isImpossible {
       return Choice(
@@ -52,7 +58,7 @@ struct QueryPlanner {
     }
     var choices = orderedChoices()
     if let words = query.words {
-      // Words are found by their index only, and the other conditions are tested for each record.
+      // Only the full-text index can find words. The query's other conditions are tested for each record that the index finds.
       let index = try declared(.fullText, "fullText", for: "matching")
       guard case .text(let text) = indexes.body(index) else { return scan(selectivity: 1) }
       let reach = text.estimate(words)
@@ -63,7 +69,8 @@ struct QueryPlanner {
       if case .geo(let geo) = indexes.body(index) { choices += geoChoices(index, geo) }
       return best(of: choices) ?? scan(selectivity: 1)
     }
-    // The best index shows how many records match, and so how far a scan with a limit must read.
+    // The smallest number of records that an index yields shows how rare matches are. The rarer the matches are, the more records a scan
+    // must read to fill the query's limit.
     let least = choices.map { $0.reach }.min() ?? recordCount
     choices.append(scan(selectivity: recordCount == 0 ? 1 : Double(least) / Double(recordCount)))
     return best(of: choices) ?? scan(selectivity: 1)
@@ -71,7 +78,9 @@ struct QueryPlanner {
 
   private func best(of choices: [Choice]) -> Choice? {
     choices.min { left, right in
-      // Ties: an order saves the sort, then each covered condition saves a test.
+      // Of two paths that read equally many records, the one in the query's order is chosen, because it saves a sort. If the order does not
+      // decide between two such paths, the path that covers more conditions is chosen, because each covered condition saves a test per
+      // record.
       if left.estimate != right.estimate { return left.estimate < right.estimate }
       if left.givesOrder != right.givesOrder { return left.givesOrder }
       return left.covered.count > right.covered.count
@@ -90,10 +99,11 @@ struct QueryPlanner {
   private var hasResidual: Bool { query.filterCount > 0 || query.isPlaced || query.words != nil }
 
   private func scan(selectivity: Double) -> Choice {
-    // Records are stored in the order of their keys' bytes. With a limit, a few in another order of ids are found without sorting all.
+    // Records are stored in the byte order of their keys. If ids sort in another order than the bytes of their keys, a query with a limit
+    // needs only its first records, which are found without sorting all records.
     let givesOrder = query.order.isEmpty && (indexes.keys.isOfBytes || query.maximum != nil) && query.near == nil && query.words == nil
     var estimate = recordCount
-    // In any other order, every key is read before the first record is found.
+    // If ids have another order than the bytes of their keys, every key must be read before the first result is found.
     if givesOrder, indexes.keys.isOfBytes, let needed = query.needed, selectivity > 0 {
       estimate = min(estimate, Self.clamped(Double(needed) / selectivity))
     }
@@ -107,7 +117,8 @@ struct QueryPlanner {
       let reach =
         near.radius.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
       let givesOrder = query.order.isEmpty
-      // Only a query without other conditions ends after the needed records: any test may reject some.
+      // Every test may reject records that the index yields, so only a query without tests is sure to end after the needed number of
+      // records.
       let estimate = givesOrder && isPlain && query.boxes.isEmpty && query.areas.count == 1 ? min(reach, query.needed ?? reach) : reach
       choices.append(
         Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder, isCertain: estimate < reach))
@@ -124,18 +135,20 @@ struct QueryPlanner {
   private func orderedChoices() -> [Choice] {
     indexes.definitions.indices.compactMap { index in
       let definition = indexes.definitions[index]
-      // `canUse` first: `tree` applies pending changes, which is wasted on an index that cannot help.
+      // `canUse` is checked before `tree`, because `tree` applies the pending changes of an index. Applying the changes is wasted work for
+      // an index that the query cannot use.
       guard definition.kind == .ordered, Self.canUse(definition, for: query), let tree = indexes.tree(index) else { return nil }
-      return choice(index, tree, definition.columns)
+      return choice(index, over: tree, columns: definition.columns)
     }
   }
 
-  private func choice(_ index: Int, _ tree: PersistentTree<IndexEntry>, _ columns: [IndexDefinition.Column]) -> Choice? {
+  private func choice(_ index: Int, over tree: PersistentTree<IndexEntry>, columns: [IndexDefinition.Column]) -> Choice? {
     var covered: [Int] = []
     var spans = [IndexSpan(prefix: [])]
     var next = 0
     var isOneSpan = true
-    // Equalities extend the prefix column by column. The first column with only a range, or without a condition, ends it.
+    // Each column with an equality condition extends the prefix. The first column with only a range condition, or with none, ends the
+    // prefix.
     prefix: while next < columns.count {
       let asked = constraints(on: columns[next].keyPath)
       if let (conjunct, value) = asked.equal {
@@ -143,12 +156,13 @@ struct QueryPlanner {
         for span in spans.indices { spans[span].prefix.append(value) }
       } else if let (conjunct, values) = asked.oneOf, isOneSpan {
         note(conjunct, on: columns[next], in: &covered)
-        // One list of values only: a second one would multiply the spans.
+        // The spans are made from only one list of values, because a second list of values would multiply the number of spans.
         spans = values.map { IndexSpan(prefix: spans[0].prefix + [$0]) }
         isOneSpan = spans.count == 1
       } else {
         for range in asked.ranges {
-          // NaN sorts outside every range. If the prefix has none, as is usual, the range is exact.
+          // NaN sorts outside every range. A condition that NaN meets too (`orNotANumber`) is therefore a range only if no entry with the
+          // prefix has NaN, which is usual.
           guard !range.orNotANumber || spans.allSatisfy({ !$0.hasNotANumber(in: tree) }) else { continue }
           note(range.conjunct, on: columns[next], in: &covered)
           for span in spans.indices { spans[span].narrow(range.lower, range.upper) }
@@ -159,7 +173,7 @@ struct QueryPlanner {
     }
     let bound = next < columns.count && (spans[0].lower != nil || spans[0].upper != nil)
     let order = isOneSpan ? orderUse(columns, equal: next) : .none
-    // The index would yield every record, in no useful order.
+    // Without a prefix, a bound or a useful order, the index would yield every record, as a scan does.
     guard next > 0 || bound || order != .none else { return nil }
 
     let isDescending = next < columns.count && columns[next].isDescending
@@ -170,10 +184,11 @@ struct QueryPlanner {
     if order != .none, let needed = query.needed, reach > 0 {
       let isExact = covered.count == query.conditions.count && !hasResidual
       if case .groups(let grouped, _) = order, grouped < columns.count {
-        // Groups are gathered whole, so a query with one group reads all of it.
+        // All records of a group are read before the group is sorted, so a query whose records form one group reads all of them.
         if grouped > next { estimate = min(reach, Self.clamped(Double(needed) * 10)) }
       } else {
-        // The selectivity of the other conditions is unknown. The estimate assumes that one record in ten meets them.
+        // The number of records that meet the query's other conditions is unknown, and the estimate assumes that one record in ten meets
+        // them.
         estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
         isCertain = isExact
       }
@@ -184,7 +199,8 @@ struct QueryPlanner {
   }
 
   private func note(_ conjunct: Int, on column: IndexDefinition.Column, in covered: inout [Int]) {
-    // An inexact condition stays with the tests: its span also holds records that do not meet it.
+    // If a condition is not exact, the span also holds records that do not meet it. So a condition that is not exact does not count as
+    // covered, and each record is tested for it.
     guard query.conditions[conjunct].isExact, column.rawValues?.areExact ?? true, !covered.contains(conjunct) else { return }
     covered.append(conjunct)
   }
@@ -195,12 +211,12 @@ struct QueryPlanner {
     var ranges: [(conjunct: Int, lower: Bound?, upper: Bound?, orNotANumber: Bool)] = []
   }
 
-  /// Returns the constraints of all conditions on one property.
+  /// Returns the constraints that the query's conditions put on one property.
   private func constraints(on keyPath: AnyKeyPath) -> Asked {
     var asked = Asked()
     for (position, conjunct) in query.conditions.enumerated() where conjunct.constraint.path?.isSame(as: keyPath) ?? false {
       switch conjunct.constraint {
-      // The first one narrows the index. A second equality on the same property is tested.
+      // The first equality on a property narrows the index, and a second equality on the same property is tested for each record.
       case .equal(_, let value): asked.equal = asked.equal ?? (position, value)
       case .oneOf(_, let values): asked.oneOf = asked.oneOf ?? (position, values)
       case .range(_, let lower, let upper, let orNotANumber): asked.ranges.append((position, lower, upper, orNotANumber))
@@ -210,15 +226,15 @@ struct QueryPlanner {
     return asked
   }
 
-  /// Returns how the columns after the equal ones yield the query's order, forwards or in reverse.
+  /// Returns how the index columns after the first `equal` ones yield the query's order, forwards or in reverse.
   private func orderUse(_ columns: [IndexDefinition.Column], equal: Int) -> IndexOrderUse {
     if query.order.isEmpty {
-      // An index orders equal values by id, which is the order of a query without one.
+      // Index entries with equal values are ordered by id, which is also the order of a query without `sorted`.
       let isFree = query.near == nil && query.words == nil
       return isFree && equal == columns.count ? .groups(columns: equal, isReversed: false) : .none
     }
     let fixed = columns[..<equal]
-    // A column with one value does not affect the order, so the query may sort by it in any place.
+    // A column that has the same value in all entries of the span does not affect the order, so the query's order may name it in any place.
     let wanted = query.order.filter { column in !fixed.contains { $0.keyPath.isSame(as: column.keyPath) } }
     let rest = columns[equal...]
     guard wanted.count <= rest.count, zip(wanted, rest).allSatisfy({ $0.keyPath.isSame(as: $1.keyPath) }) else { return .none }
@@ -235,14 +251,14 @@ struct QueryPlanner {
 }
 
 extension IndexSpan {
-  /// True if the column behind the prefix has NaN in any entry.
+  /// Returns true if an entry with the span's prefix has NaN in the next column.
   func hasNotANumber(in tree: PersistentTree<IndexEntry>) -> Bool {
     !IndexSpan(prefix: prefix + [.notANumber]).ranks(in: tree, isDescending: false).isEmpty
   }
 
-  /// Narrows the span to the intersection with these bounds.
+  /// Narrows the span to its intersection with the given bounds.
   mutating func narrow(_ lower: Bound?, _ upper: Bound?) {
-    // Of two bounds with one value, the exclusive one is narrower.
+    // Of two bounds with the same value, the exclusive one admits fewer entries and is kept.
     if let lower, self.lower.map({ ($0.value, $0.isInclusive ? 0 : 1) < (lower.value, lower.isInclusive ? 0 : 1) }) ?? true {
       self.lower = lower
     }
@@ -253,7 +269,7 @@ extension IndexSpan {
 }
 
 extension Constraint {
-  /// Property that the constraint is on, or `nil` for a constraint on none.
+  /// Property whose value the constraint limits, or `nil` for a constraint without a property.
   var path: AnyKeyPath? {
     switch self {
     case .equal(let path, _), .range(let path, _, _, _), .oneOf(let path, _): path
@@ -262,37 +278,38 @@ extension Constraint {
   }
 }
 
-/// The way in which a plan finds its candidates.
+/// The source from which a plan reads its candidates.
 enum AccessPath: Sendable {
-  /// No record can meet the query.
+  /// No source, because no record can meet the query.
   case nothing
-  /// All records, in the order of their keys' bytes.
+  /// All records of the collection, in the byte order of their keys.
   case scan
-  /// Ranges of an ordered index.
+  /// Ranges of entries of an ordered index.
   case ordered(index: Int, spans: [IndexSpan], IndexOrderUse)
-  /// Records by distance from the query's last place, nearest first.
+  /// Records of a geo index, by distance from the place of the query's last `near`, nearest first.
   case near(index: Int)
-  /// Records in one of the query's boxes.
+  /// Records of a geo index in one of the query's boxes.
   case box(index: Int, BoundingBox)
-  /// Records with the query's words, best match first.
+  /// Records of a full-text index that have the query's words, best match first.
   case words(index: Int)
 }
 
-/// A range of an ordered index: entries that begin with some values, and whose next column lies between bounds.
+/// A range of an ordered index: the entries that begin with the prefix values and whose next value lies within the bounds.
 struct IndexSpan: Sendable {
   var prefix: [IndexValue]
   var lower: Bound?
   var upper: Bound?
 
-  /// Returns the ranks of the span's entries in an index.
+  /// Returns the ranks (positions) of the span's entries in an index.
   ///
-  /// `isDescending` is the direction of the column behind the prefix.
+  /// - Parameter isDescending: True if the column after the prefix is declared as descending.
   func ranks(in tree: PersistentTree<IndexEntry>, isDescending: Bool) -> Range<Int> {
     let (first, last) = isDescending ? (upper, lower) : (lower, upper)
     let (low, high) = (prefix + (first.map { [$0.value] } ?? []), prefix + (last.map { [$0.value] } ?? []))
     let start = first?.isInclusive ?? true ? tree.start(of: low) : tree.end(of: low)
     let end = last?.isInclusive ?? true ? tree.end(of: high) : tree.start(of: high)
-    // Contradictory bounds, such as `> 5` and `< 3`, would otherwise make a range that traps.
+    // If the bounds contradict each other, such as `> 5` and `< 3`, the end lies before the start. A Swift range with reversed bounds would
+    // trap.
     return start..<max(start, end)
   }
 }

@@ -4,7 +4,7 @@ extension PredicateExpressions.Equal: AnalyzableExpression where LHS: StandardPr
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
     guard let type = IndexedType(LHS.Output.self) else { return nil }
     if let path = scope.path(of: lhs), let value = scope.constant(rhs).flatMap({ type.indexValue($0) }) { return type.oneOf(path, [value]) }
-    // The constant may be on the left: `4 <= $0.rating`.
+    // The constant may be on the left side, as in `4 <= $0.rating`.
     if let path = scope.path(of: rhs), let value = scope.constant(lhs).flatMap({ type.indexValue($0) }) { return type.oneOf(path, [value]) }
     return nil
   }
@@ -12,14 +12,15 @@ extension PredicateExpressions.Equal: AnalyzableExpression where LHS: StandardPr
 
 extension PredicateExpressions.Comparison: AnalyzableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
-    // If `<` is not the order of the index values, a range of an index would select the wrong records.
+    // The type's `<` must be the order of its index values. If the type's `<` has another order, a range of an index would select the wrong
+    // records.
     guard let type = IndexedType(LHS.Output.self), type.isOrdered else { return nil }
     if let path = scope.path(of: lhs), let value = scope.constant(rhs).flatMap({ type.indexValue($0) }) {
-      return type.compared(path, op, value)
+      return type.compared(path, by: op, with: value)
     }
     if let path = scope.path(of: rhs), let value = scope.constant(lhs).flatMap({ type.indexValue($0) }) {
-      // With the operands exchanged, `<` is `>`.
-      return type.compared(path, op.mirrored, value)
+      // In this branch the constant is on the left, so the operator is mirrored: `4 < x` is `x > 4`.
+      return type.compared(path, by: op.mirrored, with: value)
     }
     return nil
   }
@@ -28,7 +29,7 @@ extension PredicateExpressions.Comparison: AnalyzableExpression where LHS: Stand
 extension PredicateExpressions.RangeExpressionContains: AnalyzableExpression
 where RangeExpression: StandardPredicateExpression, Element: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
-    // Only a range of constants is a constraint. One that reads the record is tested.
+    // Only a range with constant bounds is a constraint. A range that depends on the record is tested for each record.
     guard let path = scope.path(of: element), let range = scope.constant(self.range) as? any ConstantRange else { return nil }
     return range.finding(path)
   }
@@ -38,9 +39,9 @@ extension PredicateExpressions.SequenceContains: AnalyzableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
     guard let path = scope.path(of: element), let all = scope.constant(sequence) else { return nil }
-    // A range that is used as a sequence is still a range, not a list of its elements.
+    // A range such as `1..<5` may be used as a sequence. The constraint of such a range is its bounds and not the list of its elements.
     if let range = all as? any ConstantRange { return range.finding(path) }
-    // Another sequence may define `contains` by a rule of its own.
+    // A sequence type may define `contains` differently. Only the types in `ConstantList` are known to compare with each element.
     guard all is any ConstantList, let type = IndexedType(RHS.Output.self) else { return nil }
     let values = all.map { type.indexValue($0) }
     return type.oneOf(path, values.compactMap { $0 })
@@ -49,17 +50,17 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
 
 extension PredicateExpressions.SequenceStartsWith: AnalyzableExpression
 where Base: StandardPredicateExpression, Prefix: StandardPredicateExpression {
-  /// Returns the range of texts that begin with an ASCII prefix.
+  /// Returns the range of texts that contains all texts with an ASCII prefix.
   ///
-  /// The range holds other texts, too.
-  ///
-  /// For example, "ab" followed by a combining accent is in the range of "ab", but its second character is not "b".
+  /// The range also contains texts without the prefix, so the finding is not exact. For example, "ab" followed by a combining accent is in
+  /// the range of "ab", but its second character is not "b".
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
     guard Base.Output.self == String.self, let path = scope.path(of: base), let prefix = scope.constant(self.prefix) as? String,
       let last = prefix.unicodeScalars.last, prefix.unicodeScalars.allSatisfy(\.isASCII)
     else { return nil }
     var end = String(prefix.unicodeScalars.dropLast())
-    // ASCII ends at 127, so the next scalar always exists.
+    // The last scalar of the prefix is ASCII and so at most 127. The successor of an ASCII scalar is always a valid scalar, and is the
+    // upper bound of the range.
     end.unicodeScalars.append(Unicode.Scalar(UInt8(last.value + 1)))
     return Finding(
       .range(
@@ -71,7 +72,7 @@ where Base: StandardPredicateExpression, Prefix: StandardPredicateExpression {
 
 extension PredicateExpressions.Negation: AnalyzableExpression where Wrapped: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
-    // A negated Boolean property is equality with `false`.
+    // The negation of a Boolean property holds if the property equals `false`.
     if let path = scope.path(of: wrapped) { return Finding(.equal(path, IndexValue(false))) }
     return switch (wrapped as? any AnalyzableExpression)?.finding(in: scope)?.constraint {
     case .never: Finding(.always)
@@ -83,13 +84,14 @@ extension PredicateExpressions.Negation: AnalyzableExpression where Wrapped: Sta
 
 extension PredicateExpressions.Disjunction: AnalyzableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
-    // Without a constraint on both sides, any record may meet the other one.
+    // If one side of a disjunction has no constraint, any record may meet that side. An index finds only records of the other side, so no
+    // index can answer the disjunction.
     guard let left = (lhs as? any AnalyzableExpression)?.finding(in: scope),
       let right = (rhs as? any AnalyzableExpression)?.finding(in: scope)
     else { return nil }
     switch (left.constraint, right.constraint) {
     case (.always, _), (_, .always): return Finding(.always)
-    // A side that no record meets adds nothing to the other.
+    // If no record meets one side, the disjunction is equivalent to its other side.
     case (.never, _): return right
     case (_, .never): return left
     default: break
@@ -102,7 +104,7 @@ extension PredicateExpressions.Disjunction: AnalyzableExpression where LHS: Stan
 }
 
 extension Constraint {
-  /// Path and values of a constraint by equality, or `nil` for another constraint.
+  /// Key path and values of an equality constraint, or `nil` for any other constraint.
   fileprivate var values: (ItemPath, [IndexValue])? {
     switch self {
     case .equal(let path, let value): (path, [value])
@@ -112,14 +114,14 @@ extension Constraint {
   }
 }
 
-/// A collection that stores its elements, so that `contains` is equality with one of them.
+/// A collection that stores its elements, so that `contains` holds for a value that equals one of them.
 private protocol ConstantList {}
 extension Array: ConstantList {}
 extension ArraySlice: ConstantList {}
 extension ContiguousArray: ConstantList {}
 extension Set: ConstantList {}
 
-/// A range with constant bounds, as the constraint that it puts on a path.
+/// A range with constant bounds, which gives the constraint that it puts on a key path.
 private protocol ConstantRange {
   func finding(_ path: ItemPath) -> Finding?
 }

@@ -8,7 +8,7 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
 
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
-    // Short-circuits as Foundation does: a right side that would throw is not run after a false left side.
+    // If the left side of `&&` is false, the right side is not run, as in Foundation. The right side could throw for this record.
     return Compiled { try left($0) && right($0) }
   }
 }
@@ -17,7 +17,7 @@ extension PredicateExpressions.Disjunction: CompilableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
-    // Short-circuits as Foundation does: a right side that would throw is not run after a true left side.
+    // If the left side of `||` is true, the right side is not run, as in Foundation. The right side could throw for this record.
     return Compiled { try left($0) || right($0) }
   }
 }
@@ -32,7 +32,7 @@ extension PredicateExpressions.Conditional: CompilableExpression
 where Test: StandardPredicateExpression, If: StandardPredicateExpression, Else: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (test, yes, no) = (try scope.compile(self.test).run, try scope.compile(trueBranch).run, try scope.compile(falseBranch).run)
-    // Only the chosen branch runs: the other one may throw for this record.
+    // Only the chosen branch is evaluated, because the other branch may throw for this record.
     return Compiled { try test($0) ? yes($0) : no($0) }
   }
 }
@@ -40,7 +40,7 @@ where Test: StandardPredicateExpression, If: StandardPredicateExpression, Else: 
 extension PredicateExpressions.Equal: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs), try scope.compile(rhs))
-    // The constant may be on either side.
+    // In `==`, the constant may be the left or the right operand, so both cases are tried.
     if let fast = FastComparison.equal(left, scope.constant(rhs)) ?? FastComparison.equal(right, scope.constant(lhs)) { return fast }
     return Compiled { try left.run($0) == right.run($0) }
   }
@@ -59,9 +59,9 @@ extension PredicateExpressions.NotEqual: CompilableExpression where LHS: Standar
 extension PredicateExpressions.Comparison: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs), try scope.compile(rhs))
-    // With the constant on the left, the operator is mirrored.
-    if let fast = FastComparison.ordered(left, op, scope.constant(rhs))
-      ?? FastComparison.ordered(right, op.mirrored, scope.constant(lhs))
+    // If the constant is the left operand, the operator is mirrored: `4 < x` is `x > 4`.
+    if let fast = FastComparison.ordered(left, by: op, with: scope.constant(rhs))
+      ?? FastComparison.ordered(right, by: op.mirrored, with: scope.constant(lhs))
     {
       return fast
     }
@@ -70,14 +70,15 @@ extension PredicateExpressions.Comparison: CompilableExpression where LHS: Stand
     case .lessThanOrEqual: return Compiled { try left.run($0) <= right.run($0) }
     case .greaterThan: return Compiled { try left.run($0) > right.run($0) }
     case .greaterThanOrEqual: return Compiled { try left.run($0) >= right.run($0) }
-    // A later Foundation may add an operator, which must not be taken for another one.
+    // A later version of Foundation may add an operator, and a predicate with an unknown operator is refused instead of giving wrong
+    // results.
     @unknown default: throw RepositoryError(.unsupported, "a predicate has a comparison of a kind that is not known")
     }
   }
 }
 
 extension PredicateExpressions.ComparisonOperator {
-  /// Operator with the same meaning when its operands are exchanged.
+  /// Operator with the same meaning after its operands are exchanged.
   var mirrored: Self {
     switch self {
     case .lessThan: .greaterThan
@@ -89,11 +90,11 @@ extension PredicateExpressions.ComparisonOperator {
   }
 }
 
-/// Comparisons of a key path with a constant, as one specialized closure each for the most frequent types.
+/// Comparisons of a key path with a constant, each as a specialized closure for one of the most frequent types.
 enum FastComparison {
   typealias Operator = PredicateExpressions.ComparisonOperator
 
-  /// Returns a comparison for equality, or `nil` unless one side is a key path and the other a constant of one of these types.
+  /// Returns a test for equality, or `nil` unless one operand is a key path and the other a constant of one of these types.
   static func equal<Environment, Value>(_ read: Compiled<Environment, Value>, _ constant: Value?) -> Compiled<Environment, Bool>? {
     guard let path = read.path, let constant else { return nil }
     return switch constant {
@@ -107,34 +108,34 @@ enum FastComparison {
     }
   }
 
-  /// Returns a comparison by order, or `nil` unless one side is a key path and the other a constant of one of these types.
+  /// Returns a test by order, or `nil` unless one operand is a key path and the other a constant of one of these types.
   static func ordered<Environment, Value>(
-    _ read: Compiled<Environment, Value>, _ comparison: Operator, _ constant: Value?
+    _ read: Compiled<Environment, Value>, by comparison: Operator, with constant: Value?
   ) -> Compiled<Environment, Bool>? {
     guard let path = read.path, let constant else { return nil }
     return switch constant {
-    case let constant as Int: ordered(path, comparison, constant)
-    case let constant as String: ordered(path, comparison, constant)
-    case let constant as Double: ordered(path, comparison, constant)
-    case let constant as Date: ordered(path, comparison, constant)
+    case let constant as Int: ordered(path, by: comparison, with: constant)
+    case let constant as String: ordered(path, by: comparison, with: constant)
+    case let constant as Double: ordered(path, by: comparison, with: constant)
+    case let constant as Date: ordered(path, by: comparison, with: constant)
     default: nil
     }
   }
 
-  /// Returns a comparison for equality, or `nil` where the path has another type than the constant, such as an optional one.
+  /// Returns a test for equality, or `nil` if the key path has another type than the constant, such as an optional type.
   @inline(__always)
   private static func equal<Environment, Value, T: Equatable & Sendable>(
     _ path: ValuePath<Environment, Value>, _ constant: T
   ) -> Compiled<Environment, Bool>? {
     guard let keyPath = recast(path.keyPath, to: (any KeyPath<Environment, T> & Sendable).self) else { return nil }
-    // A stored property is read at its offset, at a fraction of the cost of its key path.
+    // `PropertyReader` reads a stored property at its memory offset, at a fraction of the cost of a read through the key path.
     let read = PropertyReader(keyPath)
     return Compiled { read($0) == constant }
   }
 
   @inline(__always)
   private static func ordered<Environment, Value, T: Comparable & Sendable>(
-    _ path: ValuePath<Environment, Value>, _ comparison: Operator, _ constant: T
+    _ path: ValuePath<Environment, Value>, by comparison: Operator, with constant: T
   ) -> Compiled<Environment, Bool>? {
     guard let keyPath = recast(path.keyPath, to: (any KeyPath<Environment, T> & Sendable).self) else { return nil }
     let read = PropertyReader(keyPath)
@@ -153,7 +154,7 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let run = try scope.compile(wrapped).run
     let inner = try scope.nested(variable).compile(transform).run
-    // The type does not show whether the transform returns a result or an optional one, so a cast at run time decides.
+    // The static type does not show whether the transform returns an optional, so a cast at run time covers a plain and an optional result.
     return Compiled { environment in
       guard let element = try run(environment) else { return nil }
       let result = try inner(Nested(outer: environment, element: element))
@@ -167,7 +168,7 @@ extension PredicateExpressions.NilCoalesce: CompilableExpression where LHS: Stan
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
     return Compiled { environment in
-      // The right side is evaluated only where the left one is `nil`, as by Swift's `??`.
+      // The right side is evaluated only if the left side is `nil`, as with Swift's `??`.
       if let value = try left(environment) { return value }
       return try right(environment)
     }
@@ -177,7 +178,7 @@ extension PredicateExpressions.NilCoalesce: CompilableExpression where LHS: Stan
 extension PredicateExpressions.ForcedUnwrap: CompilableExpression where Inner: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     try scope.map(inner) { value in
-      // Foundation throws the same error and does not trap.
+      // Foundation's `evaluate` also throws this error and does not trap.
       guard let value else { throw PredicateError.forceUnwrapFailure }
       return value
     }
@@ -213,7 +214,7 @@ extension PredicateExpressions.Variable: CompilableExpression {
 
 extension PredicateExpressions.Value: CompilableExpression where Output: Codable {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // The closure captures the expression, which is `Sendable`. Its value of type `Output` is only known to be `Codable`.
+    // The closure captures the whole expression, which is `Sendable`, because the expression's value is only known to be `Codable`.
     Compiled(reader())
   }
 }
@@ -226,10 +227,11 @@ extension PredicateExpressions.NilLiteral: CompilableExpression {
 
 extension PredicateExpressions.KeyPath: CompilableExpression where Root: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // Some properties of the standard library trap, such as `count` of a large range.
+    // Some properties of the standard library trap, such as `count` of a range with too many integers. `refuseTrap` refuses these
+    // properties.
     try refuseTrap()
     let root = try scope.compile(self.root)
-    // Paths are joined to one, so that a nested property is one read and can be found in an index.
+    // Two key paths are joined to one, so that a nested property is read in one step and can be found in an index.
     if let path = root.path?.appending(ValuePath(keyPath: keyPath)) { return Compiled(path: path) }
     let (run, keyPath) = (root.run, self.keyPath)
     return Compiled { try run($0)[keyPath: keyPath as Swift.KeyPath<Root.Output, Output>] }
@@ -250,7 +252,7 @@ extension PredicateExpressions.Value: AnalyzableExpression where Output: Codable
 }
 
 extension StandardPredicateExpression {
-  /// Returns a closure that reads the value of an expression without variables.
+  /// Returns a closure that returns the value of an expression without variables.
   fileprivate func reader<Environment>() -> @Sendable (Environment) throws -> Output {
     { _ in try self.evaluate(PredicateBindings()) }
   }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The result of analyzing a condition: its constraint on one key path, and whether the constraint is all of it.
+/// The result of analyzing a condition: its constraint on one key path, and whether the constraint says as much as the condition.
 struct Finding {
   let constraint: Constraint
   let isExact: Bool
@@ -11,21 +11,21 @@ struct Finding {
   }
 }
 
-/// The properties of an indexable type that the analysis of conditions uses.
+/// A type of compared values that has index values, with the properties that the analysis of conditions needs.
 struct IndexedType {
-  /// True if values are equal exactly if their index values are, by the type's declaration and the constants seen so far.
+  /// True if two values of the type are equal exactly if their index values are equal, as far as the values seen so far show.
   var isExact: Bool { isSaidExact && rawValues?.areExact ?? true }
   private let isSaidExact: Bool
   private let rawValues: RawIndexValues?
-  /// True if `<` is the order of the index values.
+  /// True if the type's `<` gives the order of its index values.
   let isOrdered: Bool
-  /// True if the type has values that are NaN.
+  /// True if the type has NaN values.
   let isReal: Bool
   private let isDate: Bool
   private let type: any IndexableValue.Type
 
   init?(_ type: Any.Type) {
-    // Most compared properties are of these two types, which then need no look-up of a conformance.
+    // Most compared properties are `String` or `Int`, so for these two types the look-up of a protocol conformance is avoided.
     if type == String.self { self = .text } else if type == Int.self { self = .integer } else { self.init(other: type) }
   }
 
@@ -46,7 +46,7 @@ struct IndexedType {
     let isOwn = Self.ordered.contains { $0 == ownType }
     isSaidExact = indexable.hasExactIndexValues
     rawValues = isOwn || isReal ? nil : RawIndexValues.of(indexable)
-    // Another type's `<` may differ from the order of its index values, and `nil` compares with nothing.
+    // The `<` of a type of the app may differ from the order of its index values. An optional type has no `<`.
     isOrdered = (isReal || isOwn) && ownType == type
   }
 
@@ -55,26 +55,28 @@ struct IndexedType {
     String.self, UUID.self,
   ]
 
-  /// Returns the index value of a value of the type, or `nil` for a value of another type.
+  /// Returns the index value of a value, or `nil` if the value is not of the type.
   func indexValue<Value>(_ value: Value) -> IndexValue? {
     // A checked cast would take longer than the rest of this function.
     if Value.self == String.self { return IndexValue(unsafeBitCast(value, to: String.self)) }
     if Value.self == Int.self { return IndexValue(Int64(unsafeBitCast(value, to: Int.self))) }
     guard let indexValue = type.indexValue(of: value) else { return nil }
-    // A constant may be the first value seen whose index value differs from its raw value's.
+    // A type of the app may define its own index values. If the index value of this constant differs from that of its raw value, the type
+    // is no longer exact.
     rawValues?.note(value, indexValue)
     return indexValue
   }
 
-  /// Returns the condition that the value at a path equals one of some values.
+  /// Returns the finding that the value at a key path equals one of the given values.
   func oneOf(_ path: ItemPath, _ values: [IndexValue]) -> Finding {
-    // NaN equals nothing, not even itself. Types of the app may define equality otherwise.
+    // NaN equals no value, not even NaN, so an index value of NaN is removed from `values`. If the app's type is not exact, it may define
+    // equality in another way, so its NaN values stay.
     let values = isExact ? values.filter { $0 != .notANumber } : values
     return Finding(.oneOf(path, among: values), isExact: isExact)
   }
 
-  /// Returns the condition that the value at a path compares with another, or `nil` if index values do not have the type's order.
-  func compared(_ path: ItemPath, _ comparison: PredicateExpressions.ComparisonOperator, _ value: IndexValue) -> Finding? {
+  /// Returns the finding of a comparison by order, or `nil` if the type's index values do not have the type's order.
+  func compared(_ path: ItemPath, by comparison: PredicateExpressions.ComparisonOperator, with value: IndexValue) -> Finding? {
     switch comparison {
     case .lessThan: range(path, lower: nil, upper: Bound(value: value, isInclusive: false))
     case .lessThanOrEqual: range(path, lower: nil, upper: Bound(value: value, isInclusive: true))
@@ -84,12 +86,13 @@ struct IndexedType {
     }
   }
 
-  /// Returns the condition that the value at a path lies between bounds, or `nil` if no index can answer it.
+  /// Returns the finding that the value at a key path lies between bounds, or `nil` if no range of an index expresses that.
   func range(_ path: ItemPath, lower: Bound?, upper: Bound?) -> Finding? {
     guard isOrdered else { return nil }
     let isNumber = { (bound: Bound?) in bound?.value != .notANumber }
     if isDate {
-      // For dates, `a <= b` is `!(b < a)`. So a NaN date is within every inclusive bound, and every date within a NaN bound.
+      // For dates, Foundation defines `a <= b` as `!(b < a)`, and `<` with NaN is false. A NaN date therefore meets every inclusive bound,
+      // and every date meets an inclusive bound that is NaN.
       let bounds = [lower, upper].compactMap { $0 }
       let isInclusive = bounds.allSatisfy(\.isInclusive)
       if !bounds.allSatisfy({ $0.isInclusive || isNumber($0) }) { return Finding(.never) }
@@ -97,17 +100,17 @@ struct IndexedType {
       if isInclusive && lower == nil && upper == nil { return Finding(.always) }
       return range(path, realLower: lower, realUpper: upper, orNotANumber: isInclusive)
     }
-    // Any comparison with NaN is false for floating-point numbers.
+    // For floating-point numbers every comparison with NaN is false, so no record meets the condition.
     guard isNumber(lower), isNumber(upper) else { return Finding(.never) }
     if isReal { return range(path, realLower: lower, realUpper: upper, orNotANumber: false) }
     return Self.isEmpty(lower, upper) ? Finding(.never) : Finding(.range(path, lower: lower, upper: upper, orNotANumber: false))
   }
 
   private func range(_ path: ItemPath, realLower: Bound?, realUpper: Bound?, orNotANumber: Bool) -> Finding? {
-    // The infinities exclude NaN, which sorts behind them.
+    // NaN sorts after infinity, so a range with infinity as its upper bound excludes NaN.
     let lower = realLower ?? Bound(value: IndexValue(-Double.infinity), isInclusive: true)
     let upper = realUpper ?? Bound(value: IndexValue(Double.infinity), isInclusive: true)
-    // Only NaN meets an empty range here, which no index range expresses. Every record is tested instead.
+    // The range is empty, so only NaN dates meet the condition. No index range can express that condition, so every record is tested.
     if Self.isEmpty(lower, upper) { return orNotANumber ? nil : Finding(.never) }
     return Finding(.range(path, lower: lower, upper: upper, orNotANumber: orNotANumber))
   }
@@ -119,9 +122,9 @@ struct IndexedType {
 }
 
 extension Constraint {
-  /// Returns the constraint for one of some values, in any number, order and repetition.
+  /// Returns the constraint that the value equals one of `values`, which may be unsorted and contain repetitions.
   static func oneOf(_ path: ItemPath, among values: [IndexValue]) -> Constraint {
-    // The usual case, without a set.
+    // One value is the usual case, and needs no set.
     if values.count == 1 { return .equal(path, values[0]) }
     let values = Set(values).sorted()
     return switch values.count {
@@ -133,9 +136,10 @@ extension Constraint {
 }
 
 extension Scope {
-  /// Returns the key path that an expression reads from the item, or `nil` if it does anything else.
+  /// Returns the key path that an expression reads from the record, or `nil` if the expression does more than read one.
   func path<E: StandardPredicateExpression>(of expression: E) -> ItemPath? {
-    // Nearly every path is a key path from the item. This cast to a concrete type is cheaper than a search for conformances.
+    // Nearly every expression here is a key path from the record, and this cast to its concrete type is cheaper than a search for
+    // conformances.
     if let direct = expression as? PredicateExpressions.KeyPath<PredicateExpressions.Variable<Environment>, E.Output>,
       direct.trap == nil, isItem(direct.root)
     {
@@ -151,6 +155,6 @@ extension Scope {
 }
 
 extension IndexableValue {
-  /// Returns the index value of a value that generic code cannot cast statically to this type.
+  /// Returns the index value of `value`, whose static type in generic code is not this type.
   fileprivate static func indexValue<Value>(of value: Value) -> IndexValue? { recast(value, to: Self.self)?.indexValue }
 }

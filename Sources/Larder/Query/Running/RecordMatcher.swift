@@ -1,47 +1,48 @@
-/// A tester of records against the conditions of a query that no index has answered.
+/// Tests records against those conditions of a query that no index has answered.
 struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
   let query: Query<Item>
   let coder: RecordCoder<Item>
   private let definitions: [IndexDefinition]
-  /// Test closures, read once for many records, because each access loads the closure.
+  /// Test closures of the predicates' parts, stored here because each access through the conjunct loads the closure again.
   private let tests: [PredicateTest<Item>]
-  /// True if the query's words are tested, too.
+  /// True if the query's words are tested for each record.
   ///
-  /// In a planned query the full-text index has answered them.
+  /// In a planned query the full-text index has answered the words.
   private let testsWords: Bool
 
-  /// Creates the tests that a plan leaves open, or those of the whole query without a plan, for records that come from no index.
-  init(_ query: Query<Item>, _ coder: RecordCoder<Item>, _ definitions: [IndexDefinition], planned choice: QueryPlanner.Choice? = nil) {
+  /// Creates the tests that a plan leaves open, or all tests of the query if there is no plan because the records come from no index.
+  init(_ query: Query<Item>, coder: RecordCoder<Item>, definitions: [IndexDefinition], planned choice: QueryPlanner.Choice? = nil) {
     (self.query, self.coder, self.definitions, testsWords) = (query, coder, definitions, choice == nil)
-    // A covered part is not read here, and so is never compiled.
+    // The closure of a covered part is not accessed, because no record is tested with that closure, and the first access would compile it
+    // for nothing.
     let covered = choice?.covered ?? []
     tests = query.conjuncts.indices.compactMap { covered.contains($0) ? nil : PredicateTest(query.conjuncts[$0].evaluate) }
   }
 
-  /// True if every record that decodes matches, so that one may be left out before it is tested.
+  /// True if every record that decodes matches, so that a fetch may skip the test of a record without hiding an error of a predicate.
   var letsAllThrough: Bool {
     tests.isEmpty && query.filters.isEmpty && !query.shape.isPlaced && !(testsWords && query.shape.words != nil)
   }
 
-  /// Returns the record as a candidate if it meets the query, or `nil` if it does not meet it or does not decode.
+  /// Returns the record as a candidate, or `nil` if the record does not meet the query or does not decode.
   ///
-  /// - Throws: `.unsupported` when a predicate cannot be evaluated for the record.
+  /// - Throws: `.unsupported` if a predicate cannot be evaluated for the record.
   func match(_ slot: RecordSlot, distance: Double? = nil, score: Double? = nil) throws(RepositoryError) -> QueryCandidate<Item>? {
     guard let value = coder.valueIfReadable(slot) else { return nil }
     for test in tests where try !test.isMet(value.item) { return nil }
     var candidate = QueryCandidate(slot: slot, value: value, distance: distance, score: score)
     if query.shape.isPlaced, !isPlaced(&candidate) { return nil }
     if testsWords, let words = query.shape.words, !hasWords(words, slot) { return nil }
-    // Checked first: even the iteration over an empty array of closures looks up their type.
+    // `isEmpty` is checked first, because even the iteration over an empty array of generic closures looks up type metadata.
     if !query.filters.isEmpty {
       for filter in query.filters where !filter(value.item) { return nil }
     }
     return candidate
   }
 
-  /// Returns the record as a match of the whole query without its offset and limit, or `nil` if it does not match.
+  /// Returns the record as a match of the query without its offset and limit, or `nil` if the record does not match.
   ///
-  /// - Throws: as ``match(_:distance:score:)``, and for a strict query the reason why the record does not decode.
+  /// - Throws: as ``match(_:distance:score:)``. For a strict query, also the error of a record that does not decode.
   func liveMatch(_ slot: RecordSlot) throws(RepositoryError) -> QueryCandidate<Item>? {
     if query.shape.isStrict, let failure = slot.failure(coder) { throw failure }
     return query.shape.isImpossible ? nil : try match(slot)
@@ -56,7 +57,7 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
     for (position, area) in query.shape.areas.enumerated() {
       guard let center = GeoCoordinate(latitude: area.latitude, longitude: area.longitude) else { return false }
       let isLast = position == query.shape.areas.count - 1
-      // A candidate of the `near` path already has the distance from the last place.
+      // If the candidate comes from the `near` access path, its distance from the last place was computed there.
       let distance = (isLast ? candidate.distance : nil) ?? GreatCircle.distance(center, place)
       if let radius = area.radius, distance > radius.meters { return false }
       if isLast { candidate.distance = distance }
@@ -69,7 +70,9 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
   }
 }
 
-/// An object around a test closure, because a closure in an array is wrapped once more each time that it is read.
+/// An object that holds a test closure.
+///
+/// A closure in an array is wrapped in another closure each time it is read.
 final class PredicateTest<Item>: Sendable {
   let isMet: Conjunct<Item>.Evaluation
 

@@ -1,7 +1,6 @@
 internal import Foundation
 
-/// A ``QueryRun`` that returns values: it tests the conditions that the plan leaves open, sorts unordered candidates, and copies the
-/// results.
+/// Runs a ``QueryRun`` for a record type: tests the conditions that the plan leaves open, sorts, and copies the results.
 struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
   let query: Query<Item>
   let coder: RecordCoder<Item>
@@ -9,36 +8,37 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
 
   /// Plans a query over a collection at one commit.
   ///
-  /// - Throws: as ``QueryRun``, and `.decodingFailed` for a strict query if a record does not decode.
-  init(_ query: Query<Item>, _ coder: RecordCoder<Item>, _ state: CollectionState) throws(RepositoryError) {
+  /// - Throws: as ``QueryRun``. For a strict query, also `.decodingFailed` if a record does not decode.
+  init(_ query: Query<Item>, coder: RecordCoder<Item>, over state: CollectionState) throws(RepositoryError) {
     (self.query, self.coder) = (query, coder)
     if query.shape.isStrict {
-      // Before the records are decoded: a query that is refused should not cost that.
+      // The query is checked before the records are decoded, so that a query that is refused does not cost the decoding.
       try query.shape.check()
       try state.records.checkDecodable(coder)
     }
     run = try QueryRun(query.shape, state)
   }
 
-  /// Total order of the results.
+  /// Total order of the query's results.
   var order: ResultOrder<Item> { ResultOrder(columns: query.order, keys: coder.keys.order) }
 
-  /// True if few enough records are read to run on the caller's actor.
+  /// True if the query reads so few records that it may run on the caller's actor.
   var isSmall: Bool { run.bound <= ConcurrentMap.partSize }
 
   /// Returns the values of the records that meet the query, in its order.
   ///
-  /// - Throws: `.unsupported` when a predicate cannot be evaluated for a record.
+  /// - Throws: `.unsupported` if a predicate cannot be evaluated for a record.
   func items() throws(RepositoryError) -> [Item] {
     guard let slots = run.slotsFromIndex() else { return try results().map { $0.item } }
-    // Copied directly into the array's memory: `append` would move each value once more and look up its type.
+    // The values are copied directly into the array's memory, because `append` would move each value once more and look up its type
+    // metadata.
     var failure: RepositoryError?
     let items = [Item](unsafeUninitializedCapacity: slots.count) { buffer, count in
       guard let start = buffer.baseAddress else { return }
       do throws(RepositoryError) {
         for slot in slots {
           try slot.copyValue(coder, to: start + count)
-          // Counted after each copy, so that an error frees exactly the values that were copied.
+          // The count is increased after each copy, so that if an error ends the loop, exactly the copied values are released.
           count += 1
         }
       } catch {
@@ -49,7 +49,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     return items
   }
 
-  /// Returns the results in their order, from the query's offset or after a cursor, at most as many as the limit.
+  /// Returns the results in their order, after the query's offset or after a cursor, up to its limit.
   ///
   /// - Throws: as ``items()``.
   func results(after cursor: PageCursor? = nil) throws(RepositoryError) -> [QueryCandidate<Item>] {
@@ -60,7 +60,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   /// Returns the results as ``results(after:)`` does, and adds the number of records that were read to `examined`.
   func results(after cursor: PageCursor?, examined: inout Int) throws(RepositoryError) -> [QueryCandidate<Item>] {
     let order = order
-    // A page begins at its cursor, so ranks from the start of the index do not help it.
+    // A page begins at its cursor, so its offset cannot be skipped by ranks, which count from the start of the index.
     let (stretches, skipped) = cursor == nil ? run.skippedByRank : (nil, query.shape.skipped)
     var collector = ResultCollector(order: order, needed: query.shape.needed(behind: skipped), arrivesInOrder: run.givesOrder)
     let start = cursor.map { RecordKey($0.key) }
@@ -68,15 +68,15 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     try forEachMatch(after: cursor, stretches, unless: { collector.excludes($0) }, examined: &examined) {
       (candidate) throws(RepositoryError) -> Bool in
       if let cursor, let start, !isBehind {
-        if !cursor.isBefore(candidate, order, start) { return true }
-        isBehind = run.givesOrder  // and all later ones are, too
+        if !cursor.isBefore(candidate, in: order, start: start) { return true }
+        isBehind = run.givesOrder  // if candidates come in the query's order, all later ones are after the cursor, too
       }
       return collector.add(candidate)
     }
     return collector.finish(skipping: skipped)
   }
 
-  /// Returns the number of records that meet the query, after its offset and limit.
+  /// Returns the number of results of the query, after its offset and limit.
   ///
   /// - Throws: as ``items()``.
   func count() throws(RepositoryError) -> Int {
@@ -84,7 +84,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     if let known = run.knownCount {
       all = known
     } else if run.isExact, case .scan = run.choice.access {
-      // Records that do not decode are in no result.
+      // Records that do not decode are in no result, so they are not counted.
       all = run.records.count - run.records.undecodable(coder).count
     } else {
       var examined = 0
@@ -96,20 +96,21 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     return min(max(all - query.shape.skipped, 0), query.shape.maximum ?? .max)
   }
 
-  /// Visits the records that meet the query in the order of the access path, until the body returns `false`.
+  /// Passes the records that meet the query to the body, in the order of the access path, until the body returns `false`.
   ///
-  /// - Parameter isOut: Returns true if a matching record need not be visited. Called only where no test can fail.
+  /// - Parameter isOut: Returns true if a matching record need not be passed to the body. The closure is called only if no test can reject
+  ///   a record or throw.
   private func forEachMatch(
     after cursor: PageCursor? = nil, _ stretches: [IndexWalk.OrderedRange]? = nil,
     unless isOut: (RecordSlot) -> Bool = { _ in false }, examined: inout Int,
     _ body: (QueryCandidate<Item>) throws(RepositoryError) -> Bool
   ) throws(RepositoryError) {
-    let matcher = RecordMatcher(query, coder, run.indexes.definitions, planned: run.choice)
-    // A record may be left out untested only if its tests could neither reject it nor throw.
+    let matcher = RecordMatcher(query, coder: coder, definitions: run.indexes.definitions, planned: run.choice)
+    // A record may be left out before its tests only if no test could throw for it. A skipped test would hide an error of the predicate.
     let mayLeaveOut = matcher.letsAllThrough && !run.givesOrder
     var failure: RepositoryError?
     var count = 0
-    // The closure stores the error instead of throwing it, so that `walk` need not be generic over the error.
+    // The closure stores the error instead of throwing it, so that `walk` need not be generic over the error type.
     run.walk(after: cursor, stretches: stretches) { slot, distance, score in
       count += 1
       if mayLeaveOut, isOut(slot) { return true }
@@ -127,7 +128,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
 }
 
 extension IndexSet {
-  /// Returns the positions of the indexes that a query can use and that are not built.
+  /// Returns the positions of the indexes that a query can use and that are declared but not built.
   func missing(for shape: QueryShape, alsoUsing keyPath: AnyKeyPath? = nil) -> [Int] {
     definitions.indices.filter { index in
       if isBuilt(index) { return false }
@@ -139,7 +140,9 @@ extension IndexSet {
 }
 
 extension CollectionState {
-  /// Returns the state with the missing indexes built for this copy only, without publishing them.
+  /// Returns a copy of the state in which the missing indexes are built.
+  ///
+  /// The copy with the built indexes is not published.
   func building(_ missing: [Int]) -> CollectionState {
     var state = self
     state.indexes.build(missing, from: records)
@@ -148,7 +151,7 @@ extension CollectionState {
 }
 
 extension TypedQueryRun {
-  /// Returns results with the distance, score and extract source of each.
+  /// Returns the results as matches, each with its distance, its score and the source of its text extract.
   func matches(_ results: [QueryCandidate<Item>]) -> [Match<Item>] {
     let definition = run.indexes.first(.fullText).map { run.indexes.definitions[$0] }
     return results.map { candidate in
@@ -172,12 +175,14 @@ extension TypedQueryRun {
         let entry = tree.entry(at: start)
         let end = tree.end(of: [entry.values[0]])
         if let value = coder.valueIfReadable(entry.slot) { counts[value.item[keyPath: keyPath], default: 0] += end - start }
-        // A step of at least one, so that the loop always ends.
+        // The position advances by at least one entry, so that the loop ends in every case.
         start = max(end, start + 1)
       }
       return counts
     }
     let values = try results().map { $0.item[keyPath: keyPath] }
+    // An enumeration may give a value another index value than that of its raw value, and then equal index values do not mean equal values.
+    // This loop looks for such a value. If there is one, the guard below counts the values themselves.
     if let rawValues = RawIndexValues.of(Value.self) {
       for value in values { rawValues.note(value, value.indexValue) }
     }
@@ -185,29 +190,31 @@ extension TypedQueryRun {
       for value in values { counts[value, default: 0] += 1 }
       return counts
     }
-    // Grouped by index values, as an index groups: NaN equals itself there, and would otherwise make a group for each record.
+    // The values are grouped by their index values, where NaN equals NaN, because compared as values, each NaN would form a group of its
+    // own.
     var groups: [IndexValue: (value: Value, count: Int)] = [:]
     for value in values { groups[value.indexValue, default: (value, 0)].count += 1 }
     for group in groups.values { counts[group.value] = group.count }
     return counts
   }
 
-  /// Returns an index that has the groups of a property, so that only the first record of each group is read, or `nil` if there is none.
+  /// Returns an index whose first column is the property, from which groups can be counted, or `nil` if there is none.
   func groupingIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> PersistentTree<IndexEntry>? {
     guard case .scan = run.choice.access, run.isExact, query.shape.maximum == nil, query.shape.skipped == 0 else { return nil }
     let tree = run.indexes.definitions.indices.lazy.compactMap { index in
       let isFirst = run.indexes.definitions[index].columns.first?.keyPath.isSame(as: keyPath) ?? false
       return isFirst ? run.indexes.tree(index) : nil
     }.first
-    // Checked last: reading the index above applies its pending changes, whose values may show that the type is not exact.
+    // Reading the index above applies its pending changes, whose values may show that equal index values do not mean equal values. So
+    // `standsForOneValue`, which says whether they do, is read last.
     return Value.standsForOneValue ? tree : nil
   }
 
-  /// Returns the plan, with the number of records that were read if the query is small enough to run.
+  /// Returns the plan, with the number of records that were read if the query is small enough to be run.
   ///
   /// - Throws: as ``items()``.
   func explained() throws(RepositoryError) -> QueryPlan {
-    // `explain` must stay cheap for a query over a large collection.
+    // A query that may read many records is not run, because `explain` must stay cheap.
     guard run.choice.bound <= 10_000 else { return run.plan(examined: nil) }
     var examined = 0
     _ = try results(after: nil, examined: &examined)
@@ -216,11 +223,11 @@ extension TypedQueryRun {
 }
 
 extension RecordSlot {
-  /// Copies the value into uninitialized memory, after decoding it if that was not done before.
+  /// Copies the value of the record into uninitialized memory, after decoding the record if needed.
   ///
   /// - Throws: as ``decoded(_:)``.
   func copyValue<Item>(_ coder: RecordCoder<Item>, to memory: UnsafeMutablePointer<Item>) throws(RepositoryError) {
-    // The value lives as long as this slot, so it is read without a retain.
+    // The slot keeps the value alive during the copy, so the value is read without a retain.
     if let value = unretainedValue, value._withUnsafeGuaranteedRef({ coder.copy($0, to: memory) }) { return }
     try decoded(coder).copy(to: memory)
   }
@@ -229,7 +236,7 @@ extension RecordSlot {
 extension RecordCoder {
   /// Copies a decoded value into uninitialized memory.
   ///
-  /// - Returns: False for a value that a repository of another type has decoded. Then nothing is copied.
+  /// - Returns: False, with nothing copied, if a repository of another type has decoded the value.
   func copy(_ value: any DecodedRecord, to memory: UnsafeMutablePointer<Item>) -> Bool {
     guard let value = typed(value) else { return false }
     value.copy(to: memory)
@@ -240,6 +247,6 @@ extension RecordCoder {
 extension DecodedValue {
   /// Copies the value into uninitialized memory.
   ///
-  /// Not inlined, for the reason that ``copy()`` gives: the look-up of the type would take longer than the copy.
+  /// Not inlined for the same reason as ``copy()``: in the caller, the type metadata look-up would take longer than the copy.
   @inline(never) func copy(to memory: UnsafeMutablePointer<Item>) { memory.initialize(to: item) }
 }
