@@ -7,43 +7,44 @@
 public struct DryRunReport: Sendable {
   /// Results of a dry run for the records of one schema version.
   public struct Version: Hashable, Sendable {
-    /// Schema version in which the records are stored.
+    /// Schema version in which the counted records are stored.
     public let version: Int
-    /// Number of records of this version.
+    /// Number of records of this schema version.
     public internal(set) var count = 0
-    /// Number of records of this version that could not be migrated or decoded.
+    /// Number of records of this schema version that could not be migrated or decoded.
     public internal(set) var failureCount = 0
-    /// Time that migrating and decoding these records took, summed over all cores.
+    /// Time that migrating and decoding the records of this schema version took, summed over all cores.
     public internal(set) var duration: Duration = .zero
   }
 
-  /// Name of the collection.
+  /// Name of the collection that the dry run has tried.
   public let collection: String
   /// Version of the schema that the dry run has tried.
   public let schemaVersion: Int
   /// Results for each schema version that was found in the records, oldest first.
   public internal(set) var versions: [Version] = []
-  /// First records that failed, with the reason, at most 1,000 of them.
+  /// The first records that could not be migrated or decoded, at most 1,000, each with the error.
   public internal(set) var failures: [UndecodableRecord] = []
-  /// Duration of the whole run, including opening.
+  /// Duration of the whole dry run, including the opening of the backend.
   public internal(set) var duration: Duration = .zero
 
-  /// Number of records in the collection.
+  /// Number of records in the collection that the dry run has tried.
   public var count: Int { versions.reduce(0) { $0 + $1.count } }
-  /// Number of records that could not be migrated or decoded.
+  /// Number of records in the collection that could not be migrated or decoded.
   public var failureCount: Int { versions.reduce(0) { $0 + $1.failureCount } }
-  /// True if every record can be read with the schema.
+  /// True if every record of the collection can be migrated and decoded with the schema.
   public var isSound: Bool { failureCount == 0 }
 }
 
 extension Store {
   /// Tries a schema and its migrations on the records of a store, without changing a byte.
   ///
-  /// The call opens the backend for reading only, migrates and decodes every record of the collection in memory, on every core, and drops
-  /// the results. Records of the schema's own version are decoded too. You can make a dry run beside a writer if the backend can be read
-  /// beside one. The `access` of the options is ignored.
-  /// - Throws: the errors of the backend's `open` for `.readOnly`. `.dataMissing` if there is no store. `.newerSchema` if a record has a
-  ///   newer version than the schema. `.unsupported` for a schema that cannot be stored.
+  /// A dry run opens the backend for reading only, migrates and decodes every record of the collection in memory, on every core, and drops
+  /// the results. Records of the schema's own version are decoded too. You can make a dry run while another process writes, if the backend
+  /// can be read at the same time. The option `access` is ignored.
+  /// - Throws: the errors of the backend's `open` for `.readOnly`. `.dataMissing` if the backend has no store. `.newerSchema` if a record
+  ///   has a newer version than the schema. `.unsupported` for a schema that cannot be stored, or if both the old and the new name of a
+  ///   renamed collection have records.
   @concurrent public static func dryRun<Item: Codable & Identifiable & Sendable>(
     _ backend: any StorageBackend, schema: RepositorySchema<Item>, options: StoreOptions = .init()
   ) async throws(RepositoryError) -> DryRunReport where Item.ID: Hashable & Codable & Sendable {
@@ -56,8 +57,8 @@ extension Store {
     // Records under the collection's old name are tried too, because opening a repository with this schema would move them to the new name.
     if let renaming = schema.renaming(in: backend.name) {
       let others = try await records(of: renaming.oldName, in: backend, options)
-      // A repository also refuses a store with records under the old and the new name of the collection, because two of the records may
-      // have one id.
+      // Opening a repository also refuses a store with records under the old and the new name of the collection, because two of the records
+      // may have one id.
       guard slots.isEmpty || others.isEmpty else { throw renaming.bothNames(count: slots.count, oldCount: others.count) }
       slots += others
     }
@@ -86,7 +87,7 @@ extension Store {
     return try await executor.run { () throws(RepositoryError) in
       var loader = StoreLoader(limits: options.limits)
       let report = try backend.open(options) { if $0.collection == collection { loader.add($0) } }
-      // `abandon()` is enough here. A dry run has written nothing, so `close()`, which also folds the journal and syncs, is not needed.
+      // A dry run has written nothing, so `abandon()` is enough. `close()` would also fold the journal and sync the files.
       backend.abandon()
       return loader.finish(commit: report.commit).collections.first?.records.ordered() ?? []
     }
@@ -94,7 +95,7 @@ extension Store {
 }
 
 extension DryRunReport {
-  /// Returns a report on some of the records, so that several tasks can try different records without sharing state.
+  /// Returns a report on trying some of the records, so that several tasks can try different records without sharing state.
   fileprivate func trying<Item>(_ slots: ArraySlice<RecordSlot>, _ coder: RecordCoder<Item>) -> DryRunReport {
     var report = self
     for slot in slots {

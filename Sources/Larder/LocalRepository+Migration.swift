@@ -1,16 +1,17 @@
 extension LocalRepository {
-  /// Progress of rewriting older records in the schema's current version.
+  /// Progress of the migration that rewrites records of older schema versions in the current version.
   ///
-  /// Reads do not wait for the rewriting. A record that was not rewritten yet is migrated when it is read.
+  /// Reads do not wait for the migration. A record that was not rewritten yet is migrated when it is read.
   public nonisolated var migrationProgress: MigrationProgress { migration.progress }
 
   /// Rewrites the remaining records of older schema versions, or waits for the rewrite that is running.
   ///
-  /// Call this method with ``StoreOptions/Migration/Mode/manual``, in tests, and to continue after a stop (`.full`, once there is space
-  /// again). Records that cannot be migrated do not make the call throw: ``MigrationProgress/failures`` lists them. Cancelling the task
-  /// ends the wait and not the rewriting. In a shared store the call first reads the records that older programs have saved.
-  /// - Throws: `.cancelled` if the task is cancelled. `.full` or another error of storage that stopped the rewriting or prevented the
-  ///   backup before the rewriting. `.newerSchema` if another process or repository has written a still newer version meanwhile.
+  /// Call `finishMigration()` in the mode ``StoreOptions/Migration/Mode/manual``, in tests, and to continue a migration that an error has
+  /// stopped, such as `.full` once the disk has space again. `finishMigration()` does not throw for records that cannot be migrated:
+  /// ``MigrationProgress/failures`` lists these records. Cancelling the calling task ends the wait, and the migration goes on. In a shared
+  /// store, `finishMigration()` first reads the records that older programs have saved.
+  /// - Throws: `.cancelled` if the task is cancelled. `.full` or another error of storage that stopped the migration or prevented the
+  ///   backup before the migration. `.newerSchema` if another process or repository has written a still newer version meanwhile.
   ///   `.unsupported` in a store opened read-only. See <doc:Errors>.
   public nonisolated func finishMigration() async throws(RepositoryError) {
     // Another process with an older schema may have saved records of its version since this store last read the file.
@@ -23,16 +24,16 @@ extension LocalRepository {
     repeat {
       migration.start(isUrgent: true)
       await migration.finish()
-      // The loop repeats, because another caller may have started a new run for records that an older program has saved meanwhile.
+      // The loop repeats, because another caller may have started a new migration for records that an older program has saved meanwhile.
     } while !Task.isCancelled && !migration.isCancelled && [.waiting, .running].contains(migrationProgress.phase)
-    // `finish()` also returns when the task is cancelled, although the rewriting goes on.
+    // `finish()` also returns when the task is cancelled, although the migration goes on.
     if migrationProgress.phase == .running { throw RepositoryError(.cancelled, "the wait for the migration was cancelled") }
     // A migration that was cancelled because the store closes does not start again.
     if migrationProgress.phase == .waiting { throw .storeClosed }
     if let error = migrationProgress.error { throw error }
   }
 
-  /// Begins the rewrite that the options request, and with `.eager` also waits for its end.
+  /// Starts the migration in the mode that the options request, and with `.eager` also waits for its end.
   nonisolated func beginMigration() async {
     // No record can be rewritten in a read-only store, where each record is migrated when it is read.
     guard core.options.access != .readOnly else { return }

@@ -1,30 +1,31 @@
 public import Foundation
 
 extension LocalRepository {
-  /// Opens or creates a store in a JSON file, with this one repository in it.
+  /// Opens or creates a store in a JSON file, as the store's only repository.
   ///
-  /// Missing directories are created with access for their owner only. By default, no other opening may write the store until ``close()``.
-  /// If a store is refused, its files stay unchanged. If recovering from a crash fails (`.inputOutput`, `.full`), nothing that was
-  /// acknowledged is lost.
+  /// Missing directories are created with access for their owner only. By default, no second opening may write to the store until
+  /// ``close()``. If a store is refused, its files stay unchanged. If recovering from a crash fails (`.inputOutput`, `.full`), no
+  /// acknowledged write is lost.
   /// - Throws: `.locked` or `.alreadyOpen` if the store is open elsewhere. `.protectedDataUnavailable` if the system refuses access.
-  ///   `.unsupported` for options that a file cannot serve, and as ``init(backend:schema:options:)``. See <doc:Errors>.
+  ///   `.unsupported` for options that a file cannot serve, and in the cases that ``init(backend:schema:options:)`` lists. See
+  ///   <doc:Errors>.
   public init(
     jsonFile: URL, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
     try await self.init(backend: JSONFileBackend(file: jsonFile), schema: schema, options: options)
   }
 
-  /// Opens or creates a JSON store in the app's own directory of the platform's default place for data.
+  /// Opens or creates a JSON store in the app's own directory, within the platform's default directory for data.
   ///
-  /// The platform's place for data is `$XDG_DATA_HOME` or `~/.local/share` on Linux, as the XDG Base Directory Specification says, and
-  /// Application Support elsewhere. The name of the app's directory there is the bundle's identifier, or the name of the process. Pass a
-  /// file name of one path component, such as "spots.json".
+  /// The platform's directory for data is `$XDG_DATA_HOME` or `~/.local/share` on Linux, as the XDG Base Directory Specification says, and
+  /// Application Support elsewhere. The name of the app's directory is the bundle's identifier, or the name of the process if the bundle
+  /// has no identifier. Pass a file name of one path component, such as "spots.json".
   /// - Throws: `.unsupported` for a name that is empty, `.` or `..`, or contains a slash or a NUL. The other errors are those of
   ///   ``init(jsonFile:schema:options:)``.
   public init(
     filename: String, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
-    // A slash would lead out of the app's directory, and system calls end a path at its first NUL byte.
+    // A slash in the name would lead out of the app's directory, and system calls end a path at its first NUL byte.
     guard !filename.isEmpty, !filename.utf8.contains(0x2F), !filename.utf8.contains(0), filename != ".", filename != ".." else {
       throw RepositoryError(.unsupported, "a file name is one path component")
     }
@@ -34,13 +35,13 @@ extension LocalRepository {
 }
 
 extension LocalRepository {
-  /// Creates a repository with options that keeps its records in memory only and writes no file.
+  /// Creates a repository in memory with the given options, which writes no file.
   ///
   /// ```swift
   /// let spots = try await LocalRepository(inMemory: RepositorySchema<Spot>("spots"), options: StoreOptions(indexing: .eager))
   /// ```
   ///
-  /// - Throws: `.unsupported` for a schema that cannot be stored, and for access by several processes.
+  /// - Throws: `.unsupported` for a schema that cannot be stored, and for options with access by several processes.
   public init(inMemory schema: RepositorySchema<Item>, options: StoreOptions) async throws(RepositoryError) {
     try await self.init(backend: InMemoryBackend(), schema: schema, options: options)
   }
@@ -55,15 +56,17 @@ extension LocalRepository {
   /// }
   /// ```
   ///
-  /// The initializer neither waits nor throws, and the repository is readable when it returns. Reads, writes, queries and live results work
-  /// as in any other repository, and the records are freed together with the repository. Use ``init(jsonFile:schema:options:)`` for values
-  /// that are kept, and ``init(inMemory:)`` for a repository that refuses a wrong schema.
+  /// The initializer neither waits nor throws, and the repository is readable when the initializer returns. Reads, writes, queries and live
+  /// results work as in any other repository, and the records are freed together with the repository. Use
+  /// ``init(jsonFile:schema:options:)`` for values that must outlive the process, and ``init(inMemory:)`` for a repository that refuses a
+  /// wrong schema.
   ///
-  /// A sample that cannot be stored is left out, and ``OpenReport/leftOut`` says which and why. All samples are left out if the schema
-  /// itself is refused. Samples that violate a unique index are kept, and listed in ``OpenReport/duplicates``. ``OpenReport/isClean`` is
-  /// `false` if a sample was left out or violates a unique index. Of two samples with one id the last one is kept.
+  /// A sample that cannot be stored is left out, and ``OpenReport/leftOut`` has an error with the number of the sample and the reason. All
+  /// samples are left out if the schema itself is refused. Samples that violate a unique index are kept, and listed in
+  /// ``OpenReport/duplicates``. ``OpenReport/isClean`` is `false` if a sample was left out or violates a unique index. Of two samples with
+  /// the same id, the last one is kept.
   ///
-  /// Cost: encodes and decodes every sample, on the calling thread.
+  /// Cost: encodes and decodes every sample on the calling thread.
   public init(previewing samples: [Item], schema: RepositorySchema<Item> = .init()) {
     var (schema, samples, leftOut) = (schema, samples, [RepositoryError]())
     do throws(RepositoryError) { try schema.validate() } catch {
@@ -75,7 +78,8 @@ extension LocalRepository {
     var records: [RecordKey: StoredRecord] = [:]
     for (index, sample) in samples.enumerated() {
       do throws(RepositoryError) {
-        // The sample is decoded too, so that a sample that cannot be read back is reported here and not just missing in the view.
+        // The sample is decoded too, so that a sample that cannot be read back is listed in the open report and not just missing in the
+        // view.
         let record = try coder.encode(sample, decoding: true)
         records[record.key] = StoredRecord(
           collection: schema.name, key: record.key, revision: Revision(1), schemaVersion: record.schemaVersion, value: record.value)
@@ -93,8 +97,8 @@ extension LocalRepository {
   }
 }
 
-// Access to the store for other products of this package. LarderBlobs keeps its index in a repository, and works on the repository's
-// executor, between its commits.
+// The members below give other products of this package access to the store. LarderBlobs keeps its index in a repository, and does its work
+// on the repository's executor, between the commits of the repository.
 
 extension LocalRepository {
   /// Serial executor on which the store commits.

@@ -1,25 +1,26 @@
 public import Foundation
 
 extension LocalRepository {
-  /// Returns the records that meet the query, in its order.
+  /// Returns the records that meet the query, in the query's order.
   ///
   /// The query reads one committed state. The first query that needs an index waits until the index is built, and later queries never wait
-  /// for the index. A query that can examine many records runs away from the caller's actor. Records that do not decode are in no result,
-  /// and a ``Query/strict()`` query throws while the collection has such records.
+  /// for the index. A query that can examine many records runs off the caller's actor. Records that do not decode are in no result, and a
+  /// ``Query/strict()`` query throws while the collection has records that do not decode.
   ///
-  /// Cost: some microseconds and a copy of each result if an index answers the query. In all other cases, each record to which the best
-  /// index leads is tested, and decoded if it was not read yet.
+  /// Cost: some microseconds and a copy of each result if an index answers the query. If an index answers only a part of the query, each
+  /// record that the index yields is tested, and decoded if it was not read yet. Without a usable index, all records are tested.
   /// - Throws: `.unsupported` if the query cannot be evaluated, with the reason (a needed index is not declared, a predicate overflows, a
-  ///   limit is negative). `.decodingFailed` for a ``Query/strict()`` query while a record does not decode. `.closed`.
+  ///   limit is negative). `.decodingFailed` for a ``Query/strict()`` query while a record does not decode. `.closed` after the store was
+  ///   closed.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
     try await answer(query) { (run) throws(RepositoryError) in try run.items() }
   }
 
   /// Returns the first record that meets the query, or `nil` if none does.
   ///
-  /// - Throws: as ``fetch(_:)``.
+  /// - Throws: The errors of ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
-    // A limit of 0 or less is passed to `fetch` unchanged, because 0 gives no result and a negative limit is refused there.
+    // A limit of 0 or less is passed to `fetch` unchanged, because `fetch` returns no record for a limit of 0 and refuses a negative limit.
     try await fetch(query.limit(Swift.min(query.shape.maximum ?? 1, 1))).first
   }
 
@@ -28,10 +29,10 @@ extension LocalRepository {
   /// Cost: two searches if an ordered or unique index answers the whole query. A count of all records decodes the records that were not
   /// read yet, because a record that does not decode is not counted. A count of all records examines each record the first time, and later
   /// only the records written since. ``RepositorySnapshot/count`` returns the number of stored records at no cost.
-  /// - Throws: as ``fetch(_:)``.
+  /// - Throws: The errors of ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {
     let shape = query.shape
-    // `RecordMap` keeps a count of the records that do not decode, so a second count needs no scan.
+    // `RecordMap` keeps a list of the records that are not known to decode, so a second count examines only those records.
     if shape.asksForAll {
       try shape.check()
       let records = try core.records(of: collection)
@@ -43,25 +44,25 @@ extension LocalRepository {
 
   /// Returns the records that meet the query, each with its distance, its rank and its highlighted text.
   ///
-  /// - Throws: as ``fetch(_:)``.
+  /// - Throws: The errors of ``fetch(_:)``.
   public nonisolated(nonsending) func matches(_ query: Query<Item>) async throws(RepositoryError) -> [Match<Item>] {
     try await answer(query) { (run) throws(RepositoryError) in run.matches(try run.results()) }
   }
 
   /// Returns one page of the records that meet the query, from the beginning or after a cursor.
   ///
-  /// Do not set a limit or an offset on the query. Cost: if an ordered index yields the query's order and answers all its conditions, a
-  /// page costs the reading of about `limit` records, however far it is from the beginning.
+  /// Do not set a limit or an offset on a query that is read in pages. Cost: if an ordered index yields the query's order and answers all
+  /// its conditions, a page costs the reading of about `limit` records, at any distance from the first page.
   /// - Parameters:
-  ///   - query: The query. The same query, in the same order, must be passed for every page.
-  ///   - cursor: The end of the page before this one, or `nil` for the first page.
+  ///   - query: The query to read in pages. Pass the same query, in the same order, for every page.
+  ///   - cursor: The cursor that the previous page returned as `next`, or `nil` for the first page.
   ///   - limit: The number of records of a page, at least 1.
   /// - Throws: `.unsupported` for a query in the order of text ranks, which change with every write, or of values that no index can hold.
   ///   `.unsupported` also if the cursor is from a query in another order. The other errors are those of ``fetch(_:)``.
   public nonisolated(nonsending) func page(
     _ query: Query<Item>, after cursor: PageCursor? = nil, limit: Int
   ) async throws(RepositoryError) -> Page<Item> {
-    // `Int.max` is refused too, so that `limit + 1` below cannot overflow.
+    // `Int.max` is refused too, so that `limit + 1` cannot overflow.
     guard query.shape.maximum == nil, query.shape.skipped == 0, limit >= 1, limit < Int.max else {
       throw RepositoryError(
         .unsupported, "expected a page limit of at least 1, and a query without limit and offset; found page limit \(limit)")
@@ -80,8 +81,8 @@ extension LocalRepository {
   /// Returns the number of records for each value of a property, among the records that meet the query.
   ///
   /// All NaN values count as one value. Cost: a few searches for each different value if an index begins with the property and the query
-  /// asks for all records. In all other cases, the cost is that of ``fetch(_:)``.
-  /// - Throws: as ``fetch(_:)``.
+  /// asks for all records. Otherwise, the cost of `grouped(by:_:)` is the cost of ``fetch(_:)``.
+  /// - Throws: The errors of ``fetch(_:)``.
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
   ) async throws(RepositoryError) -> [Value: Int] {
@@ -93,8 +94,9 @@ extension LocalRepository {
 
   /// Returns the plan for the query: its index, the conditions checked record by record, and the number of records examined.
   ///
-  /// Use the plan as a diagnostic. The call builds missing indexes only for its own use. It runs the query to count the examined records,
-  /// unless the query may read more than 10,000 records. The plan of a query that cannot be answered says why.
+  /// Use the plan as a diagnostic. `explain` builds missing indexes only for its own use, and does not add them to the repository.
+  /// `explain` also runs the query to count the examined records, unless the query may read more than 10,000 records. The plan of a query
+  /// that cannot be answered has the reason in `QueryPlan.refusal`.
   public nonisolated func explain(_ query: Query<Item>) -> QueryPlan {
     do throws(RepositoryError) {
       try query.shape.check()
@@ -110,17 +112,18 @@ extension LocalRepository {
   /// Deletes all records that meet the query, in one commit.
   ///
   /// - Returns: The number of records that were deleted.
-  /// - Throws: as ``fetch(_:)``, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
+  /// - Throws: The errors of ``fetch(_:)``, and the errors of storage and cancellation that ``save(_:ifRevision:durability:)`` throws.
   @concurrent @discardableResult
   public nonisolated func delete(where query: Query<Item>) async throws(RepositoryError) -> Int {
-    // Missing indexes are built here, because the transaction would build them on the store's executor, while all writes wait.
+    // Missing indexes are built before the transaction, because the transaction would build them on the store's executor, while all writes
+    // wait.
     _ = try await readyRun(query)
     return try await write { transaction throws(RepositoryError) in try transaction.delete(where: query, in: self) }
   }
 
   // MARK: Running
 
-  /// Runs a query after building its indexes: on the caller's actor if the query examines few records, and elsewhere if it examines many.
+  /// Runs a query after building its indexes: on the caller's actor if the query examines few records, otherwise off that actor.
   private nonisolated(nonsending) func answer<Output: Sendable>(
     _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (TypedQueryRun<Item>) -> Bool = { _ in false },
     _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
@@ -129,7 +132,7 @@ extension LocalRepository {
     return run.isSmall || isQuick(run) ? try body(run) : try await Self.answerElsewhere(run, body)
   }
 
-  /// Plans a query at the newest commit, after building the indexes that it needs.
+  /// Plans a query at the newest commit, after building the indexes that the query needs.
   nonisolated(nonsending) func readyRun(
     _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil
   ) async throws(RepositoryError) -> TypedQueryRun<Item> {
@@ -141,40 +144,40 @@ extension LocalRepository {
   @concurrent private nonisolated static func answerElsewhere<Output: Sendable>(
     _ run: TypedQueryRun<Item>, _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
-    // A full scan decodes every record. The records are decoded here on all cores, because `body` would decode them one by one.
+    // A full scan reads every record. The records are decoded on all cores before `body` runs, because `body` would decode them one by one.
     if case .scan = run.run.choice.access, !run.run.endsEarly { await run.run.records.decode(run.coder) }
     return try body(run)
   }
 }
 
 extension Repository {
-  /// Returns true if there is a record with this id that can be read.
+  /// Returns true if `find(by:)` returns a record for this id.
   ///
-  /// - Throws: as ``find(by:)``.
+  /// - Throws: The errors of ``find(by:)``.
   public func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool { try await find(by: id) != nil }
 
   /// Returns true if any record meets the query.
   ///
-  /// - Throws: as ``first(_:)``.
+  /// - Throws: The errors of ``first(_:)``.
   public func exists(where query: Query<Item>) async throws(RepositoryError) -> Bool { try await first(query) != nil }
 
   /// Returns true if the predicate holds for any record.
   ///
-  /// - Throws: as ``first(_:)``.
+  /// - Throws: The errors of ``first(_:)``.
   @_disfavoredOverload
   public func exists(where predicate: Predicate<Item>) async throws(RepositoryError) -> Bool {
     try await exists(where: Query().where(predicate))
   }
 
-  /// Returns the first record, by id, whose property has this value, or `nil` if there is none.
+  /// Returns the first record, in the order of ids, whose property has this value, or `nil` if no record has it.
   ///
   /// ```swift
   /// let beach = try await beaches.find(by: \.slug, "jogashima")
   /// ```
   ///
-  /// Cost: one search in an index that begins with the property, such as `.unique(\.slug)`. Without such an index, all records that were
-  /// not read yet are decoded on every core, and then records are tested one by one until one is found.
-  /// - Throws: as ``first(_:)``.
+  /// Cost: one search in an index that begins with the property, such as `.unique(\.slug)`. Without an index on the property, the records
+  /// that were not read yet are decoded on all cores, and then records are tested one by one until one is found.
+  /// - Throws: The errors of ``first(_:)``.
   public func find<Value: Equatable & Sendable>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ value: Value
   ) async throws(RepositoryError) -> Item? {
@@ -185,8 +188,8 @@ extension Repository {
 extension LocalRepository {
   /// Returns true if a record with this id is stored, even if it does not decode.
   ///
-  /// The call never leaves the caller's actor, never waits and decodes nothing. Cost: about that of a dictionary look-up.
-  /// - Throws: `.invalidKey` for an id that cannot be a key. `.closed`.
+  /// `exists(_:)` never leaves the caller's actor, never waits and decodes nothing. Cost: about that of a dictionary look-up.
+  /// - Throws: `.invalidKey` for an id that cannot be a key. `.closed` after the store was closed.
   public nonisolated(nonsending) func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool {
     try core.records(of: collection)[coder.keys.key(for: id)] != nil
   }
@@ -195,21 +198,21 @@ extension LocalRepository {
 // The functions with `strict:` are disfavored overloads, so that a reference without arguments, such as `let read = repository.loadAll`,
 // means the protocol's function without `strict:`.
 extension LocalRepository {
-  /// Returns all records, sorted by the bytes of their keys, and with `strict` only if all of them decode.
+  /// Returns all records, sorted by the bytes of their keys, and with `strict: true` throws if one of them does not decode.
   ///
   /// Use `strict: true` to move or replace a store, because ``loadAll()`` leaves out records that do not decode.
-  /// - Throws: `.decodingFailed` with the number of records that do not decode. `.closed`.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode. `.closed` after the store was closed.
   @_disfavoredOverload
   public nonisolated(nonsending) func loadAll(strict: Bool) async throws(RepositoryError) -> [Item] {
     guard strict else { return try await loadAll() }
     let records = try core.records(of: collection)
     let items = await records.items(coder)
-    // Usually every record has decoded, so the counts are equal, and no record is examined a second time.
+    // Usually every record has decoded, so the two counts are equal, and no record is examined a second time.
     if items.count < records.count { try records.checkDecodable(coder) }
     return items
   }
 
-  /// Returns the records that meet the query, in its order, and with `strict` only if every record of the collection decodes.
+  /// Returns the records that meet the query, and with `strict: true` throws if a record of the collection does not decode.
   ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode. The other errors are those of ``fetch(_:)``.
   @available(*, deprecated, message: "Use fetch(_:) with query.strict().")
@@ -220,7 +223,7 @@ extension LocalRepository {
 }
 
 extension RepositorySnapshot {
-  /// Returns all records, sorted by the bytes of their keys, and with `strict` only if all of them decode.
+  /// Returns all records, sorted by the bytes of their keys, and with `strict: true` throws if one of them does not decode.
   ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode, which ``undecodable`` lists.
   @_disfavoredOverload
@@ -232,9 +235,9 @@ extension RepositorySnapshot {
 }
 
 extension Transaction {
-  /// Returns all records, including those that the transaction has written, and with `strict` only if all of them decode.
+  /// Returns all records with the transaction's own writes, and with `strict: true` throws if one of them does not decode.
   ///
-  /// The records are sorted by the bytes of their keys.
+  /// The returned records are sorted by the bytes of their keys.
   /// - Throws: `.decodingFailed` with the number of records that do not decode. The other errors are those of ``loadAll(in:)``.
   public func loadAll<Item>(in repository: LocalRepository<Item>, strict: Bool) throws(RepositoryError) -> [Item] {
     try snapshot(of: repository).loadAll(strict: strict)

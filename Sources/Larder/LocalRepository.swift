@@ -1,7 +1,6 @@
-// The files of Larder outside its folders are its public API: repositories, stores, transactions, snapshots.
-// Invariant: a type in these files checks its arguments, encodes values, and calls one folder. No file outside the folders holds logic of
-// storage.
-// Called by apps and the other products.
+// The source files of Larder outside its folders are the public API: repositories, stores, transactions, snapshots.
+// Invariant: a public type checks its arguments, encodes values, and calls the folders, which alone hold the logic of storage.
+// Called by apps and by the other products of this package.
 
 internal import Synchronization
 
@@ -28,20 +27,21 @@ internal import Synchronization
 ///
 /// ## Promises and cost
 ///
-/// A read returns the newest committed state from memory, and never waits for a write, a disk or an actor. A write returns when it is
-/// durable, and its records cannot be read before that. A write that throws has changed nothing, with one exception:
+/// A read returns the newest committed state from memory, and never waits for a write, a disk or an actor. By default, a write returns when
+/// it is durable, and its records cannot be read before that. A write that throws has changed nothing, with one exception:
 /// ``RepositoryError/Code-swift.struct/outcomeUnknown``.
 ///
 /// Memory holds every record. A look-up by id costs about as much as in a dictionary, and the first read of a record also decodes it. For a
-/// store of any size, a write costs one sync of the disk, and now and then some more syncs to make room. Writes that arrive together share
-/// a sync.
+/// store of any size, a write costs one sync of the disk, and now and then some more syncs, when the journal file grows. Writes that arrive
+/// together share a sync.
 ///
 /// ## Threads and tasks
 ///
-/// Call a repository from every thread, actor and task. A repository is declared an `actor`, but it has no isolated state: reads and writes
-/// are `nonisolated`, so they never queue behind each other on the actor. `find(by:)` stays on the caller's actor. A query that examines
-/// many records leaves the caller's actor. A write encodes its value in the calling task, and the store commits it on its own executor.
-/// Only ``flush()``, ``checkpoint()``, ``refresh()`` and ``close()`` are isolated to the actor, whose executor is that of the store.
+/// Call a repository from any thread, actor or task. `LocalRepository` is declared an `actor`, but it has no isolated state: reads and
+/// writes are `nonisolated`, so they never queue behind each other on the actor. `find(by:)` stays on the caller's actor. A query that
+/// examines many records leaves the caller's actor. A write encodes its value in the calling task, and the store commits it on its own
+/// executor. Only ``flush()``, ``checkpoint()``, ``refresh()`` and ``close()`` are isolated to the actor, which runs on the store's
+/// executor.
 ///
 /// A snapshot reads without `await`:
 ///
@@ -53,16 +53,17 @@ internal import Synchronization
 ///
 /// - Use ``Store`` to keep several types in one file, or to write to several repositories in one commit.
 /// - Use ``RepositorySnapshot`` for several reads that must be of one commit.
-/// - Use ``LiveQuery`` in a view, and ``results(of:)`` elsewhere, for results that stay current.
+/// - Use ``LiveQuery`` in a view, and ``results(of:)`` elsewhere, for results that are updated after each write.
 /// - Use ``CachedRepository`` for values that a server sends and that expire.
-/// - Let a view model take ``Repository`` or ``ObservableRepository``, so that a test can pass a double.
+/// - Let a view model take ``Repository`` or ``ObservableRepository``, so that a test can pass a test double.
 ///
 /// ## Avoid
 ///
 /// - Do not open a file twice. A second opening for writing throws `.alreadyOpen`, unless both are `.shared`.
 /// - Do not read a record, change it and save it. Another write may come between the read and the save. Use ``update(_:durability:_:)``, or
 ///   pass `ifRevision:`.
-/// - Do not save many records one after the other, which costs a sync for each. Use ``save(contentsOf:durability:)``.
+/// - Do not save many records one after the other, which costs a sync for each. Save many records with ``save(contentsOf:durability:)``,
+///   which costs one sync.
 /// - Do not work long in the closure of `update` or `transaction`. Other writes wait until the closure returns.
 /// - Do not copy the result of ``loadAll()`` to another store. ``loadAll()`` leaves out records that do not decode. Use
 ///   ``Store/copy(to:)``, or read with `strict: true`.
@@ -134,11 +135,11 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   private let ownsStore: Bool
   /// Counts this repository as a user of the store, as long as the repository exists.
   ///
-  /// When the store's last user is freed, its background migrations are cancelled.
+  /// When the store's last user is freed, the background migrations of the store are cancelled.
   private let use: StoreUser
   nonisolated let migration: MigrationRun<Item>
 
-  /// Serial executor of the store, whose thread blocks on the disk instead of a thread of the cooperative pool.
+  /// Serial executor of the store, whose own thread blocks on the disk, so that no thread of Swift's cooperative pool does.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { core.executor.asUnownedSerialExecutor() }
 
   init(core: StoreCore, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
@@ -163,25 +164,25 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       migrations: schema.migrations,
       refusal: schema.placeRefusal, keepsEncoded: schema.trigger != nil)
     if let trigger = schema.trigger {
-      // A trigger writes to its collections while a commit is staged, and staging cannot add a collection. The collections are therefore
-      // created here.
+      // The schema's trigger writes to further collections while a commit is staged, and staging cannot add a collection. The collections
+      // of the trigger are therefore created before the first commit.
       for name in trigger.collections { _ = core.collection(named: name) }
       core.register.set(CollectionTrigger(trigger: trigger, coder: coder), of: collection)
     }
     migration = core.migrations.run(of: collection, named: schema.name, coder: coder, in: core)
   }
 
-  /// Moves the records of a renamed collection to this one, declares the indexes, and builds the unique and the eager indexes.
+  /// Moves the records of a renamed collection to the repository's own, declares the indexes, and builds unique and eager indexes.
   ///
-  /// To find a collection of another type, the call also decodes records until one of them decodes.
+  /// To detect a collection that holds another type, `prepare()` also decodes records until one of them decodes.
   nonisolated func prepare() async throws(RepositoryError) {
     if let renaming = schema.renaming(in: core.backend.name),
       let moved = try await core.rename(renaming, to: collection, version: schema.version, fits: { [coder] in Self.reads($0, coder) })
     {
       let found = OpenReport.Renaming(oldName: renaming.oldName, name: renaming.name, recordCount: moved.recordCount)
       findings.withLock { $0.renamed = (found, moved.commit) }
-      // The migration was set up while this collection was still empty, and found nothing to rewrite. `lookAgain()` makes it examine the
-      // moved records.
+      // The migration was set up while the renamed collection was still empty, and found nothing to rewrite. `lookAgain()` makes the
+      // migration examine the moved records.
       migration.lookAgain()
     }
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
@@ -192,8 +193,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Adds all records to the open report if none of them decodes.
   ///
-  /// A collection in which no record decodes probably holds another type, or another program wrote its keys. The call runs away from the
-  /// caller's actor, because a collection in which no record decodes is examined to its last record.
+  /// A collection in which no record decodes probably holds another type, or another program wrote its keys. `noteUndecodable()` runs off
+  /// the caller's actor, because a collection in which no record decodes is examined to its last record.
   @concurrent private nonisolated func noteUndecodable() async {
     let failures = core.state.collections[collection].records.failuresOfAll(coder)
     guard !failures.isEmpty else { return }
@@ -209,12 +210,11 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     }
   }
 
-  /// Does the work of ``prepare()`` synchronously, for a new repository in memory that no other task can reach yet.
+  /// Declares and builds the indexes as ``prepare()`` does, but synchronously, for a new repository in memory that no other task can reach.
   nonisolated func prepareNow() {
     var indexes = IndexSet(schema.indexes, coder)
     indexes.build(eagerIndexes, from: core.state.collections[collection].records)
-    // No commit can happen between the read of the records above and this write of the indexes, because no other task has a reference to
-    // the store.
+    // No commit can happen between reading the records and setting the indexes, because no other task has a reference to the store.
     core.updateCollection(collection) { $0.indexes = indexes }
     noteDuplicates()
   }
@@ -231,15 +231,15 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     }
   }
 
-  /// Opens or creates the store of a backend, with this one repository in it.
+  /// Opens or creates the store of a backend, with this repository as the store's only one.
   ///
   /// A store that is refused is left as it was, because nothing is written before the store was read and accepted. If recovering from a
-  /// crash fails (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
+  /// crash fails (`.inputOutput`, `.full`), no acknowledged write is lost.
   ///
   /// - Throws: `.locked` or `.alreadyOpen` if the store is open elsewhere. `.newerSchema` if a newer version wrote the file or a record.
-  ///   `.unsupported` for options that the backend cannot serve, for a schema that cannot be stored, and for a collection name that the
-  ///   store does not have while its records have another name. The cause of a missing collection name is a forgotten schema, or a name for
-  ///   records that were stored without one: see ``RepositorySchema/renamedFrom``. See <doc:Errors>.
+  ///   `.unsupported` for options that the backend cannot serve, for a schema that cannot be stored, and for a collection name that is
+  ///   missing in a store whose records are in collections of other names. A collection name is usually missing because the schema was
+  ///   forgotten, or because the records were stored without a name: see ``RepositorySchema/renamedFrom``. See <doc:Errors>.
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
@@ -253,7 +253,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       try self.init(core: core, schema: schema, ownsStore: true)
       try await prepare()
     } catch {
-      // `abandon()` is called and not `close()`, because a checkpoint would change the files of a store that is refused.
+      // The store is closed with `abandon()`, because `close()` runs a checkpoint, which would change the files of a store that is refused.
       await core.abandon()
       throw error
     }
@@ -267,7 +267,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     try await self.init(backend: InMemoryBackend(), schema: schema)
   }
 
-  /// The findings of opening the store, and this collection's renaming, duplicates and undecodable records.
+  /// The report on opening the store, with the renaming, the duplicates and the undecodable records of this repository's collection.
   public nonisolated var openReport: OpenReport { findings.withLock { $0.added(to: core.openReport) } }
 
   // MARK: Reading
@@ -284,20 +284,21 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Returns the record with this id, or `nil` if there is none.
   ///
-  /// The call never leaves the caller's actor and never waits. Cost: about that of a look-up in a dictionary. The first read of a record
+  /// `find(by:)` never leaves the caller's actor and never waits. Cost: about that of a look-up in a dictionary. The first read of a record
   /// also decodes it.
   /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` or `.newerSchema` for a stored record that cannot be read as `Item`.
-  ///   `.invalidKey` for an id that cannot be a key. `.closed`.
+  ///   `.invalidKey` for an id that cannot be a key. `.closed` after the store was closed.
   public nonisolated(nonsending) func find(by id: Item.ID) async throws(RepositoryError) -> Item? {
-    // `snapshot` is not used here, because copying the store's whole state would add to a cost that is near that of a dictionary.
+    // `find(by:)` does not use `snapshot`, because copying the store's whole state would slow down a look-up that costs about as much as
+    // one in a dictionary.
     try core.records(of: collection).value(for: coder.keys.key(for: id), coder)
   }
 
   /// Returns all records that decode, sorted by the bytes of their keys.
   ///
-  /// `snapshot.undecodable` lists the other records. Records that were not read yet are decoded in parallel, away from the caller's actor.
-  /// Cost: linear.
-  /// - Throws: `.closed`.
+  /// `snapshot.undecodable` lists the records that do not decode. In a collection of more than 512 records, the records that were not read
+  /// yet are decoded in parallel, off the caller's actor. Cost: linear in the number of records.
+  /// - Throws: `.closed` after the store was closed.
   public nonisolated(nonsending) func loadAll() async throws(RepositoryError) -> [Item] {
     let records = try core.records(of: collection)
     // Up to 512 records are decoded on the caller's actor, which takes less time than starting tasks for them.
@@ -309,34 +310,35 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Returns the revision of the record with this id, or `nil` if there is none.
   ///
-  /// Pass the revision as `ifRevision:` to write only if the record has not changed since.
+  /// Pass the revision as `ifRevision:` to a later write, which then throws if the record has changed since.
   public nonisolated func revision(of id: Item.ID) -> Revision? { snapshot.revision(of: id) }
 
   // MARK: Upkeep
 
-  /// Makes every earlier write durable, so that no power cut can undo it.
+  /// Makes every earlier write durable, so that a power cut cannot undo any of them.
   ///
-  /// Call `flush()` after `.buffered` or `.ordered` writes that a power cut must not undo. `.durable` writes, the default, do not need it.
+  /// Call `flush()` after `.buffered` or `.ordered` writes that a power cut must not undo. `.durable` writes, the default, do not need
+  /// `flush()`.
   ///
   /// - Throws: `.outcomeUnknown` if the sync fails, and from then on writes throw `.poisoned`. `.dataMissing` if the files are gone, and
   ///   `.locked` if the journal belongs to another process. See <doc:Errors>.
   public func flush() async throws(RepositoryError) { try await core.flush() }
 
-  /// Folds the journal into the main file.
+  /// Writes the changes in the journal into the main file, which is called a checkpoint.
   ///
-  /// You seldom need to call `checkpoint()`. A checkpoint runs by itself when the journal is large. It also runs when the store is idle or
-  /// closed, if the main file is small or at most twice as large as the journal, or if the oldest change in the journal is a day old: see
-  /// ``StoreOptions/checkpoint``.
+  /// You seldom need to call `checkpoint()`. A checkpoint runs by itself when the journal is large. A checkpoint also runs when the store
+  /// is idle or closed, if the main file is small or at most twice as large as the journal, or if the oldest change in the journal is a day
+  /// old: see ``StoreOptions/checkpoint``.
   ///
-  /// Cost: reads and writes the whole main file, beside other writes.
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`, after which the store goes on as before. `.corrupted` if the old
+  /// Cost: reads and writes the whole main file, while other writes go on.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`, after which the store goes on as before. `.corrupted` if the main
   ///   file is damaged. `.unsupported` for a JSON file opened `.readOnly`. See <doc:Errors>.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpointer.checkpoint(core) }
 
   /// Reads the commits of other processes into a store that is open `.shared` or `.readOnly`.
   ///
-  /// Call `refresh()` when the app comes to the foreground. A store also reads those commits within ``StoreOptions/pollInterval``, and
-  /// before every write.
+  /// Call `refresh()` when the app comes to the foreground. A store also reads the commits of other processes within
+  /// ``StoreOptions/pollInterval``, and before every write.
   ///
   /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, after which reads go on as before. See <doc:Errors>.
   public func refresh() async throws(RepositoryError) { try await core.refresh() }
@@ -346,21 +348,22 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Resumes the store with all of its repositories, as ``Store/resume()`` does.
   ///
-  /// - Throws: as ``Store/resume()``.
+  /// - Throws: The errors of ``Store/resume()``.
   public nonisolated(nonsending) func resume() async throws(RepositoryError) { try await core.resume() }
 
   /// Commits the queued writes and closes the store, after which calls throw `.closed`.
   ///
-  /// After a close only the main file remains, and beside a large JSON file perhaps a journal that is not worth folding yet. A repository
-  /// of a ``Store`` makes its writes durable and leaves the store open. A second call of `close()` does nothing. You may also drop a
-  /// repository without closing it: nothing is lost, and the next opening replays its journal.
-  /// - Throws: the error that prevented a clean close. Everything that was committed is safe even if `close()` throws.
+  /// After a close, only the main file remains. Beside a large JSON file, a journal may remain that is too small for a checkpoint.
+  /// `close()` of a repository of a ``Store`` makes earlier writes durable and leaves the store open. A second call of `close()` does
+  /// nothing. You may also drop a repository without closing it: no write is lost, and the next opening replays the journal.
+  /// - Throws: The error that prevented a clean close. Every committed write is kept even if `close()` throws.
   public func close() async throws(RepositoryError) {
     if ownsStore { return try await core.close() }
     do throws(RepositoryError) {
       try await core.flush()
     } catch {
-      // A closed store has nothing left to sync, and a second `close()` must do nothing. The error `.closed` is therefore not thrown.
+      // A closed store has nothing left to sync, and a second `close()` must do nothing. `close()` therefore does not throw the error
+      // `.closed`.
       if error.code != .closed { throw error }
     }
   }

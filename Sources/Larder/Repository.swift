@@ -2,7 +2,7 @@ public import Foundation
 
 /// The calls that a view model needs of a repository: reading, querying, saving and deleting values of one type.
 ///
-/// ``LocalRepository`` conforms. Let a view model take the protocol, and a test can pass a double:
+/// ``LocalRepository`` conforms to this protocol. If a view model takes the protocol, a test can pass a test double to it:
 ///
 /// ```swift
 /// @MainActor @Observable final class SpotList {
@@ -38,7 +38,7 @@ public protocol Repository<Item>: Sendable {
   func find(by id: Item.ID) async throws(RepositoryError) -> Item?
   /// Returns all records that can be read.
   func loadAll() async throws(RepositoryError) -> [Item]
-  /// Returns the records that meet the query, in its order.
+  /// Returns the records that meet the query, in the query's order.
   func fetch(_ query: Query<Item>) async throws(RepositoryError) -> [Item]
   /// Returns the first record that meets the query, or `nil` if none does.
   func first(_ query: Query<Item>) async throws(RepositoryError) -> Item?
@@ -48,9 +48,9 @@ public protocol Repository<Item>: Sendable {
   ///
   /// The default implementation returns true only for a record that can be read.
   func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool
-  /// Inserts the record, or replaces the one with its id, and returns its revision when it is stored.
+  /// Inserts the record, or replaces the stored record with the same id, and returns its revision once it is stored.
   @discardableResult func save(_ item: Item) async throws(RepositoryError) -> Revision
-  /// Deletes the record with this id, and returns true if there was one.
+  /// Deletes the record with this id, and returns true if there was such a record.
   @discardableResult func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool
 }
 
@@ -59,24 +59,24 @@ extension Repository {
   public func count() async throws(RepositoryError) -> Int { try await count(Query()) }
 }
 
-// `save` and `delete` are `@concurrent` because of a defect of Swift 6.3.1. With this version, a function that runs on the caller's actor
-// and calls a function off that actor does not return to the actor when it forwards an error of the called function.
+// `save` and `delete` are `@concurrent` because of a defect of Swift 6.3.1. In Swift 6.3.1, a function that runs on the caller's actor and
+// calls a function off that actor does not return to the actor when it forwards an error of the called function.
 extension LocalRepository: Repository {
-  /// Inserts the record, or replaces the one with its id.
+  /// Inserts the record, or replaces the stored record with the same id.
   @concurrent @discardableResult public nonisolated func save(_ item: Item) async throws(RepositoryError) -> Revision {
-    // `save` is called with all its arguments, because `save(item)` would call this function again.
+    // `save` is called with all its arguments, because the shorter call `save(item)` would call the same function again, without end.
     try await save(item, ifRevision: nil, durability: nil)
   }
 
   /// Deletes the record with this id, if there is one.
   @concurrent @discardableResult public nonisolated func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool {
-    // `delete` is called with all its arguments, because `delete(id)` would call this function again.
+    // `delete` is called with all its arguments, because the shorter call `delete(id)` would call the same function again, without end.
     try await delete(id, ifRevision: nil, durability: nil)
   }
 }
 
-// These calls are disfavored, so that a reference without arguments, such as `let read = repository.fetch`, means the overload that takes a
-// query.
+// The overloads that take a `Predicate` are disfavored, so that a reference without arguments, such as `let read = repository.fetch`, means
+// the overload that takes a `Query`.
 extension Repository {
   /// Returns the records for which the predicate holds, sorted by id.
   @_disfavoredOverload
@@ -100,7 +100,7 @@ extension Repository {
 extension LocalRepository {
   /// Returns the records for which the predicate holds, sorted by id.
   ///
-  /// - Throws: as ``fetch(_:)``.
+  /// - Throws: the same errors as ``fetch(_:)``.
   @_disfavoredOverload
   public nonisolated(nonsending) func fetch(where predicate: Predicate<Item>) async throws(RepositoryError) -> [Item] {
     try await fetch(Query().where(predicate))
@@ -108,7 +108,7 @@ extension LocalRepository {
 
   /// Returns the first record, by id, for which the predicate holds, or `nil` if it holds for none.
   ///
-  /// - Throws: as ``fetch(_:)``.
+  /// - Throws: the same errors as ``fetch(_:)``.
   @_disfavoredOverload
   public nonisolated(nonsending) func first(where predicate: Predicate<Item>) async throws(RepositoryError) -> Item? {
     try await first(Query().where(predicate))
@@ -116,8 +116,8 @@ extension LocalRepository {
 
   /// Returns the number of records for which the predicate holds.
   ///
-  /// Cost: as ``count(_:)``.
-  /// - Throws: as ``fetch(_:)``.
+  /// Cost: the same as for ``count(_:)``.
+  /// - Throws: the same errors as ``fetch(_:)``.
   @_disfavoredOverload
   public nonisolated(nonsending) func count(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
     try await count(Query().where(predicate))
@@ -126,17 +126,17 @@ extension LocalRepository {
   /// Deletes all records for which the predicate holds, in one commit.
   ///
   /// - Returns: The number of records that were deleted.
-  /// - Throws: as ``delete(where:)-(Query<Item>)``.
+  /// - Throws: the same errors as ``delete(where:)-(Query<Item>)``.
   @concurrent @discardableResult
   public nonisolated func delete(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
     try await delete(where: Query().where(predicate))
   }
 }
 
-/// The calls that a view model with live results needs: those of a repository, and sequences of its results and changes.
+/// The calls that a view model with live results needs: those of `Repository`, and sequences of query results and of changes.
 ///
-/// ``LocalRepository`` conforms, and a test can define a double that conforms too. ``LiveQuery`` follows the results of any type that
-/// conforms:
+/// ``LocalRepository`` conforms to this protocol, and a test can define a test double that conforms too. ``LiveQuery`` follows the results
+/// of any type that conforms:
 ///
 /// ```swift
 /// @MainActor final class BestSpots {
@@ -154,7 +154,7 @@ public protocol ObservableRepository<Item>: Repository {
   /// The sequence of the committed changes over time.
   associatedtype Changes: AsyncSequence<ChangeSet<Item>, RepositoryError> & Sendable
 
-  /// Returns the results of a query: the current result first, then the newest result whenever it differs.
+  /// Returns the results of a query: first the current result, then the newest result each time it differs from the last one.
   func results(of query: Query<Item>) -> Results
 
   /// Returns the changes that are committed from now on, or after a revision, in the order of commits.

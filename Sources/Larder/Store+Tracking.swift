@@ -1,10 +1,10 @@
 internal import Synchronization
 
 extension Store {
-  /// Returns the position of a collection that is read and written as stored values, and creates the collection if it is new.
+  /// Returns the position of a collection in the store's list of collections, and creates the collection if it is new.
   package func collection(named name: String) -> Int { core.collection(named: name) }
 
-  /// A snapshot of the newest commit, as stored values.
+  /// A snapshot of the newest commit, from which records are read as undecoded JSON.
   package var stored: StoredSnapshot {
     // A record that was migrated in memory holds bytes of the repository's schema version, and not of the version in which it is stored.
     StoredSnapshot(state: core.state, versions: core.register.triggers.mapValues(\.coder.schemaVersion))
@@ -16,9 +16,10 @@ extension Store {
   /// Size limits of the store's records.
   package var limits: StoreOptions.Limits { core.options.limits }
 
-  /// Triggers that run beside each change, by the names of their collections.
+  /// The triggers that run at each change of a record, by the names of their collections.
   package var recordTriggers: [String: any RecordTrigger] {
-    // The triggers are read before the names. A repository that opens meanwhile adds its name first, so each trigger's position has a name.
+    // The triggers are read before the names. A repository that opens meanwhile adds its name before its trigger, so each trigger that is
+    // found here has a name.
     let triggers = core.register.triggers
     let names = core.state.names
     var named: [String: any RecordTrigger] = [:]
@@ -26,33 +27,34 @@ extension Store {
     return named
   }
 
-  /// Runs reads and writes of stored values as one write, whose changes observers receive as changes of another device.
+  /// Runs reads and writes of undecoded JSON values as one write, and marks its changes as changes of another device.
   ///
-  /// - Throws: the error of the closure, after which nothing was written. The other errors are those of ``transaction(durability:_:)``.
+  /// - Throws: the error of the closure, and nothing was written in that case. The other errors are those of
+  ///   ``transaction(durability:_:)``.
   package func writeStored<Output: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
     try await core.write(durability) { (pending) throws(RepositoryError) in
-      // The write is marked as remote, so that no trigger puts its changes into the outbox and sends them back.
+      // The changes are marked as remote, so that no trigger puts them into the outbox, from which they would be sent back to the server.
       pending.beginStored()
       return try body(&pending)
     }
   }
 }
 
-/// A snapshot of a store at one commit, whose records are read as stored values.
+/// A snapshot of a store at one commit, whose records are read as undecoded JSON.
 package struct StoredSnapshot: Sendable {
   let state: StoreState
-  /// Schema versions of migrated values in tracked collections, by the positions of the collections.
+  /// The schema version to which records are migrated in memory, by the position of each collection that has a trigger.
   let versions: [Int: Int]
 
-  /// Returns the position of a collection, or `nil` if it does not exist.
+  /// Returns the position of a collection in the snapshot's list, or `nil` if the collection does not exist.
   package func collection(named name: String) -> Int? { state.names.firstIndex(of: name) }
 
   /// Returns the stored value of a record, or `nil` if there is none.
   package func stored(_ key: RecordKey, in collection: Int) -> StoredValue? {
-    // A collection that was created after the snapshot has a position beyond the snapshot's collections. Such a collection counts as empty
-    // in all functions of the snapshot.
+    // A collection that was created after the snapshot has a position beyond the end of the snapshot's list. All functions of the snapshot
+    // treat such a collection as empty.
     collection < state.collections.count ? state.collections[collection].records[key]?.stored(versions[collection]) : nil
   }
 
@@ -84,7 +86,7 @@ package struct StoredSnapshot: Sendable {
 extension PendingState {
   /// Inserts a value of a repository, or replaces the stored value with the same id.
   ///
-  /// - Throws: the errors of a save of the value.
+  /// - Throws: the errors that a save of the value throws.
   package mutating func save<Item>(_ item: Item, in repository: LocalRepository<Item>) throws(RepositoryError) {
     try put(repository.coder.encode(item, decoding: false), in: repository.collection)
   }
@@ -106,10 +108,10 @@ extension PendingState {
 }
 
 extension Store {
-  /// Starts collecting the keys of records of a collection that any writer changes from now on.
+  /// Starts to collect the keys of a collection's records that any writer changes from now on.
   package func changes(of collection: Int) -> ChangedKeys { changedKeys(of: collection, editsOnly: false) }
 
-  /// Starts collecting the keys of records of a collection that this device changes from now on, in this process or another one.
+  /// Starts to collect the keys of a collection's records that this device changes from now on, in this or another process.
   package func edits(of collection: Int) -> ChangedKeys { changedKeys(of: collection, editsOnly: true) }
 
   private func changedKeys(of collection: Int, editsOnly: Bool) -> ChangedKeys {
@@ -120,8 +122,8 @@ extension Store {
 
   /// The newest commit that was announced to ``ChangedKeys``, or zero before the first announcement.
   ///
-  /// On the store's executor, as in a closure of ``writeStored(durability:_:)``, the announced commit is the newest one. On another thread
-  /// it may be older than the newest commit.
+  /// On the store's executor, as in a closure of ``writeStored(durability:_:)``, the announced commit is the store's newest commit. On
+  /// another thread the announced commit may be older than the newest commit.
   package var announced: Revision { core.hub.progress.revision }
 }
 
@@ -135,7 +137,7 @@ package final class ChangedKeys: ChangeObserver {
   init(editsOnly: Bool) { self.editsOnly = editsOnly }
 
   func receive(_ changes: [RecordChange], commit: Revision) {
-    // The store calls the observers of every collection at each commit, mostly without changes of their collection.
+    // At each commit the store calls the observers of all collections, and most of these calls bring no changes.
     guard !changes.isEmpty else { return }
     // Values that came from other devices must not be sent back, and a migration does not change the meaning of a record.
     let changed = changes.lazy.filter { [editsOnly] in !editsOnly || ($0.origin != .remote && $0.origin != .migration) }.map(\.key)
@@ -158,11 +160,11 @@ package final class ChangedKeys: ChangeObserver {
 
   /// Returns the keys of all records that have changed since the last call, as soon as there are any.
   ///
-  /// The call returns `nil` when the store is closed and when the task is cancelled.
+  /// The call returns `nil` when the store is closed or the task is cancelled.
   package nonisolated(nonsending) func next() async -> Set<RecordKey>? {
     while !Task.isCancelled {
-      // The state of the signal is read before the keys. A change after that read ends the wait below, and changes before the store's close
-      // are still returned.
+      // The state of the signal is read before the keys. A change after the read of the signal ends the wait, and changes before the
+      // store's close are still returned.
       let (moment, isFinished) = (signal.moment, signal.isFinished)
       let taken = takeKeys()
       if !taken.isEmpty { return taken }

@@ -12,21 +12,21 @@
 /// every repository of the same store. The reads of a transaction include its own writes and everything that was committed before the
 /// transaction. If the closure throws, nothing is written. A closure that writes nothing costs no sync.
 ///
-/// The closure is synchronous and runs on the store's executor, one at a time, so no other write can happen between the closure's reads and
-/// its writes. A transaction cannot be copied or kept beyond the closure.
+/// The store's executor runs the synchronous closures of transactions one at a time, so no other write can happen between the reads and the
+/// writes of a closure. A transaction cannot be copied or kept beyond the closure.
 ///
 /// ## When to use another call
 ///
 /// - Use ``LocalRepository/update(_:durability:_:)`` to change one record, and ``LocalRepository/save(contentsOf:durability:)`` to save
-///   many.
+///   many records.
 /// - Use ``Store/snapshot`` if you only read. A transaction waits for the writes before it, even if the transaction only reads.
 ///
 /// ## Avoid
 ///
-/// - Do not work long in the closure, because other writes wait for it. Reads cost as much as the reads of a repository, but records are
-///   not decoded in parallel. Fetch and compute the values that the closure needs before you call `transaction`.
+/// - Do not work long in the closure, because other writes wait for it. Reads in a transaction cost as much as the reads of a repository,
+///   but records are not decoded in parallel. Fetch and compute the values that the closure needs before you call `transaction`.
 /// - Do not expect `.uniqueViolation` inside the closure. Unique indexes are checked when the closure has returned, so two records may swap
-///   their values.
+///   their unique values within one transaction.
 /// - Write `Larder.Transaction` in a file that also imports SwiftUI, which has a type of the same name.
 ///
 /// ## Topics
@@ -54,16 +54,16 @@ public struct Transaction: ~Copyable {
 
   init(_ pending: PendingState, of core: StoreCore) {
     self.pending = pending
-    // The address of the store is enough to identify it, because the store lives until the closure has returned.
+    // The address of the store object is enough to identify the store, because the object lives until the closure has returned.
     store = ObjectIdentifier(core)
   }
 
   consuming func finish() -> PendingState { pending }
 
-  /// Revision of everything that the transaction writes.
+  /// Revision of all records that the transaction writes.
   public var revision: Revision { pending.revision }
 
-  /// Returns the record with this id, as the transaction has left it, or `nil` if there is none.
+  /// Returns the record with this id, including changes by this transaction, or `nil` if there is none.
   ///
   /// - Throws: `.decodingFailed`, `.migrationFailed` or `.newerSchema` for a stored record that cannot be read. `.unsupported` for a
   ///   repository of another store. See <doc:Errors>.
@@ -82,7 +82,8 @@ public struct Transaction: ~Copyable {
 
   /// Returns the number of records that decode, including those that the transaction has written.
   ///
-  /// The number is that of the records that ``loadAll(in:)`` returns. Cost: as ``LocalRepository/count(_:)``, on the store's executor.
+  /// The number equals the number of records that ``loadAll(in:)`` returns. Cost: the same as for ``LocalRepository/count(_:)``, on the
+  /// store's executor.
   /// - Throws: `.unsupported` for a repository of another store.
   public func count<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> Int {
     let records = try snapshot(of: repository).records
@@ -91,15 +92,16 @@ public struct Transaction: ~Copyable {
 
   func snapshot<Item>(of repository: LocalRepository<Item>) throws(RepositoryError) -> RepositorySnapshot<Item> {
     try check(repository)
-    // The snapshot gets no indexes, because the callers load or count whole collections.
+    // The snapshot of a transaction gets no indexes, because its callers load or count whole collections.
     return RepositorySnapshot(
       revision: pending.latest, collection: repository.schema.name, records: pending.collections[repository.collection].records,
       coder: repository.coder)
   }
 
-  /// Returns the records that meet the query, in its order, including records that the transaction has written.
+  /// Returns the records that meet the query, in the query's order, including records that the transaction has written.
   ///
-  /// Cost: as ``LocalRepository/fetch(_:)``, on the store's executor. An index that no query has needed yet is built for this call alone.
+  /// Cost: the same as for ``LocalRepository/fetch(_:)``, on the store's executor. An index that is not built yet is built for this call
+  /// and then dropped.
   /// - Throws: `.unsupported` for a query that cannot be evaluated, and for a repository of another store. `.decodingFailed` for a
   ///   ``Query/strict()`` query while a record does not decode.
   public func fetch<Item>(
@@ -108,19 +110,19 @@ public struct Transaction: ~Copyable {
     try run(query, in: repository).items()
   }
 
-  /// Returns the first record that meets the query, as the transaction has left it, or `nil` if none does.
+  /// Returns the first record that meets the query, including changes by this transaction, or `nil` if no record does.
   ///
-  /// - Throws: as ``fetch(_:in:)``.
+  /// - Throws: the same errors as ``fetch(_:in:)``.
   public func first<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> Item? {
-    // A limit of 0 stays as it is, and so does a negative limit, which `run` refuses.
+    // A limit of 0 or less is passed on unchanged: with 0 the query finds no record, and a negative limit makes `run` throw.
     try run(query.limit(min(query.shape.maximum ?? 1, 1)), in: repository).items().first
   }
 
   /// Returns the number of records that meet the query, which is the number that ``fetch(_:in:)`` would return.
   ///
-  /// - Throws: as ``fetch(_:in:)``.
+  /// - Throws: the same errors as ``fetch(_:in:)``.
   public func count<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> Int {
@@ -130,7 +132,8 @@ public struct Transaction: ~Copyable {
   /// Deletes all records that meet the query, including records that the transaction has written.
   ///
   /// - Returns: The number of records that were deleted.
-  /// - Throws: `.newerSchema` if another process has stored a newer version. The other errors are those of ``fetch(_:in:)``.
+  /// - Throws: `.newerSchema` if another process has stored a record of a newer schema version. The other errors are those of
+  ///   ``fetch(_:in:)``.
   @discardableResult
   public mutating func delete<Item>(
     where query: Query<Item>, in repository: LocalRepository<Item>
@@ -158,8 +161,8 @@ public struct Transaction: ~Copyable {
   /// Unique indexes are checked when the closure has returned. If two records have equal values in a unique index, the call of
   /// `transaction` throws `.uniqueViolation`.
   /// - Throws: `.revisionMismatch` if the record was written since the given revision. `.decodingFailed` for a type whose own encoding does
-  ///   not decode. `.unsupported` for a repository of another store, and for a place that a `.geo` index cannot hold. The error that
-  ///   prevented the copy of the store before a migration. See <doc:Errors>.
+  ///   not decode. `.unsupported` for a repository of another store, and for a location that a `.geo` index cannot hold. If a migration
+  ///   must copy the store first and the copy fails, the error of the copy. See <doc:Errors>.
   @discardableResult
   public mutating func save<Item>(
     _ item: Item, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
@@ -177,9 +180,9 @@ public struct Transaction: ~Copyable {
 
   /// Changes a record in place, with a closure.
   ///
-  /// The closure must not change the id.
+  /// The closure must not change the id of the record.
   ///
-  /// - Returns: The record as the closure left it.
+  /// - Returns: The record with the changes that the closure made.
   /// - Throws: `.notFound` if there is no such record. The error of the closure. `.invalidKey` if the id was changed. The other errors are
   ///   those of ``save(_:in:ifRevision:)``.
   @discardableResult
@@ -195,7 +198,7 @@ public struct Transaction: ~Copyable {
     guard try repository.coder.keys.key(for: item.id) == key else {
       throw RepositoryError(.invalidKey, "an update must not change the id; delete the record, and insert another", keyHash: key.hash)
     }
-    // No revision is expected of the record, because no other write can come between the read above and this write.
+    // The write checks no revision, because no other write can happen between the transaction's read of the record and this write.
     try put(item, in: repository, .anything)
     return item
   }
@@ -204,7 +207,7 @@ public struct Transaction: ~Copyable {
   ///
   /// - Returns: True if there was a record.
   /// - Throws: `.revisionMismatch` if the record was written since the given revision. `.invalidKey` for an id that cannot be a key.
-  ///   `.newerSchema` if another process has stored a newer version. `.unsupported` for a repository of another store.
+  ///   `.newerSchema` if another process has stored a record of a newer schema version. `.unsupported` for a repository of another store.
   @discardableResult
   public mutating func delete<Item>(
     _ id: Item.ID, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
@@ -220,7 +223,7 @@ public struct Transaction: ~Copyable {
     _ item: Item, in repository: LocalRepository<Item>, _ expectation: Expectation
   ) throws(RepositoryError) -> Revision {
     try check(repository)
-    // The value is decoded here only if an index needs it before the commit.
+    // The encoded value is decoded again before the commit only if an index needs the decoded value.
     try pending.put(
       repository.coder.encode(item, decoding: pending.collections[repository.collection].indexes.needsValues(of: 1)),
       in: repository.collection,
@@ -229,7 +232,7 @@ public struct Transaction: ~Copyable {
   }
 
   private func check<Item>(_ repository: LocalRepository<Item>) throws(RepositoryError) {
-    // A collection that was created after this group of writes began has no place in the pending state.
+    // A collection that was created after this group of writes began has no entry in the pending state, which holds the group's changes.
     guard ObjectIdentifier(repository.core) == store, repository.collection < pending.collections.count else {
       throw RepositoryError(.unsupported, "the repository belongs to another store than the transaction; use repositories of one store")
     }
@@ -241,20 +244,21 @@ extension StoreCore {
   ///
   /// - Returns: The value that the closure has returned, once its changes are committed. If the closure has thrown, the result is its
   ///   error, and nothing was written.
-  /// - Throws: as ``submit(_:_:)``.
+  /// - Throws: the same errors as ``submit(_:_:)``.
   func transaction<Output: Sendable, Failure: Error>(
     _ durability: Durability?, _ body: @escaping @Sendable (inout Transaction) throws(Failure) -> Output
   ) async throws(RepositoryError) -> Result<Output, Failure> {
     // `self` is unowned, because the waiting caller holds the store until the write has ended.
     try await result(durability, .unknown) { [unowned self] pending throws(Failure) in
-      // The pending state is moved into the transaction, because a second owner would make every write copy the records staged before it.
+      // The pending state is moved into the transaction. With a second owner, every write would copy the records that earlier writes have
+      // staged.
       var transaction = Transaction(pending.moveOut(), of: self)
       do throws(Failure) {
         let output = try body(&transaction)
         pending = transaction.finish()
         return output
       } catch {
-        // The pending state is handed back with the staged writes, which the caller rolls back to its savepoint.
+        // The pending state is handed back with the failed closure's writes, which the caller then rolls back to its savepoint.
         pending = transaction.finish()
         throw error
       }

@@ -2,9 +2,9 @@ public import Foundation
 
 /// Bytes that a blob store returns for a key, with their age and origin.
 public struct Blob: Sendable {
-  /// Place from which a blob was read: memory or disk.
+  /// Source from which a blob was read: memory or disk.
   public enum Origin: String, Codable, Hashable, Sendable {
-    /// The blob was in memory.
+    /// The blob was read from memory.
     case memory
     /// The blob was read from its file, and the hash of its bytes was compared with the stored hash.
     case disk
@@ -14,7 +14,7 @@ public struct Blob: Sendable {
   public let data: Data
   /// Time at which the blob was stored, by the wall clock.
   public let storedAt: Date
-  /// Place from which the blob was read.
+  /// Source from which the blob was read: memory or disk.
   public let origin: Origin
 }
 
@@ -38,18 +38,18 @@ struct BlobEntry: Codable, Identifiable, Sendable {
   let size: Int
   /// SHA-256 of the contents.
   let hash: String
-  /// Number of the blob's file name, 0 or 1, since each key has two file names.
+  /// Number of the blob's file name, 0 or 1, because each key has two possible file names.
   ///
-  /// A new blob of the key is written under the other of the two names, and the commit of its entry makes the new file valid. The old file
-  /// stays whole until that commit.
+  /// A new blob of a key is written under the file name that the key's current blob does not use. The old file stays whole until the commit
+  /// of the index entry that makes the new file valid.
   let slot: Int
   let storedAt: Date
   /// Number of the blob's last use, by which the store evicts the blobs that were not used for the longest time.
   ///
-  /// A later use has a higher number, also after a restart.
+  /// A later use of any blob has a higher number, even after a restart of the app.
   var used: UInt64
 
-  /// Returns true if another entry of the same key comes from the same write of a blob.
+  /// Returns true if another index entry of the same key was made by the same write of the blob.
   func isSameBlob(as other: BlobEntry) -> Bool { slot == other.slot && hash == other.hash && storedAt == other.storedAt }
 
   var info: BlobInfo { BlobInfo(key: key, size: size, storedAt: storedAt) }

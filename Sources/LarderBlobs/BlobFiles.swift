@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Larder
 
-/// Names of a blob store's files, and the operations on them.
+/// Names of a blob store's files, and the operations on these files.
 ///
-/// A blob's file is named by the SHA-256 of its key, so a key is never a path. Every operation blocks, so call `BlobFiles` only on the
-/// store's executor.
+/// A blob's file is named by the SHA-256 of its key, so a key is never a path. Every operation blocks its thread, so call `BlobFiles` only
+/// on the store's executor.
 struct BlobFiles: Sendable {
   let directory: String
   let fileSystem: any FileSystem
@@ -23,15 +23,15 @@ struct BlobFiles: Sendable {
 
   func path(_ name: String) -> String { directory + "/" + name }
 
-  /// Kind of a file, by its name: a blob, an unfinished write, or a file that does not belong to the store.
+  /// Kind of a file, by its name: a blob, an unfinished write, or any other file, such as the index.
   enum Kind { case blob, unfinished, other }
 
   /// Returns the kind of a file name.
   ///
-  /// Names that a blob store does not make are `.other`.
+  /// A name that is neither the name of a blob nor that of an unfinished write is `.other`.
   static func kind(of name: String) -> Kind {
-    // The pattern is strict, because a file of the kind `.blob` or `.unfinished` that the index does not name is removed. A user's file
-    // must not match the pattern.
+    // The pattern of names is strict, because a file of the kind `.blob` or `.unfinished` is removed if the index does not name it. A
+    // user's own file must not match the pattern.
     let parts = name.split(separator: "-", omittingEmptySubsequences: false)
     guard let id = parts.first?.utf8, id.count == 64, id.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }) else {
       return .other
@@ -46,7 +46,7 @@ struct BlobFiles: Sendable {
 
   /// Returns the contents of a blob, or `nil` if its file does not exist.
   ///
-  /// - Throws: `.corrupted` if the size or the hash is not that of the entry.
+  /// - Throws: `.corrupted` if `comparesHash` is true and the file's size or hash differs from the index entry.
   func read(_ entry: BlobEntry, comparesHash: Bool) throws(RepositoryError) -> Data? {
     let path = path(Self.name(entry))
     guard let file = try fileSystem.open(path, writable: false) else { return nil }
@@ -65,13 +65,13 @@ struct BlobFiles: Sendable {
 
   /// Renames a written and synced file to its final name, durably.
   ///
-  /// A directory, a link or a pipe that has the final name is set aside (renamed) first. On failure, the file is removed under both names
-  /// if the system allows it.
-  /// - Returns: An error to report if an entry was set aside.
+  /// A directory, a link or a pipe that has the final name is first set aside (renamed). If `place` fails, it removes the file under both
+  /// names, as far as the system allows.
+  /// - Returns: An error to report if a directory, a link or a pipe was renamed.
   func place(_ temporary: String, as name: String) throws(RepositoryError) -> RepositoryError? {
     do throws(RepositoryError) {
       let problem = try rename(temporary, to: name)
-      // The caller commits the index entry next. Without this sync, a power cut could leave the entry without its file.
+      // The caller commits the index entry next. Without the sync of the directory, a power cut could leave the entry without its file.
       try fileSystem.syncDirectory(directory)
       return problem
     } catch {
@@ -87,7 +87,7 @@ struct BlobFiles: Sendable {
       try fileSystem.rename(path(temporary), to: path(name))
       return nil
     } catch { failure = error }
-    // The kind of the directory's entry is looked up only after a failed rename, which saves a system call in every other write.
+    // The kind of the existing entry is looked up only after a failed rename, which saves a system call in each write that succeeds.
     guard isOfAnotherKind(name) else { throw failure }
     let problem = try setAside(name)
     try fileSystem.rename(path(temporary), to: path(name))
@@ -96,14 +96,14 @@ struct BlobFiles: Sendable {
 
   /// Removes a file that no index entry names, and ignores a failure.
   ///
-  /// A file that could not be removed is never read, and the next opening removes it.
+  /// A blob file that no index entry names is never read, and the next opening of the store removes it.
   func discard(_ name: String) {
     do throws(RepositoryError) { try fileSystem.remove(path(name)) } catch {}
   }
 
-  /// Removes a file, or sets aside a directory, a link or a pipe of its name.
+  /// Removes a file, or sets aside (renames) a directory, a link or a pipe that has the file's name.
   ///
-  /// - Returns: An error to report if an entry was set aside.
+  /// - Returns: An error to report if a directory, a link or a pipe was renamed.
   @discardableResult
   func clear(_ name: String) throws(RepositoryError) -> RepositoryError? {
     if isOfAnotherKind(name) { return try setAside(name) }
@@ -113,7 +113,7 @@ struct BlobFiles: Sendable {
 
   // MARK: Directories, links and pipes
 
-  /// Returns true if the entry of a name exists and is no plain file, such as a directory, a link or a pipe.
+  /// Returns true if the directory has an entry of this name that is no plain file, such as a directory, a link or a pipe.
   func isOfAnotherKind(_ name: String) -> Bool {
     do throws(RepositoryError) {
       return try fileSystem.status(of: path(name)).map { $0.kind != .file } ?? false
@@ -124,9 +124,9 @@ struct BlobFiles: Sendable {
 
   /// Renames an entry of the directory to a name that ends in `-damaged`, under which the store never reads or removes it.
   ///
-  /// A plain file replaces a plain file that was set aside under that name before. If another kind of entry has the name, a number is
-  /// added.
-  /// - Returns: An error to report, with both names.
+  /// A plain file replaces a plain file that was set aside under the same name before. If an entry that cannot be replaced has the name, a
+  /// number is added to the new name.
+  /// - Returns: An error to report, which contains the old and the new name.
   func setAside(_ name: String) throws(RepositoryError) -> RepositoryError {
     let new = name + "-damaged"
     var failure: RepositoryError?
@@ -138,7 +138,7 @@ struct BlobFiles: Sendable {
         try fileSystem.rename(path(name), to: path(target))
         return RepositoryError(.unsupported, "this was no file of the store, and is now \(target)", file: path(name))
       } catch {
-        // Another name is tried only if a directory has this name, or if a file has it and the renamed entry is a directory.
+        // Another name is tried only if a directory has the new name, or if a file has the new name and the renamed entry is a directory.
         guard let call = error.underlying as? SystemCallError, Self.taken.contains(call.errorNumber) else { throw error }
         failure = error
       }
@@ -149,8 +149,9 @@ struct BlobFiles: Sendable {
 
   private static let taken: Set<Int32> = [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST]
 
-  /// Returns true if an entry with this name was set aside, so that the store must not touch the entry again.
+  /// Returns true if the name shows that a file was set aside (renamed), so that the store must not touch the file again.
   ///
-  /// The text `-damaged` may stand anywhere in the name, because earlier versions did not put it at the end of an index file's name.
+  /// The text `-damaged` may stand anywhere in the name, because earlier versions of Larder did not put this text at the end of an index
+  /// file's name.
   static func isSetAside(_ name: String) -> Bool { name.contains("-damaged") }
 }

@@ -12,9 +12,9 @@ struct BlobMemory: Sendable {
   private let byteLimit: Int
   private var entries = RecencyList<String, Entry>()
   private(set) var bytes = 0
-  /// Ids of blobs that were read from memory and whose use is not yet in the order of use of ``BlobStore``.
+  /// Ids of blobs that were read from memory since ``BlobStore`` last updated its order of use.
   ///
-  /// A read from memory does not run on the store's executor, and only the executor may change that order.
+  /// A read from memory does not run on the store's executor, and only the executor may change the store's order of use.
   private var used = RecencyList<String, Bool>()
 
   init(_ limits: BlobStore.Limits) {
@@ -24,16 +24,16 @@ struct BlobMemory: Sendable {
 
   var count: Int { entries.count }
 
-  /// Returns the blob with an id if memory holds the blob, and counts that as a use.
+  /// Returns the blob with an id if memory holds the blob, and makes it the most recently used one.
   mutating func use(_ id: String) -> Entry? {
     guard let entry = entries.use(id) else { return nil }
     used.use(id, true)
     return entry
   }
 
-  /// Adds a blob, and drops the least recently used blobs that are over the limits.
+  /// Adds a blob to memory, and drops the least recently used blobs until memory is within its limits.
   ///
-  /// A blob that is larger than the limit on bytes is not added.
+  /// A blob that is larger than the byte limit of the memory is not added.
   mutating func keep(_ entry: Entry, _ id: String) {
     // The old blob of the key is dropped even if the new blob is too large for memory. Otherwise reads of the key would return the old
     // blob.
@@ -63,8 +63,9 @@ struct BlobMemory: Sendable {
 
 /// Dictionary whose keys are ordered by their last use.
 ///
-/// Every operation takes constant time on average. A use appends the key to a queue and makes the key's earlier place in the queue stale.
-/// The first place of the queue is never stale. When the stale places outnumber the current places, all stale places are removed.
+/// Every operation takes constant time on average. Each use appends the key to a queue and makes the key's earlier element in the queue
+/// stale. The first element of the queue is never stale. When stale elements outnumber the current elements by more than 16, all stale
+/// elements are removed.
 struct RecencyList<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct Use: Sendable {
     let key: Key
@@ -121,10 +122,10 @@ struct RecencyList<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func isCurrent(_ use: Use) -> Bool { entries[use.key]?.lastUse == use.number }
 
   private mutating func removeStaleUses() {
-    // `leastRecent` returns the key of the first place without a check, so the first place must not be stale.
+    // `leastRecent` returns the key of the queue's first element without a check, so the first element must not be stale.
     while let first = uses.first, !isCurrent(first) { uses.removeFirst() }
-    // A key that is used again and again would let the queue grow without bound. Stale places are removed at twice the number of entries,
-    // so that the average cost per use stays constant.
+    // A key that is used again and again would let the queue grow without bound. Stale elements are removed only when the queue is more
+    // than twice as long as the number of entries, so that the average cost of a use stays constant.
     if uses.count > 2 * entries.count + 16 { uses = Deque(uses.filter(isCurrent)) }
   }
 }

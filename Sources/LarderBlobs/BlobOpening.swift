@@ -1,7 +1,7 @@
 internal import Foundation
 public import Larder
 
-/// Opening of a blob store, which makes the index and the files agree after a crash or damage.
+/// Opening of a blob store, which makes the index and the blob files agree after a crash or damage.
 struct BlobOpening {
   let files: BlobFiles
   let tuning: BlobStore.Tuning
@@ -20,8 +20,8 @@ struct BlobOpening {
     (index, damage, aside) = try await anyIndex()
     do throws(RepositoryError) {
       if let undecodable = await undecodable(in: index) {
-        // The file of an entry that does not decode cannot be identified, and would be removed as an orphan. An index with an undecodable
-        // entry is therefore emptied, and the damage is reported.
+        // The file of an index entry that does not decode cannot be identified, and would be removed as a file without an entry. An index
+        // with an undecodable entry is therefore emptied, and the damage is reported.
         damage = undecodable
         try await index.replaceAll(with: [], discardingUndecodable: true)
       }
@@ -35,7 +35,7 @@ struct BlobOpening {
     }
   }
 
-  /// Error codes of a damaged index, which opening sets aside to begin a new one.
+  /// Error codes of a damaged index, which the opening renames before it creates a new, empty index.
   private static let healable: Set<RepositoryError.Code> = [.corrupted, .dataMissing, .notOurStore]
 
   /// Opens the index, or creates a new one in place of an index that is damaged.
@@ -44,21 +44,21 @@ struct BlobOpening {
     do throws(RepositoryError) {
       return (try await openIndex(), nil, [])
     } catch { damage = error }
-    // With one of these three codes, another store has the directory or a newer app wrote the index. The files of the index are whole, and
-    // setting them aside would lose the blobs.
+    // The codes `.locked` and `.alreadyOpen` mean that another store has the directory, and `.newerSchema` means that a newer app wrote the
+    // index. With these three codes the files of the index are whole, and renaming them would lose the blobs.
     if [.locked, .alreadyOpen, .newerSchema].contains(damage.code) { throw damage }
     let aside: [String]
     do throws(RepositoryError) {
       aside = try await locked { files throws(RepositoryError) in try Self.setAsideWhatIsNoFile(files) }
     } catch {
-      // If the index is damaged, or another store has the directory now, the new error says why the repair failed. In all other cases the
-      // opening and the repair usually failed for one cause, such as a full disk, and the error of the opening is thrown.
+      // If the index is damaged, or another store has opened the directory meanwhile, the error of the repair is thrown. In all other cases
+      // the opening and the repair usually failed for the same cause, such as a full disk, so the error of the opening is thrown.
       throw Self.healable.contains(damage.code) || [.locked, .alreadyOpen].contains(error.code) ? error : damage
     }
     if !aside.isEmpty {
       do throws(RepositoryError) {
-        // If the journal of the index was set aside, the index may be older than the blobs. By comparing hashes, reads find the blobs that
-        // do not match an older index.
+        // If the journal of the index was set aside, the index may be older than the blobs. Reads compare the hash of each blob, and so
+        // find the blobs that do not match an older index.
         return (try await openIndex(), aside.contains(BlobFiles.index) ? damage : nil, aside)
       } catch { damage = error }
     }
@@ -82,13 +82,15 @@ struct BlobOpening {
 
   /// Runs an operation on the files of the index while holding the lock of the index.
   ///
-  /// - Returns: The names that the operation has set aside, and the name of the lock if it was no plain file and was set aside too.
+  /// - Returns: The names of the files that the operation has set aside (renamed), and the name of the lock file if it was no plain file
+  ///   and was renamed too.
   private func locked(
     _ operation: @escaping @Sendable (BlobFiles) throws(RepositoryError) -> [String]
   ) async throws(RepositoryError) -> [String] {
     let files = files
     return try await StoreExecutor(label: "larder.blobs.healing").run { () throws(RepositoryError) -> [String] in
-      // This process has no store open on the index here. Without the lock, another process could open the files while they are moved.
+      // At this point no store of this process has the index open. Without the lock, another process could open the index files while they
+      // are renamed.
       let name = BlobFiles.index + "-lock"
       let isLockAFile = !files.isOfAnotherKind(name)
       if !isLockAFile { _ = try files.setAside(name) }
@@ -98,7 +100,7 @@ struct BlobOpening {
     }
   }
 
-  /// Sets a damaged index and its journal aside, and removes its `-previous` and quarantine files.
+  /// Renames a damaged index and its journal (sets them aside), and removes its `-previous` and quarantine files.
   private static func setAsideIndex(_ files: BlobFiles) throws(RepositoryError) -> [String] {
     let index = BlobFiles.index
     for name in try files.fileSystem.entries(of: files.directory) ?? [] {
@@ -113,9 +115,9 @@ struct BlobOpening {
     return []
   }
 
-  /// Sets aside directories, links and pipes under the names of the index and of the files beside it.
+  /// Sets aside (renames) directories, links and pipes that have the name of the index or of a file beside it.
   ///
-  /// - Returns: The names that were set aside, without the added `-damaged`.
+  /// - Returns: The old names of the renamed entries, without the added `-damaged`.
   private static func setAsideWhatIsNoFile(_ files: BlobFiles) throws(RepositoryError) -> [String] {
     let index = BlobFiles.index
     var aside: [String] = []
@@ -128,7 +130,7 @@ struct BlobOpening {
     return aside
   }
 
-  /// Removes the files that have no index entry, then the entries that have no file.
+  /// Removes the blob files that have no index entry, then the index entries that have no file.
   private func heal(_ index: LocalRepository<BlobEntry>, _ damage: RepositoryError?) async throws(RepositoryError) -> Opened {
     let entries = index.snapshot.loadAll().sorted { $0.used < $1.used }
     let files = files
@@ -152,7 +154,7 @@ struct BlobOpening {
     var aside: [String] = []
   }
 
-  /// Compares the directory with the index, and removes the blobs and unfinished files that no entry names.
+  /// Compares the directory with the index, and removes the blob files and unfinished files that no index entry names.
   ///
   /// A directory, a link or a pipe under the name of a valid blob is found when the blob is read. Call `compare` only on the executor.
   /// - Parameter spared: Names of unfinished files that stay.
@@ -177,16 +179,17 @@ struct BlobOpening {
   }
 }
 
-/// Report of opening a blob store: the damaged and left-over files that opening found and repaired.
+/// Report of opening a blob store, which lists the damaged and left-over files that the opening found and repaired.
 ///
-/// A clean report means that every blob was in the file that the index names. A blob store is a cache, so it repairs itself, where a
-/// repository would refuse to open. Files with names that a blob store does not use are never touched.
+/// A clean report means that the index was sound, every index entry had its file, and no blob file lacked an entry. Opening a blob store
+/// does not read the blobs. A blob store is a cache, so it repairs itself after damage, where a repository would refuse to open. Files with
+/// names that a blob store does not use are never touched.
 public struct BlobReport: Sendable {
   /// Report of opening the index.
   public var index: OpenReport
-  /// Error for which the store began anew with an empty index, or `nil` if the index was sound.
+  /// Error of a damaged index, for which the store began anew with an empty index, or `nil` if the index was sound.
   ///
-  /// If this error is set, all blobs are gone.
+  /// If `damage` is not `nil`, all blobs are gone.
   ///
   /// A damaged index file is kept as `blob-index.json-damaged`, and its journal as `blob-index.json-journal-damaged`. An index with an
   /// entry that does not decode is emptied in place, without a copy.
@@ -196,17 +199,17 @@ public struct BlobReport: Sendable {
   /// A crash after the rename of a blob's file and before the commit of its entry leaves a file without an entry. A crash after the removal
   /// of an entry and before the removal of its file also leaves a file without an entry.
   public var orphans: [String] = []
-  /// Files that were missing although the index named them.
+  /// Names of blob files that were missing although the index named them.
   ///
-  /// The index entries of these files were removed.
+  /// The opening removed the index entries of the missing files.
   public var missing: [String] = []
   /// Files of unfinished writes, which were removed.
   public var unfinished: [String] = []
 
-  /// Names of the store under which a directory, a link or a pipe was found.
+  /// Names of the store's own files under which a directory, a link or a pipe was found.
   ///
-  /// The name is that of a blob, of an unfinished write, of the index or of a file beside it. The directory, link or pipe was renamed, with
-  /// `-damaged` after the name, and is otherwise unchanged.
+  /// Each name is that of a blob, of an unfinished write, of the index or of a file beside the index. The directory, link or pipe was
+  /// renamed, with `-damaged` after its name, and is otherwise unchanged.
   public var setAside: [String] = []
 
   /// True if nothing had to be repaired.

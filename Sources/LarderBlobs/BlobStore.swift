@@ -1,6 +1,6 @@
 // LarderBlobs/ caches bytes by key, within limits: images and other large data that an app can fetch again. Each blob has its own file. An
-// index, which is a LocalRepository in the same directory, names the valid file of each key.
-// Invariant: a read returns the exact bytes of one write of its key, or nil. A crash, damage or a full disk can only turn bytes into nil.
+// index names the valid file of each key. The index is a LocalRepository in the same directory.
+// Invariant: a read returns the exact bytes of one write of its key, or nil. Crashes, damage and full disks only make a read return nil.
 // The file of a blob is made before its index entry and removed after it, except by `clear()`, which removes files first.
 // Called by apps.
 
@@ -18,7 +18,7 @@ internal import Synchronization
 /// let tiles = try await BlobStore(directory: url, limits: .init(diskCount: 1_000, diskBytes: 100_000_000))
 /// ```
 ///
-/// Open a directory once, and pass the store to all of your code.
+/// Open each directory once, and pass the blob store to all of your code.
 ///
 /// ```swift
 /// try await photos.save(bytes, for: "https://example.org/pier.jpg")
@@ -27,47 +27,48 @@ internal import Synchronization
 ///
 /// ## Promises and cost
 ///
-/// A blob is durable and whole when a write returns. After a crash, a key has its old blob or its new one. The store compares the hash of a
-/// blob when it reads the file. A damaged blob is reported and counts as missing, and a read never returns other bytes. At a limit, the
-/// store removes the least recently used blobs.
+/// When a write returns, its blob is durable and whole. After a crash during a write, the key has its old blob or its new blob. The store
+/// compares the hash of a blob when it reads the file. A damaged blob is reported and counts as missing, so a read never returns wrong
+/// bytes. When the store is over a limit, it removes the least recently used blobs.
 ///
 /// A key has at most 64 KiB. Files are named by the SHA-256 of their key, so a key is never a path. Keys are compared by their bytes in
-/// UTF-8: "é" as one scalar and "é" as two are two keys, although Swift strings of them are equal.
+/// UTF-8: "é" as one Unicode scalar and "é" as two scalars are two different keys, although the Swift strings are equal.
 ///
 /// A write syncs the blob's file, the directory and the index. A read returns the whole blob in memory.
 ///
 /// ## Threads and tasks
 ///
-/// Call a store from every thread, actor and task. ``blob(for:)`` returns a blob in memory without a switch of executors. ``info(for:)``,
-/// ``contents``, ``persistedKeys`` and ``removeFromMemory()`` need no `await`. Disk work runs on the store's own executor, so it blocks no
-/// thread of the cooperative pool.
+/// You can call a blob store from every thread, actor and task. ``blob(for:)`` returns a blob in memory without a switch of executors.
+/// ``info(for:)``, ``contents``, ``persistedKeys`` and ``removeFromMemory()`` need no `await`. Disk work runs on the store's own executor,
+/// so that it blocks no thread of Swift's cooperative pool.
 ///
-/// One process at a time has the directory. Call ``suspend()`` to release the directory until ``resume()``, so that another process can use
-/// the directory.
+/// Only one process at a time can have the directory open. Call ``suspend()`` to release the directory until ``resume()``, so that another
+/// process can use the directory.
 ///
 /// ## When to use another type
 ///
-/// - Use `LocalRepository` for values that you query or observe, or that nobody can fetch again. A repository refuses damage and removes
-///   nothing.
+/// - Use `LocalRepository` for values that you query or observe, or that nobody can fetch again. A repository throws an error for damaged
+///   data and removes no record.
 /// - Use `URLCache` if the caching headers of a server should decide how long a response is kept. A blob does not expire.
 /// - Use plain files for a person's documents, and for files that you map or read in parts.
 /// - Use ``writer(for:)`` for a body that arrives in chunks or does not fit into memory.
 ///
 /// ## Avoid
 ///
-/// - Do not keep the only copy of your data here. The store removes blobs at its limits, and empties itself if its index is damaged.
-/// - Do not open a directory twice. The second opening throws `.alreadyOpen`, or `.locked` in another process.
+/// - Do not keep the only copy of your data in a blob store. The store removes blobs at its limits, and empties itself if its index is
+///   damaged.
+/// - Do not open a directory twice. The second opening throws `.alreadyOpen` in the same process, and `.locked` in another process.
 /// - Do not start a download before you have its ``BlobWriter``. A writer that is unfinished at ``clear()`` stores nothing, while a writer
 ///   that is created later would store a blob that was downloaded before.
-/// - Do not let iOS suspend your app with a store open in an app group's container. Call ``suspend()`` first.
+/// - Do not let iOS suspend your app with a store open in an app group's container. Call ``suspend()`` before the app is suspended.
 public actor BlobStore {
   /// Limits on the number and the bytes of blobs, in memory and on disk.
   ///
-  /// At a limit, the store removes the least recently used blobs first.
+  /// When the store is over a limit, it removes the least recently used blobs first.
   public struct Limits: Hashable, Sendable {
     /// Maximum number of blobs in memory: 200 by default.
     ///
-    /// With 0, no blob is kept in memory.
+    /// With a `memoryCount` of 0, no blob is kept in memory.
     public var memoryCount: Int
     /// Maximum number of bytes in memory: 50 MB by default.
     public var memoryBytes: Int
@@ -75,7 +76,7 @@ public actor BlobStore {
     public var diskCount: Int
     /// Maximum number of bytes on disk: 500 MB by default.
     ///
-    /// A blob that is larger than this limit is refused.
+    /// A blob that is larger than `diskBytes` is refused.
     public var diskBytes: Int
 
     /// Creates limits.
@@ -115,7 +116,7 @@ public actor BlobStore {
     package var checkpoint = StoreOptions.Checkpoint.automatic
     /// True if reads compare the hash of a blob with the hash in its index entry.
     ///
-    /// A test turns the comparison off to show that other tests fail without it.
+    /// A test turns the comparison of hashes off to show that other tests fail without it.
     package var comparesHashes = true
     /// Time for which changes wait in a suspended store before they throw `.suspended`.
     package var suspensionTimeout = Duration.seconds(30)
@@ -139,29 +140,29 @@ public actor BlobStore {
   nonisolated let memory: Mutex<BlobMemory>
   nonisolated let report: @Sendable (RepositoryError) -> Void
 
-  /// Sizes of the blobs on disk, in order of use.
+  /// Sizes of the blobs on disk, ordered from the least to the most recently used.
   ///
-  /// The index holds the order of use as of its last write.
+  /// The index on disk holds the order of use only as of its last write.
   var recency = RecencyList<String, Int>()
   var diskBytes = 0
   /// Use numbers of the blobs that were read since the last write of the index.
   var touched = RecencyList<String, UInt64>()
-  /// Number of the last use of a blob.
+  /// Number of the most recent use of any blob.
   ///
-  /// A later use has a higher number, also after a restart.
+  /// A later use of a blob has a higher number, even after a restart of the app.
   var clock: UInt64 = 0
-  /// Lock that a change holds from its first read of the index until the change is visible.
+  /// Lock that each change holds from its first read of the index until the change is visible.
   ///
   /// Saves, removals and other changes of the store thus run one at a time.
   let changes = AsyncSemaphore(1)
-  /// Tickets of the writes that have begun and are not finished.
+  /// The states (tickets) of the writes that have begun and are not finished.
   var tickets: [WeakTicket] = []
   var isClosed = false
-  /// True if the index has given up its lock in ``suspend()``.
+  /// True if ``suspend()`` has released the lock of the index.
   ///
-  /// Only the holder of ``changes`` sets this flag.
+  /// Only code that holds the lock ``changes`` sets `isSuspended`.
   var isSuspended = false
-  /// Counter that is above zero during a suspension, and that `suspend()` raises before its hop to the executor.
+  /// Counter that is above zero during a suspension, and that `suspend()` raises before it switches to the executor.
   nonisolated let suspension = BlobSuspension()
 
   /// Serial executor of the index, whose thread blocks on the disk instead of a thread of the cooperative pool.
@@ -170,13 +171,14 @@ public actor BlobStore {
   /// Opens the blob store of a directory, or creates an empty one.
   ///
   /// Opening repairs the store after a crash or damage, and ``openReport`` lists the repairs. Files with names that a blob store does not
-  /// use are left alone. An index that cannot be used is set aside, and the store begins anew, empty.
+  /// use are left alone. A damaged index is renamed or emptied, and the store begins anew without blobs.
   /// - Parameters:
-  ///   - directory: The directory of the files. A missing directory is created, with access for its owner only. By default `blobs` in
-  ///     `DataDirectory.caches()`, which backups leave out.
+  ///   - directory: The directory of the files. A missing directory is created, with access for its owner only. By default, the directory
+  ///     is `blobs` in `DataDirectory.caches()`, which backups leave out.
   ///   - limits: The limits of the store.
-  ///   - fileSystem: The file layer. Pass another file layer than the operating system's only in tests.
-  ///   - report: Called on the store's executor when a blob was found damaged or gone. The errors name files and hashes, and no keys.
+  ///   - fileSystem: The file system calls. Pass another value than the default only in tests.
+  ///   - report: A closure that is called on the store's executor when a blob was found damaged or gone. The errors contain file names and
+  ///     hashes, and no keys.
   /// - Throws: `.locked` or `.alreadyOpen` while another process or store has the directory. `.newerSchema` for an index of a newer
   ///   version of Larder. `.unsupported` for a URL that is no file URL. See the article Errors of Larder.
   public init(
@@ -193,7 +195,7 @@ public actor BlobStore {
     guard directory.isFileURL else { throw RepositoryError(.unsupported, "expected the file URL of a directory, found another URL") }
     files = BlobFiles(directory, fileSystem)
     let opened = try await BlobOpening(files: files, tuning: tuning).run()
-    // The caller may have set a property of `limits` to a negative number after its initializer had clamped them.
+    // The caller may have set a property of `limits` to a negative number after the initializer of `Limits` had clamped the numbers.
     self.limits = Limits(
       memoryCount: limits.memoryCount, memoryBytes: limits.memoryBytes, diskCount: limits.diskCount, diskBytes: limits.diskBytes)
     self.tuning = tuning
@@ -211,11 +213,11 @@ public actor BlobStore {
   /// Returns the blob of a key, or `nil` if there is none.
   ///
   /// A blob in memory is returned at once, even while the disk is busy. A blob that does not match its hash is removed and reported, and
-  /// the call returns `nil`. In a suspended store such a blob is also `nil`, but it is neither removed nor reported.
+  /// the call returns `nil`. In a suspended store the call also returns `nil` for a damaged blob, but neither removes nor reports it.
   /// - Throws: `.inputOutput` or `.protectedDataUnavailable` if the file cannot be read. `.invalidKey`, `.closed`.
   public nonisolated(nonsending) func blob(for key: String) async throws(RepositoryError) -> Blob? {
     let id = try Self.id(of: key)
-    // Memory is checked before the hop to the store's executor, which may be busy with a sync.
+    // Memory is checked before the switch to the store's executor, which may be busy with a sync.
     if let blob = inMemory(id) { return blob }
     return try await read(id)
   }
@@ -233,12 +235,12 @@ public actor BlobStore {
 
   /// Key, size and age of every blob, sorted by key.
   ///
-  /// Cost: linear in the number of blobs, plus the sort.
+  /// Cost: linear in the number of blobs, plus a sort of the keys.
   public nonisolated var contents: [BlobInfo] { index.snapshot.loadAll().map(\.info).sorted { $0.key < $1.key } }
 
   /// Keys of all blobs on disk, sorted.
   ///
-  /// Two keys may be equal as Swift strings and differ in their bytes. The cost is that of ``contents``.
+  /// Two keys may be equal as Swift strings and differ in their bytes. Reading `persistedKeys` costs as much as reading ``contents``.
   public nonisolated var persistedKeys: [String] { contents.map(\.key) }
 
   /// Number and size of the blobs that the store has now.
@@ -249,7 +251,7 @@ public actor BlobStore {
 
   private func read(_ id: String) async throws(RepositoryError) -> Blob? {
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
-    // Another read of the key may have put the blob into memory while this read waited for the executor. The memory is checked again, so
+    // Another read of the same key may have put the blob into memory while this read waited for the executor. Memory is checked again, so
     // that the file is not read twice.
     if let blob = inMemory(id) { return blob }
     guard let entry = try index.snapshot.find(by: id) else { return nil }
@@ -260,12 +262,12 @@ public actor BlobStore {
         memory.withLock { $0.keep(.init(data: data, storedAt: entry.storedAt), id) }
         return Blob(data: data, storedAt: entry.storedAt, origin: .disk)
       }
-      // In a suspended store another process may have removed or replaced the file, so the entry must stay.
+      // In a suspended store another process may have removed or replaced the file, so the index entry must stay.
       if suspension.isActive { return nil }
       problem = RepositoryError(.dataMissing, "the file of a blob is gone", file: files.path(BlobFiles.name(entry)))
     } catch {
-      // A read that fails for another reason than damage, such as a locked device, is thrown and keeps the entry. Removing the entry would
-      // lose a good blob.
+      // If the read fails for another reason than damage, such as a locked device, its error is thrown and the index entry stays. Removing
+      // the entry would lose an undamaged blob.
       let isNoFile = files.isOfAnotherKind(BlobFiles.name(entry))
       guard isNoFile || error.code == .corrupted else { throw error }
       if suspension.isActive { return nil }
@@ -285,10 +287,11 @@ public actor BlobStore {
 
   /// Writes the order of use to the index, and closes the store.
   ///
-  /// Later calls of the store and its writers throw `.closed`. Unfinished writes end, and their files are removed. A suspended store leaves
-  /// every file as it is, because another process may have the directory. The next opening removes the unfinished files.
+  /// Later reads and writes of blobs throw `.closed`. Unfinished writes end, and their files are removed. Closing a suspended store changes
+  /// no file, because another process may have the directory open. The next opening of the directory removes the files of writes that were
+  /// unfinished at the close.
   ///
-  /// You may drop a store without closing it, and lose only the order of its last reads. A second call does nothing.
+  /// You may release a store without closing it. You then lose only the order of its last reads. A second call of `close()` does nothing.
   /// - Throws: The error that prevented a clean close. Every stored blob stays stored even if `close()` throws.
   public func close() async throws(RepositoryError) {
     await changes.acquire()
@@ -298,23 +301,23 @@ public actor BlobStore {
     for entry in tickets {
       guard let ticket = entry.ticket else { continue }
       ticket.end(.closed)
-      // This line also removes the file of a write that was given up while a concurrent `suspend()` waited for `close()`. `giveUp` leaves
-      // the file of such a write in place.
+      // `giveUp` leaves the file of a write in place while a concurrent `suspend()` waits for `close()`, so such a file is removed here
+      // too.
       if !isSuspended, ticket.hasFile { files.discard(ticket.temporary) }
     }
     removeFromMemory()
     var failure: RepositoryError?
     if !isSuspended { do throws(RepositoryError) { try await noteUses() } catch { failure = error } }
     try await index.close()
-    // If the disk is full, only the order of use is lost, which a cache can do without.
+    // If the disk is full, only the order of use is lost, which a cache does not need.
     if let failure, failure.code != .full { throw failure }
   }
 
-  /// Returns the SHA-256 of a key, which names its file and its index entry.
+  /// Returns the SHA-256 of a key, which names the key's blob file and is the id of its index entry.
   ///
   /// - Throws: `.invalidKey` for a key that is longer than 64 KiB.
   static func id(of key: String) throws(RepositoryError) -> String {
-    // The index holds every key in memory, and a key from outside the app may have any length.
+    // The length is limited because the index holds every key in memory, and a key from outside the app may have any length.
     guard key.utf8.count <= 64 << 10 else { throw RepositoryError(.invalidKey, "the key of a blob is at most 64 KiB long") }
     return SHA256Digest.text(of: Data(key.utf8))
   }

@@ -2,10 +2,10 @@ public import Foundation
 public import Larder
 internal import Synchronization
 
-/// Writer of one blob, chunk by chunk.
+/// A writer that stores one blob chunk by chunk.
 ///
-/// Call ``BlobStore/writer(for:)`` to make one, ``write(_:)`` for each chunk, and ``finish()`` at the end. Make one call at a time. A
-/// writer that you drop or abort leaves no file.
+/// Call ``BlobStore/writer(for:)`` to create a writer, ``write(_:)`` for each chunk, and ``finish()`` at the end. Make one call of a writer
+/// at a time. A writer that you release or abort before ``finish()`` leaves no file.
 public actor BlobWriter {
   private let store: BlobStore
   private let key: String
@@ -14,9 +14,9 @@ public actor BlobWriter {
   private var file: (any OpenFile)?
   private var size = 0
   private var digest = SHA256Digest()
-  /// Bytes of the blob written so far, which go into the store's memory at the end.
+  /// Bytes of the blob written so far, which ``finish()`` puts into the store's cache in memory.
   ///
-  /// The property is `nil` once the blob is larger than 16 MiB or than the store's limit of bytes in memory.
+  /// `kept` is `nil` once the blob is larger than 16 MiB or than the store's limit of bytes in memory.
   private var kept: Data? = Data()
 
   private enum State {
@@ -25,7 +25,7 @@ public actor BlobWriter {
     case over
   }
 
-  /// Maximum number of bytes of an unfinished blob in memory.
+  /// Maximum number of bytes of an unfinished blob that a writer keeps in memory.
   private static let keptBytes = 16 << 20
 
   /// The writer runs on the executor of its store.
@@ -40,14 +40,14 @@ public actor BlobWriter {
   deinit {
     guard file != nil, case .open = state else { return }
     let (files, ticket, suspension) = (store.files, ticket, store.suspension)
-    // The last reference to the writer may be dropped on any thread, even the main thread, and removing a file blocks.
+    // The file is removed on the store's executor, because removing a file blocks and `deinit` may run on any thread, even the main thread.
     store.index.executor.queue.async { ticket.giveUp(files, suspension) }
   }
 
   /// Appends a chunk to the blob.
   ///
-  /// While the store is suspended, the call waits for up to 30 s. An error ends the write, and later calls throw the same error. No file is
-  /// left, except in a suspended store, where ``BlobStore/resume()`` or the next opening removes the file.
+  /// While the store is suspended, the call waits for up to 30 s. An error ends the write and removes its file, and later calls throw the
+  /// same error. In a suspended store the file stays until ``BlobStore/resume()`` or the next opening removes it.
   /// - Throws: `.tooLarge` if the blob would be larger than the disk limit. `.cancelled` if the task was cancelled, the key removed or the
   ///   store cleared. `.dataMissing` if another process has removed the unfinished file while the store was suspended: write the blob
   ///   again. `.closed` after ``finish()`` or ``abort()``. See the article Errors of Larder.
@@ -55,7 +55,7 @@ public actor BlobWriter {
     try await failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
       try ticket.check()
-      // The limit is compared at every chunk, so that an endless body does not fill the disk before it is refused.
+      // The size is compared with the limit at every chunk, so that an endless download does not fill the disk before it is refused.
       guard chunk.count <= store.limits.diskBytes - size else {
         throw RepositoryError(.tooLarge, "the blob is larger than \(store.limits.diskBytes) bytes, the limit of the store")
       }
@@ -63,11 +63,12 @@ public actor BlobWriter {
       try chunk.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
       size += chunk.count
       digest.add(chunk)
-      // The bytes of a blob of several hundred megabytes must not pile up in memory while the blob is written.
+      // A large blob is not kept in memory, because the chunks of a blob of several hundred megabytes would pile up there.
       if size > min(Self.keptBytes, store.limits.memoryBytes) {
         kept = nil
       } else if offset == 0 {
-        // The first chunk shares the caller's buffer. Appending to an empty `Data` would copy a blob that comes in one chunk.
+        // The first chunk shares the caller's buffer. Appending to an empty `Data` would copy the bytes of a blob that arrives in one
+        // chunk.
         kept = chunk
       } else {
         kept?.append(chunk)
@@ -77,22 +78,24 @@ public actor BlobWriter {
 
   /// Makes the written bytes the blob of the key, and returns when the blob is durable.
   ///
-  /// After this call the write is over, whether the call throws or not. On failure no file is left, except after `.outcomeUnknown` or
+  /// The write ends with `finish()`, even if `finish()` throws. After an error no file is left, except after `.outcomeUnknown` or
   /// `.poisoned`, when the blob may be durable.
   /// - Throws: The errors of `save` of ``BlobStore``.
   public func finish() async throws(RepositoryError) {
     try await failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
       try ticket.check()
-      // A blob without any chunk has no file yet, so the file is created here.
+      // A blob without any chunk has no file yet, so `openFile()` creates the file.
       let file = try openFile()
-      // The file is synced before it is renamed. Otherwise a power cut could leave the final name with only some of the bytes.
+      // The file is synced before it is renamed, because a power cut could otherwise leave a file with the final name and only some of the
+      // bytes.
       try file.sync()
       try file.close()
     }
     state = .over
     let draft = BlobDraft(key: key, ticket: ticket, size: size, hash: digest.text, data: kept)
-    // The draft has its own reference to the bytes. A writer that the app keeps after `finish()` must not hold the bytes in memory.
+    // The draft (the finished temporary file) has its own reference to the bytes. The writer releases its reference, because an app may
+    // keep the writer after `finish()`.
     kept = nil
     try await store.commit(draft)
   }
@@ -119,16 +122,16 @@ public actor BlobWriter {
     return new
   }
 
-  /// Runs a step as soon as the store is not suspended, and ends the write if the step fails.
+  /// Waits until the store is not suspended, runs a step of the write, and ends the write if the step fails.
   private func failing(_ step: () throws(RepositoryError) -> Void) async throws(RepositoryError) {
     try checkOpen()
     do throws(RepositoryError) {
       while store.suspension.isActive { try await store.waitUntilResumed() }
-      // Another call, such as `abort()`, may have ended the write during the wait.
+      // Another call of the writer, such as `abort()`, may have ended the write during the wait.
       try checkOpen()
       try step()
     } catch {
-      // Later calls throw the first error of the write, so a later error does not replace the first error.
+      // Later calls throw the first error of the write, so a later error must not replace it.
       if case .open = state { end(.failed(error)) }
       throw error
     }
@@ -150,17 +153,17 @@ public actor BlobWriter {
   }
 }
 
-/// State of an unfinished write, shared by its writer and the store: its key, its temporary file, and whether it may go on.
+/// State of an unfinished write, shared by its writer and the store: the key, the temporary file, and whether the write may go on.
 final class WriteTicket: Sendable {
   /// Reason why a write may not go on.
   enum End: Sendable {
     /// The key was removed after the write began.
     ///
-    /// The file of the write still exists, and the writer has to remove it.
+    /// The temporary file of the write still exists, and the writer has to remove it.
     case removed
-    /// The store was closed and has removed the file.
+    /// The store was closed and has removed the temporary file of the write.
     case closed
-    /// Another process has removed the file while the store was suspended.
+    /// Another process has removed the temporary file while the store was suspended.
     case lost
     /// The write was finished or given up.
     case over
@@ -168,9 +171,9 @@ final class WriteTicket: Sendable {
 
   /// SHA-256 of the key's UTF-8.
   let id: String
-  /// Name of the temporary file.
+  /// Name of the temporary file of the write.
   ///
-  /// The name holds a random number below 2⁶³, so that no other write has the same name.
+  /// The file name contains a random number below 2⁶³, so that no two writes use the same name.
   let temporary: String
   private let state = Mutex(State())
 
@@ -210,14 +213,15 @@ final class WriteTicket: Sendable {
     }
   }
 
-  /// Ends the write, and returns true if the caller has to remove its file.
+  /// Ends the write, and returns true if the caller has to remove the temporary file.
   ///
   /// A write that has ended as `.closed`, `.lost` or `.over` keeps that end.
   @discardableResult
   func end(_ new: End) -> Bool {
     state.withLock { state in
       switch state.end {
-      // The file of such a write was removed or renamed already, and another process may have the directory by now.
+      // The file of a write that was closed, lost or over was removed or renamed already, and another process may have the directory by
+      // now.
       case .closed, .lost, .over: return false
       case nil, .removed:
         state.end = new
@@ -226,15 +230,15 @@ final class WriteTicket: Sendable {
     }
   }
 
-  /// Ends the write, and removes its file unless the store is suspended.
+  /// Ends the write, and removes its temporary file unless the store is suspended.
   ///
-  /// A file that stays is removed by ``BlobStore/resume()`` or the next opening. Call `giveUp` only on the executor of the store.
+  /// In a suspended store, ``BlobStore/resume()`` or the next opening removes the file. Call `giveUp` only on the executor of the store.
   func giveUp(_ files: BlobFiles, _ suspension: BlobSuspension) {
     if end(.over), state.withLock({ $0.hasFile }), !suspension.isActive { files.discard(temporary) }
   }
 }
 
-/// Weak reference to the ticket of a write, so that the store does not keep a dropped writer's ticket.
+/// Weak reference to the state of a write, so that the store does not keep the state of a writer that was released.
 struct WeakTicket: Sendable {
   weak var ticket: WriteTicket?
 }

@@ -2,16 +2,16 @@ internal import Foundation
 
 /// SHA-256 (FIPS 180-4) in plain Swift, without another library.
 ///
-/// The example WeatherSpots compiles this file, too, through a symbolic link. The digest names files and finds damage. No secret goes
-/// through the digest, so it need not run in constant time. This type has the interface of CryptoKit's `SHA256`, so that ``SHA256Digest``
-/// can use either.
+/// The example app WeatherSpots compiles this file too, through a symbolic link. The digest names files and detects damage. The input of
+/// the digest is never secret, so the computation need not run in constant time. `PortableSHA256` has the interface of CryptoKit's
+/// `SHA256`, so that ``SHA256Digest`` can use either of them.
 struct PortableSHA256 {
   private static let blockSize = 64
 
   private var state: [UInt32] = [
     0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
   ]
-  /// Bytes that were added after the last whole block of 64.
+  /// Bytes that were added after the last whole block of 64 bytes.
   private var rest: [UInt8] = []
   private var byteCount: UInt64 = 0
 
@@ -27,11 +27,11 @@ struct PortableSHA256 {
 
   /// Returns the digest of all bytes added so far.
   ///
-  /// More bytes can be added afterwards.
+  /// More bytes can be added to the digest after `finalize()`.
   func finalize() -> [UInt8] {
     // The padding goes into a copy, so that more bytes can be added to this digest afterwards.
     var last = self
-    // FIPS 180-4, 5.1.1: a one bit, zeros up to 8 bytes before the end of a block, and the number of bits.
+    // The padding of FIPS 180-4, 5.1.1, is a one bit, zeros up to 8 bytes before the end of a block, and the number of bits.
     var padding: [UInt8] = [0x80]
     padding += Array(repeating: 0, count: (119 - rest.count) % Self.blockSize)
     withUnsafeBytes(of: (byteCount &* 8).bigEndian) { padding += $0 }
@@ -59,7 +59,7 @@ struct PortableSHA256 {
 
   /// Adds one block of 64 bytes to the state (FIPS 180-4, 6.2.2).
   private mutating func compress(_ block: UnsafeRawBufferPointer) {
-    // The schedule is on the stack, because an array would be allocated for every block.
+    // The message schedule is on the stack, because an array would be allocated on the heap for every block.
     withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Self.blockSize) { schedule in
       for round in 0..<16 {
         // The bytes of the block need not be aligned to words, and an aligned load would trap on them.

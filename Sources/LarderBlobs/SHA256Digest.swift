@@ -8,7 +8,7 @@ internal import Foundation
 
 /// Incremental SHA-256 digest (FIPS 180-4), as 64 lowercase hexadecimal digits.
 ///
-/// CryptoKit computes the digest where the system has it, swift-crypto with the package's trait `SwiftCrypto`, and ``PortableSHA256``
+/// CryptoKit computes the digest on systems that have it, swift-crypto if the package's trait `SwiftCrypto` is on, and ``PortableSHA256``
 /// elsewhere. All three implementations give the same digits. Docs/Design/0005-sha-256.md says why there are three implementations.
 struct SHA256Digest {
   #if canImport(CryptoKit) || SwiftCrypto
@@ -23,7 +23,7 @@ struct SHA256Digest {
   /// Digest of all bytes added so far.
   var text: String { Self.text(ofDigest: function.finalize()) }
 
-  /// Returns the digest of a value in one call.
+  /// Returns the digest of some bytes in one call.
   static func text(of bytes: some DataProtocol) -> String {
     var digest = SHA256Digest()
     digest.add(bytes)

@@ -2,11 +2,11 @@ public import Foundation
 public import Larder
 
 extension LocalRepository {
-  /// Opens or creates a store in a SQLite database, with one repository in it.
+  /// Opens or creates a store in a SQLite database, with one repository.
   ///
-  /// A missing file is created with mode 0600, for its owner only. Missing directories are created with mode 0700. The collection is a
-  /// table with the name of the schema, and other programs can read that table. Use `Store.open` with a `SQLiteBackend` when several
-  /// repositories share the file. See `SQLiteBackend`.
+  /// A missing file is created with mode 0600, and missing directories with mode 0700, so that only their owner has access. The collection
+  /// is a table with the name of the schema, and other programs can read that table. Use `Store.open` with a `SQLiteBackend` when several
+  /// repositories share the file.
   /// - Throws: the errors of `SQLiteBackend.open`, among them `.locked`, `.alreadyOpen`, `.corrupted`, `.notOurStore` and `.newerSchema`.
   ///   `.unsupported` for a schema that cannot be stored.
   public init(

@@ -10,9 +10,9 @@ internal import Synchronization
 
 /// A storage backend that keeps a store in one SQLite database, in tables that other programs can read.
 ///
-/// Use it when other programs should read the records with SQL, or when several processes write the same store. A checkpoint of this
-/// backend writes only the changed pages, where a checkpoint of `JSONFileBackend` writes the whole document. Pass the backend to
-/// `Store.open` or to a repository, which call its methods. You do not need to call these methods yourself.
+/// Use this backend when other programs should read the records with SQL, or when several processes write the same store. A checkpoint of
+/// this backend writes only the changed pages, where a checkpoint of `JSONFileBackend` writes the whole document. Pass the backend to
+/// `Store.open` or to a repository, which call its methods. You do not need to call the methods of the backend yourself.
 ///
 /// ```swift
 /// let file = URL.documentsDirectory.appending(path: "spots.sqlite")
@@ -27,31 +27,33 @@ internal import Synchronization
 /// ## Files
 ///
 /// While the store is open, three files are beside the database: its write-ahead log (`-wal`), the log's index (`-shm`) and a lock file
-/// (`-lock`). After a clean close only the database remains. All these files have mode 0600. The path of the database may lead through
-/// linked directories. The database file itself must not be a link. Never move or delete `-wal` without its database: it holds acknowledged
-/// commits.
+/// (`-lock`). After a clean close only the database remains. The database and these three files have mode 0600. The path of the database
+/// may lead through linked directories. The database file itself must not be a link. The write-ahead log holds acknowledged commits, so
+/// never move or delete `-wal` without its database.
 ///
 /// ## Durability
 ///
 /// A durable commit syncs the write-ahead log once (`synchronous=FULL`). A buffered commit does not sync the write-ahead log. The sync of
-/// Apple's own build of SQLite is reported to be only a write barrier, which makes a commit ordered and not durable. So on Darwin a durable
-/// commit also calls `F_FULLFSYNC` on the log.
+/// Apple's own build of SQLite is reported to be only a write barrier, which makes a commit ordered and not durable. Therefore a durable
+/// commit on Darwin also calls `F_FULLFSYNC` on the write-ahead log.
 ///
 /// ## Limits
 ///
-/// The names of collections must differ in more than the case of their letters, and must not start with `sqlite_` or `larder_`. Other names
-/// throw `.unsupported`. A value has at most 1,000,000,000 bytes, the limit of common builds of SQLite. A longer value throws `.tooLarge`.
+/// The names of collections must differ in more than the case of their letters, and must not start with `sqlite_` or `larder_`. A commit to
+/// a collection whose name breaks one of these rules throws `.unsupported`. A value has at most 1,000,000,000 bytes, the limit of common
+/// builds of SQLite. A commit of a longer value throws `.tooLarge`.
 ///
 /// ## Several processes
 ///
 /// Open with `StoreOptions.Access.readOnly` to read without a lock while other processes write. Writes to a store opened `.readOnly` throw
 /// `.unsupported`. If several processes write to a store, open it with `.shared` in each of them. Each commit to a store opened `.shared`
-/// runs under SQLite's write lock. Each table has an index by revision, with which finding the commits of other processes is cheap.
+/// runs under SQLite's write lock. Each table of a store opened `.shared` has an index by revision, which makes it cheap to find the
+/// commits of other processes.
 ///
 /// ## Cost
 ///
-/// Opening reads every row. A commit costs the rows that it writes, their path in the table's B-tree, and one sync if it is durable. When
-/// the write-ahead log has 1,000 pages, the commit also runs a checkpoint, which copies the log into the database.
+/// Opening a store reads every row. A commit costs the rows that it writes, their path in the table's B-tree, and one sync if it is
+/// durable. When the write-ahead log has 1,000 pages, the commit also runs a checkpoint, which copies the log into the database.
 ///
 /// ## Topics
 ///
@@ -91,12 +93,12 @@ public final class SQLiteBackend: PackingBackend {
   let store: Mutex<SQLiteStore>
   /// Deadline and end flag of the connection's lock waits.
   ///
-  /// `endWaiting()` sets the flag without the mutex, which the waiting call holds.
+  /// `endWaiting()` sets the end flag without locking the backend's mutex, because the waiting call holds that mutex.
   let wait = SQLiteWait()
 
   /// Creates a backend for a file.
   ///
-  /// The disk is not touched before ``open(_:_:)``.
+  /// The initializer does not access the disk. ``open(_:_:)`` is the first method that does.
   public convenience init(file: URL) {
     self.init(file: file, fileSystem: POSIXFileSystem())
   }
@@ -110,19 +112,19 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Reads the database and its write-ahead log without changing either, and passes every record and tombstone to `visit`.
   ///
-  /// Compares every row's checksum, the order of the keys, and a digest of all rows. If the store was not closed before, the call also runs
-  /// SQLite's `quick_check`, and compares the contents of the write-ahead log with the part that SQLite recovers from it. A torn last write
-  /// is reported. Damage before a later durable commit is `.corrupted`. A file of zero bytes is `.corrupted` too, and so is a write-ahead
-  /// log of another copy of the store. See also `StorageBackend.open(_:_:)`.
+  /// Compares every row's checksum, the order of the keys, and a digest of all rows. If the store was not closed before, `open` also runs
+  /// SQLite's `quick_check`, and compares the contents of the write-ahead log with the part that SQLite recovers from it. The returned
+  /// report names a torn last write. Damage before a later durable commit throws `.corrupted`. A file of zero bytes throws `.corrupted`
+  /// too, and so does a write-ahead log of another copy of the store. See also `StorageBackend.open(_:_:)`.
   /// - Throws: the errors of `StorageBackend.open(_:_:)`. `.dataMissing` if the database is missing beside its log or journal, and for any
   ///   missing database when only reading. `.unsupported` for a name of more than 243 bytes, for anything but a plain file, and for a file
-  ///   with several names (hard links). `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it. `.locked`
-  ///   when another process has the file open by any name (Linux).
+  ///   with several names (hard links). `.notOurStore` for a rollback journal beside the file, which SQLite would roll back into the
+  ///   database. `.locked` when another process has the file open by any name (Linux).
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try open(options, limits: nil) { $0.forEach(visit) }
   }
 
-  // Larder calls this method if a backend has it. With packs of records Larder does not make one `StoredRecord` for each row.
+  // Larder calls `openPacked` instead of `open` if a backend has it, because packs of records need no `StoredRecord` for each row.
   package func openPacked(_ options: StoreOptions, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> OpenReport {
     try open(options, limits: options.limits, visit)
   }
@@ -132,7 +134,7 @@ public final class SQLiteBackend: PackingBackend {
   ) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.beginOpening(options, limits) }
     do {
-      // `visit` is the caller's code and runs outside the mutex. If `visit` ran inside the mutex and called the backend, the call would
+      // `visit` is the caller's code and runs outside the mutex. If `visit` ran inside the mutex and called the backend, `visit` would
       // deadlock.
       while let records = try store.withLock({ store throws(RepositoryError) in try store.nextRecords() }) {
         for record in records { visit(record) }
@@ -146,7 +148,7 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Creates a new store, or copies the write-ahead log of an earlier run into the database and sets a torn end of the log aside.
   ///
-  /// On a full disk an existing store stays open for reading. Each commit to such a store tries the recovery again, and throws `.full`
+  /// On a full disk an existing store stays open for reading. While the recovery is due, each commit tries it again, and throws `.full`
   /// until there is space. See also `StorageBackend.recover(_:)`.
   /// - Throws: `.full` for a new store, `.unsupported` for a file system without shared memory, `.locked` when another program changed the
   ///   store since it was read, `.inputOutput`, `.outcomeUnknown`, `.protectedDataUnavailable` and `.dataMissing`.
@@ -156,15 +158,17 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Copies the write-ahead log into the database and closes the database.
   ///
-  /// A shared store leaves the log to other processes that have the store open. The call releases the lock even when it throws. A second
-  /// call does nothing.
-  /// - Throws: `.full`, `.inputOutput` or `.outcomeUnknown` when the log could not be copied into the database. The next opening copies a
-  ///   log that could not be copied.
+  /// A shared store leaves the log to other processes that have the store open. `close()` releases the lock even when it throws. A second
+  /// call of `close()` does nothing.
+  /// - Throws: `.full`, `.inputOutput` or `.outcomeUnknown` when the log could not be copied into the database. The next opening of the
+  ///   store then copies the log.
   public func close() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.close() }
   }
 
-  /// Closes a store that was refused after it was opened, and leaves the write-ahead log as the opening found it.
+  /// Closes a store that was refused after it was opened.
+  ///
+  /// Before ``recover(_:)`` the write-ahead log stays as the opening found it.
   public func abandon() {
     store.withLock { $0.abandon() }
   }
@@ -173,41 +177,44 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Writes the batch in one transaction.
   ///
-  /// Unless the store is shared, a commit leaves 256 KiB of the disk free, and one 500th of the file's size. The deletion of all records of
-  /// a store on a full disk needs that space. Before a commit refuses values because they would not leave this space free, it returns the
-  /// space of the log and of free pages to the disk.
+  /// Unless the store is shared, a commit of values leaves 256 KiB plus one 500th of the file's size free on the disk, which deleting all
+  /// records of the store needs. If the values fit in free pages of the file, a quarter of that space is enough. Before a commit refuses
+  /// values for lack of disk space, it returns the space of the log and of free pages to the disk.
   /// - Throws: `.full`, `.inputOutput`, `.locked` when another program holds the database or has committed to it since it was opened,
-  ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`, `.unsupported` or `.corrupted`, each
-  ///   with nothing of the batch kept. `.outcomeUnknown` when COMMIT met an I/O error, and `.poisoned` after that.
+  ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`, `.unsupported` or `.corrupted`. After
+  ///   each of these errors nothing of the batch is stored. `.outcomeUnknown` when COMMIT met an I/O error, and `.poisoned` after an error
+  ///   `.outcomeUnknown`.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.write(batch) }
   }
 
   /// Writes a batch of deletions in the disk space that ``commit(_:)`` keeps free.
   ///
-  /// Writes no tombstones if they would exceed the limit or have no room. Shrinks the file to the remaining records, if the disk has room
-  /// for that. See also `StorageBackend.commitOnFullDisk(_:)`.
-  /// - Throws: the errors of ``commit(_:)``. `.full` when another program has taken the space that was kept free.
+  /// Writes no tombstones if they would exceed `limits.tombstones` or do not fit on the disk. Shrinks the database file to the remaining
+  /// records, if the disk has room for the shrinking. See also `StorageBackend.commitOnFullDisk(_:)`.
+  /// - Throws: the errors of ``commit(_:)``. `.full` when another program has taken the disk space that was kept free.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.writeOnFullDisk(batch) }
   }
 
   /// Syncs the write-ahead log if it holds a buffered commit.
   ///
-  /// - Throws: `.outcomeUnknown` or `.poisoned`.
+  /// - Throws: `.outcomeUnknown` when the sync failed, `.poisoned` after an earlier failed sync or rollback, `.dataMissing` when the log
+  ///   was removed, `.closed` when the store is not open.
   public func flush() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.flush() }
   }
 
   /// True if the tombstones outnumber twice `limits.tombstones` by more than a thousand.
   ///
-  /// The length of the write-ahead log does not matter here, because a commit itself runs a checkpoint when the log has 1,000 pages.
+  /// The length of the write-ahead log does not make this property true, because a commit itself runs a checkpoint when the log has 1,000
+  /// pages.
   public var wantsCheckpoint: Bool { store.withLock { $0.wantsCheckpoint } }
 
   /// Copies the write-ahead log into the database, empties the log, and deletes tombstones over the limit.
   ///
-  /// The log of a store that is not shared keeps its allocated space until the store is closed. The next commit shortens a longer log to 4
-  /// MB at most. If less than 1 GiB of the disk is free, the log is truncated.
+  /// In a store that is not shared, the emptied log file keeps its allocated space until the store is closed. The next commit shortens a
+  /// log file of more than 4 MB to 4 MB. If less than 1 GiB of the disk is free, the log is truncated.
   /// - Throws: `.full`, `.inputOutput`, `.corrupted`, `.outcomeUnknown` when a sync failed, `.poisoned`.
   public func checkpoint() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.checkpoint() }
@@ -217,7 +224,8 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Takes SQLite's write lock, and reads the commits that other processes made after a revision.
   ///
-  /// Cost: some ten microseconds, and the reading of the changed records. See also `StorageBackend.beginCommit(after:_:)`.
+  /// `beginCommit(after:_:)` takes some ten microseconds, plus the time to read the changed records. See also
+  /// `StorageBackend.beginCommit(after:_:)`.
   /// - Throws: `.locked` when other processes hold the lock for longer than `StoreOptions.lockTimeout`, `.dataMissing`, `.corrupted`,
   ///   `.inputOutput`, `.poisoned`.
   public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
@@ -231,8 +239,8 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Reads the commits that other processes made after a revision, or returns `nil` when there is none.
   ///
-  /// First reads SQLite's `PRAGMA data_version`, or in a read-only store the times of the files. If `data_version` or the times show no
-  /// change, the call returns `nil` at once, which is cheap.
+  /// First reads SQLite's `PRAGMA data_version`, or in a read-only store the state of the files. If `data_version` or the files show no
+  /// change, the method returns `nil` without reading any rows.
   /// - Throws: `.corrupted`, `.inputOutput`, `.dataMissing`, `.locked`, `.poisoned`, `.closed`.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try store.withLock { store throws(RepositoryError) in try store.foreignCommits(after: revision) }
@@ -248,8 +256,8 @@ public final class SQLiteBackend: PackingBackend {
   /// Makes all commits durable, closes the connection, and releases every lock.
   ///
   /// A write-ahead log of at most 250 pages is copied into the database, unless another process has the store open. After the log was
-  /// copied, the next process finds the store as after `close()`. A longer log stays beside the database, as after a crash, because copying
-  /// it takes too long for a suspension. See also `StorageBackend.suspend()`.
+  /// copied, the next process finds the store as after `close()`. A log of more than 250 pages stays beside the database, as after a crash,
+  /// because copying it takes too long for a suspension. See also `StorageBackend.suspend()`.
   /// - Throws: the errors of ``close()``, and `.poisoned`.
   public func suspend() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.suspend() }
@@ -257,7 +265,7 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Takes the locks again after ``suspend()``, and returns false when the store must be opened anew.
   ///
-  /// Succeeds if the database is unchanged. A store opened `.shared` also resumes when other processes have added whole commits.
+  /// Resuming succeeds if the database is unchanged. A store opened `.shared` also resumes when other processes have added whole commits.
   /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing` when another file has taken the database's name, `.notOurStore`, `.inputOutput`.
   public func resume() throws(RepositoryError) -> Bool {
     try store.withLock { store throws(RepositoryError) in try store.resume() }
@@ -283,7 +291,7 @@ public final class SQLiteBackend: PackingBackend {
   ///
   /// - Throws: the errors of `StorageBackend.readCopy(at:_:)`.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    // The copy gets a backend of its own, because the store of this backend may stay open meanwhile.
+    // The copy is read through a backend of its own, because the store of this backend may be open at the same time.
     let (fileSystem, disk) = store.withLock { ($0.fileSystem, $0.disk) }
     let reader = SQLiteBackend(file: url, fileSystem: fileSystem, disk: disk)
     let report = try reader.open(StoreOptions(access: .readOnly), visit)

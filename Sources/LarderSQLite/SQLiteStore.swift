@@ -2,20 +2,21 @@ internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// State machine of one store, from opening to closing.
+/// State machine of one store in an SQLite database, from opening to closing.
 ///
-/// Each phase of the store holds only the connection and the locks that it needs, and some calls throw an error outside their phase.
+/// Each phase holds only the connection and the locks that it needs. Most calls that do not fit the phase throw an error, such as
+/// `.closed`.
 final class SQLiteStore {
   enum Phase {
     case unopened
     case opening(SQLiteOpening)
-    /// The opening has read every row of the store, and has written nothing yet.
+    /// The opening has read every row of the store, and has not written to it yet.
     ///
-    /// If a full disk has no room for recovery, the store stays in this phase, and each write tries the recovery again.
+    /// If a full disk has no room for recovery, the store stays in the phase `.opened`, and each write tries the recovery again.
     case opened(SQLiteOpening)
     case writing(SQLiteWriter, SQLiteLocks)
     case reading(SQLiteReadOnlyReader, SQLiteFileLock?)
-    /// The store was open for writing.
+    /// The store was suspended while it was open for writing.
     ///
     /// A suspended store holds no connection and no lock until it resumes.
     case suspended(SQLiteSuspension)
@@ -49,7 +50,7 @@ final class SQLiteStore {
     default: throw RepositoryError(.alreadyOpen, "this backend is open already; close it first", file: name)
     }
     self.options = options
-    // A suspension before this opening may have forbidden every wait for a lock, so waits are allowed again here.
+    // A suspension before this opening may have forbidden every wait for a lock, so the opening allows waits again.
     wait.isEnded.store(false, ordering: .relaxed)
     let opening: SQLiteOpening
     switch options.access {
@@ -139,19 +140,19 @@ final class SQLiteStore {
     try writer()?.checkpoint(keeping: options.limits.tombstones)
   }
 
-  /// Runs a recovery that is still due, because the disk was full or because an outer backend does not forward `recover`.
+  /// Runs a recovery that is still due, because the disk was full or because a wrapping backend does not forward `recover`.
   private func beginWritingIfDue() throws(RepositoryError) {
     if case .opened(let opening) = phase { try beginWriting(opening) }
   }
 
-  /// Returns the writer, or throws `.unsupported` for a store that was opened `.readOnly`.
+  /// Returns the writer of the store, or throws `.unsupported` for a store that was opened `.readOnly`.
   private func writerForCommit() throws(RepositoryError) -> SQLiteWriter {
     try beginWritingIfDue()
     guard let writer = try writer() else { throw path?.readOnlyRefusal ?? notOpen }
     return writer
   }
 
-  /// Returns the writer, or `nil` for a store that is read-only or was not recovered yet.
+  /// Returns the writer of the store, or `nil` for a store that is read-only or was not recovered yet.
   func writer() throws(RepositoryError) -> SQLiteWriter? {
     switch phase {
     case .writing(let writer, _): return writer
@@ -173,7 +174,7 @@ extension SQLiteStore {
   /// Copies the write-ahead log into the database unless another process uses it, closes the connection, and releases the locks.
   func end(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
     defer { locks.release() }
-    // After a failed sync or rollback the state of the disk is not known, so the log is left for the next opening to judge.
+    // After a failed sync or rollback the state of the disk is not known, so the log stays, and the next opening checks it.
     if writer.poison != nil { return writer.abandon() }
     if locks.isShared { return try closeShared(writer, locks) }
     try fold(writer)
@@ -181,8 +182,8 @@ extension SQLiteStore {
 
   /// Leaves the write-ahead log to other processes, or copies it into the database if no other process has the store open.
   ///
-  /// The connection is closed before the locks show whether another process has the store open. With this order, the last process that
-  /// closes the store sees that no other process has a connection, and copies the log.
+  /// The connection is closed before the locks show whether another process has the store open. Since every process closes its connection
+  /// first, the last process that closes the store sees that no other process has a connection, and copies the log.
   private func closeShared(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
     // An abandoned connection leaves the log as it is, for the other processes that still use it.
     do {
@@ -204,7 +205,7 @@ extension SQLiteStore {
 
   /// Copies ("folds") the write-ahead log into the database and closes the connection.
   ///
-  /// If the copying fails, the files stay as they are.
+  /// If copying the log fails, the database and the log stay on the disk.
   private func fold(_ writer: SQLiteWriter) throws(RepositoryError) {
     do {
       try writer.checkpoint(keeping: options.limits.tombstones)
@@ -215,7 +216,7 @@ extension SQLiteStore {
     }
   }
 
-  /// Closes a store to which nothing was committed, and leaves its files as they are.
+  /// Closes a store to which nothing was committed since it was opened.
   func abandon() {
     // Recovery has copied the log into the database, so SQLite may remove the log when the connection closes.
     end { writer in do { try writer.close() } catch { writer.abandon() } }
@@ -223,7 +224,7 @@ extension SQLiteStore {
 
   /// Ends the current phase and releases the locks.
   ///
-  /// `endWriter` ends the writer of a store that is open for writing.
+  /// The closure `endWriter` closes the writer of a store that is open for writing.
   func end(_ endWriter: (SQLiteWriter) -> Void) {
     let ending = phase
     // The phase changes first, so that a second call finds `.closed` and releases nothing twice.
@@ -252,8 +253,8 @@ extension SQLiteStore {
       if let writer = try writer() {
         scan = try SQLiteScan(writer.connection, stopsAtDamage: false)
         while try scan.next() != nil {}
-        // In a shared store other processes may have committed since the writer read its row, so a difference from that row proves no
-        // damage in a shared store.
+        // In a shared store other processes may have committed since the writer read its row of `larder_store`, so a different row proves
+        // no damage.
         if writer.sharing == nil, scan.row != writer.row, scan.problems.isEmpty {
           report.problems.append(writer.connection.damaged("expected the records of commit \(writer.row.commit), found others"))
         }
@@ -300,7 +301,7 @@ extension SQLiteStore {
     try SQLiteDraft.copy(of: connection, to: target, fileSystem)
   }
 
-  /// Returns the writer's connection, or a new connection while a commit has begun on the writer's.
+  /// Returns the writer's connection, or a new connection if there is no writer or a transaction is open on the writer's connection.
   ///
   /// `VACUUM INTO` fails inside a transaction. The new connection reads the state before the begun commit.
   private func connectionForCopying(_ writer: SQLiteWriter?) throws(RepositoryError) -> SQLiteConnection {

@@ -8,15 +8,15 @@ extension RepositorySchema where Item.ID: Hashable & Codable & Sendable {
   ///   Spot.schema.synced(in: "user/42", merge: .fields(counters: [\.visits], sets: [\.tags])))
   /// ```
   ///
-  /// Open every repository of the collection with this schema. Writes of a repository without a synced schema are not sent. An edit keeps
-  /// the JSON members of a record that the record's type does not declare. An app cannot read a record of a newer schema version, but can
-  /// delete it.
+  /// Open every repository of the collection with the synced schema. Writes of a repository without a synced schema are not sent. An edit
+  /// keeps the JSON members of a record that the record's type does not declare. An app cannot read a record of a newer schema version, but
+  /// can delete it.
   ///
-  /// Cost: one more small record with each write, the outbox entry. Until the server has accepted the edits, the outbox entry also holds
-  /// the server's value to which these edits were made.
+  /// Each write of a record also writes one small record, the outbox entry. Until the server has accepted the edits, the outbox entry also
+  /// holds the server's value to which these edits were made.
   /// - Parameters:
   ///   - scope: The scope of all records: 1 to 256 printable ASCII characters without blanks, quotes and backslashes.
-  ///   - merge: The rules for records that were changed here and at the server.
+  ///   - merge: The rules for merging records that were changed on this device and at the server.
   ///   - clock: The clock of the device, which may be wrong. The clock only decides which of two edits of the same member is newer.
   public func synced(
     in scope: String, merge: MergePolicy<Item> = .fields(), clock: any WallClock = SystemClock()

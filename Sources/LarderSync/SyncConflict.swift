@@ -3,8 +3,9 @@ public import Larder
 
 /// A value that lost in a merge, kept so that the user can restore it.
 ///
-/// Read conflicts from ``SyncEngine/conflicts``, and delete a conflict there when it is no longer needed. A conflict also reports a record
-/// that a unique index finds equal to another one. In such a conflict, ``duplicateOf`` names the other record, and no value was lost.
+/// Read conflicts from ``SyncEngine/conflicts``, and delete a conflict there when it is no longer needed. A conflict can also report that
+/// two records have the same values in a unique index. In a conflict about a unique index, ``duplicateOf`` names the second record, and no
+/// value was lost.
 public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
   /// Identifier of the conflict.
   public var id: UUID
@@ -14,22 +15,22 @@ public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
   public var collection: String
   /// The text of the record's key.
   public var recordID: String
-  /// Losing values, as JSON, by the names of their members.
+  /// Values that lost in the merge, as JSON, by the names of the record's members.
   ///
-  /// If the record was deleted, or is no JSON object, the dictionary holds the whole lost value under an empty name. The dictionary is
-  /// empty if another device undid a deletion by this device, or if ``duplicateOf`` names a record. A device cannot distinguish an edit
-  /// that undoes a deletion from a new record with the same id, so both are listed as conflicts.
+  /// If the record was deleted, or is no JSON object, `lost` holds the whole lost value under an empty name. `lost` is empty if another
+  /// device undid a deletion by this device, or if ``duplicateOf`` names a record. A device cannot distinguish an edit that undoes a
+  /// deletion from a new record with the same id, so both are listed as conflicts.
   public var lost: [String: String]
-  /// Whether the lost value was written on this device.
+  /// Whether this device wrote the lost value, or made the deletion that another device undid.
   public var isLocal: Bool
   /// Time of the merge, by this device's clock.
   public var date: Date
-  /// Key, as text, of another record with the same values in the unique index ``index``, or `nil` for a lost value.
+  /// Key, as text, of another record with the same values in the unique index ``index``, or `nil` in all other conflicts.
   ///
-  /// The two duplicate records stay stored until the app deletes or changes one. `OpenReport.duplicates` lists them when the store is
-  /// opened.
+  /// The two duplicate records stay stored until the app deletes or changes one. `OpenReport.duplicates` lists duplicate records when the
+  /// store is opened.
   public var duplicateOf: String?
-  /// Name of the unique index that finds the record equal to ``duplicateOf``, or `nil` without one.
+  /// Name of the unique index in which the record and ``duplicateOf`` have the same values, or `nil` if ``duplicateOf`` is `nil`.
   public var index: String?
 }
 
@@ -39,7 +40,7 @@ public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
 /// ``SyncEngine/retry(_:)``. Call ``SyncEngine/revert(_:)`` to discard the edit. A rejected edit does not stop the edits of other records
 /// from being sent.
 public struct SyncRejection: Codable, Identifiable, Sendable, Hashable {
-  /// Collection and key of the record.
+  /// Identifier of the rejection, which contains the collection and the key of the record.
   public var id: String
   /// Scope of the record, or `nil` if an earlier version of the app has stored the rejection.
   public var scope: String?
@@ -47,35 +48,37 @@ public struct SyncRejection: Codable, Identifiable, Sendable, Hashable {
   public var collection: String
   /// The text of the record's key.
   public var recordID: String
-  /// Reason as a code.
+  /// Reason of the rejection, as a code.
   ///
   /// The device itself sets one of these codes:
-  /// - `mergeFailed`: The merge threw an error, or its result cannot be read by the type or is over a limit of the store.
-  /// - `newerSchema`: A newer app has written the record.
-  /// - `notOpen`: The repository of the record was not open.
+  /// - `mergeFailed`: The merge threw an error, the app's type cannot decode the merged value, or the merged value is over a limit of the
+  ///   store.
+  /// - `newerSchema`: A newer app has written the server's value of the record, and this app cannot read it.
+  /// - `notOpen`: The repository of the record's collection was not open, so its merge policy was missing.
   /// - `noScope`: The record has no valid scope.
-  /// - `forbidden`: The token may read the scope and not write it.
-  /// - `conflict`: The server has another record and the token may only write the scope, or the server reports a conflict twice and sends
-  ///   no newer record.
+  /// - `forbidden`: The device's bearer token may read the scope and not write it.
+  /// - `conflict`: The server has another record with this id and the token may not read the scope, or the server reports a conflict twice
+  ///   and sends no newer record.
   /// - `tooLarge`: The record is over a limit of the server or of the store. A received record over a limit of the store is stored and
   ///   cannot be read.
-  /// - `refused`: The server refuses the record with a status such as 400 or 422, also when it is sent alone.
-  /// - `upgradeRequired`: The scope accepts only records of a newer version of the app. The first app of such a version on this device
-  ///   sends the edit.
-  /// - `malformed`: A record of this device or of the server breaks a limit of the wire format. The server's record was not stored.
+  /// - `refused`: The server refuses the record with an HTTP status such as 400 or 422, even if the record is sent alone.
+  /// - `upgradeRequired`: The scope accepts only records of a newer version of the app. The device sends the edit again after an update of
+  ///   the app changes the app's schema versions.
+  /// - `malformed`: A record of this device or of the server breaks a limit of the wire format. A record of the server that breaks a limit
+  ///   is not stored.
   ///
   /// Any other code was sent by the server, and is cut after 64 bytes.
   public var code: String
-  /// Reason in words, cut after 1,024 bytes and without control characters.
+  /// Reason of the rejection in words, cut after 1,024 bytes and without control characters.
   public var detail: String
-  /// Time of the refusal, by this device's clock.
+  /// Time of the rejection, by this device's clock.
   public var date: Date
 }
 
 extension SyncEngine {
   /// Sends a rejected edit again with the next exchange.
   ///
-  /// - Throws: The errors of storage.
+  /// - Throws: The errors of reading and writing the store.
   public func retry(_ rejection: SyncRejection) async throws(RepositoryError) {
     try await resolve([rejection]) { (scopeCommits, key, entry, pending) throws(RepositoryError) in
       // A retry after a failed merge decides for the local value, since the same merge would fail again.
@@ -89,13 +92,13 @@ extension SyncEngine {
 
   /// Discards a rejected edit, so that the record has the server's value again.
   ///
-  /// - Throws: The errors of storage.
+  /// - Throws: The errors of reading and writing the store.
   public func revert(_ rejection: SyncRejection) async throws(RepositoryError) {
     try await resolve([rejection]) { (scopeCommits, key, entry, pending) throws(RepositoryError) in
       guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { return }
       let held = entry.edits?.held
-      // If the outbox entry holds a received value of the server, the record becomes that value, since it is newer than the base and later
-      // pages do not bring it again.
+      // If the outbox entry holds a received value of the server, the record becomes that value. The received value is newer than the base,
+      // the server's value before the edit, and later pages of changes do not contain it.
       let base = held?.value ?? entry.edits?.base
       if let held { entry.revision = held.revision }
       entry.edits = nil
@@ -105,7 +108,7 @@ extension SyncEngine {
     refreshStatus()
   }
 
-  /// Removes rejections in one write, and calls `body` with the outbox entry of each record with parked (set aside) edits.
+  /// Removes rejections in one write, and calls `body` with the outbox entry of each record whose edits are still parked (not sent).
   func resolve(
     _ rejections: [SyncRejection],
     _ body: @escaping @Sendable (ScopeCommits, RecordKey, inout SyncEntry, inout PendingState) throws(RepositoryError) -> Void
@@ -115,7 +118,7 @@ extension SyncEngine {
       for rejection in rejections {
         let key = RecordKey(rejection.id)
         try pending.delete(rejection.id, in: scopeCommits.rejected)
-        // The user may have edited the record since the rejection was read, and an edit unparks the entry.
+        // If the user has edited the record since the rejection was read, the edits are not parked any more, and `body` is not called.
         guard var entry = try scopeCommits.entry(key, in: pending), entry.edits?.isParked == true else { continue }
         try body(scopeCommits, key, &entry, &pending)
       }

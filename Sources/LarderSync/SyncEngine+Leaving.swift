@@ -15,12 +15,11 @@ public struct SyncUnsentEdits: Error, Sendable, Hashable, CustomStringConvertibl
 extension SyncEngine {
   /// Removes the records of all scopes of this engine from the device, with their sync state.
   ///
-  /// The server keeps its records. The engine stops, and a call of ``exchange()`` under way throws `CancellationError`. Call ``exchange()``
-  /// before you sign out, since a sign-out sends nothing.
-  /// - Parameter force: Whether edits that the server does not have are lost as well.
-  /// - Throws: ``SyncUnsentEdits`` if there are such edits and `force` is false. After ``SyncUnsentEdits`` nothing
-  ///   was removed, and the engine
-  ///   continues. Also throws the errors of storage.
+  /// A sign-out removes nothing from the server. The engine stops, and a call of ``exchange()`` under way throws `CancellationError`. Call
+  /// ``exchange()`` before you sign out, since a sign-out sends nothing.
+  /// - Parameter force: Whether to sign out even if edits that the server does not have are lost.
+  /// - Throws: ``SyncUnsentEdits`` if the server does not have all edits and `force` is false. After ``SyncUnsentEdits``, nothing was
+  ///   removed, and the engine continues. Also throws the errors of reading and writing the store.
   public func signOut(force: Bool = false) async throws {
     let (commitsOfScopes, wasRunning) = (commitsOfScopes, !tasks.isEmpty)
     // The unsent edits are counted before the engine stops, so that a refused sign-out changes nothing.
@@ -28,8 +27,8 @@ extension SyncEngine {
       try await store.writeStored { (pending) throws(RepositoryError) in try Self.unsentCount(commitsOfScopes, in: pending) }.refuse()
     }
     signOuts += 1
-    // Exchanges under way are cancelled, since they would receive the removed data again. An exchange of the app is cancelled before
-    // `stop()`, since the engine's own tasks may wait for it.
+    // Exchanges under way are cancelled, since they would receive the removed data again. An exchange that the app has started is cancelled
+    // before `stop()`, since `stop()` waits for the engine's own tasks, which may wait for that exchange.
     for task in running.values { task.cancel() }
     await stop()
     while let task = running.values.first {
@@ -63,11 +62,11 @@ extension SyncEngine {
 }
 
 extension ScopeCommits {
-  /// Returns the number of records of the scope with edits that the server has not accepted, including refused ones.
+  /// Returns the number of records of the scope with edits that the server has not accepted, including refused edits.
   func unsentCount(in pending: PendingState) throws(RepositoryError) -> Int {
     var count = 0
     try pending.visit(records) { (_, stored) throws(RepositoryError) in
-      // An unreadable entry throws, and so refuses the sign-out that would delete its edits.
+      // An unreadable outbox entry makes the sign-out throw, since the sign-out would delete the entry's edits.
       let entry = try SyncEntry(stored)
       if entry.scope == scope, entry.isDirty { count += 1 }
     }
@@ -88,8 +87,8 @@ extension ScopeCommits {
       pending.deleteStored(address.key, in: collection)
     }
     try forgetConflicts(in: &pending)
-    // A received record that was set aside without being stored has a rejection and no entry, so the loop above does not remove its
-    // rejection.
+    // A received record that was not stored, since it breaks a bound of the wire format, has a rejection and no outbox entry. The loop over
+    // the outbox entries does not remove the rejection of a record without an entry.
     for rejection in rejected.snapshot.loadAll() where rejection.scope == scope { try pending.delete(rejection.id, in: rejected) }
     for deletion in deletions.snapshot.loadAll() where deletion.scope == scope { try pending.delete(deletion.id, in: deletions) }
     pending.deleteStored(key, in: scopes)
@@ -102,9 +101,9 @@ extension ScopeCommits {
 }
 
 extension Int {
-  /// Throws if there are unsent edits.
+  /// Throws an error if this number of unsent edits is above 0.
   ///
-  /// - Throws: ``SyncUnsentEdits`` for any number but 0.
+  /// - Throws: ``SyncUnsentEdits`` for a number above 0.
   fileprivate func refuse() throws(SyncUnsentEdits) { if self > 0 { throw SyncUnsentEdits(count: self) } }
 }
 

@@ -11,11 +11,13 @@ extension SyncEngine {
     weak let engine: SyncEngine?
   }
 
-  /// Starts to sync: at once, after each local write, when the server has news, and again after a failure.
+  /// Starts to sync: at once, after each local write, when the server has newer commits, and again after a failure.
   ///
-  /// An engine that was created with a server has started already. After a failure the engine waits for a random time of up to 1 s at first
-  /// and up to 5 minutes later. If the server sets the time of the retry, the engine waits until that time. Call ``wake()`` to end the
-  /// wait. On Apple's platforms, a change of the network also ends the wait after a failure. Does nothing if the engine already runs.
+  /// An engine that was created with the address of a server has started already. After a failure, the engine waits for a random time: at
+  /// most 1 s at first, and at most 5 minutes after repeated failures. After a refusal that a retry cannot change, such as status 403, the
+  /// engine waits for 2.5 to 5 minutes. If the server sets the time of the retry, the engine waits until that time, but at most about an
+  /// hour. Call ``wake()`` to end the wait after a failure. On Apple's platforms, a change to a usable network also ends the wait after a
+  /// failure. `start()` does nothing if the engine already runs.
   public func start() { start(watching: .system) }
 
   /// Starts to sync, and retries failed exchanges when the network changes.
@@ -26,7 +28,7 @@ extension SyncEngine {
     tasks.append(Task { [clock] in await network.run(clock) { await seat.engine?.wakeWhatFailed() } })
     tasks.append(
       Task { [clock] in
-        // A server sends no event when it restores a right, so the rights are requested again at this interval.
+        // A server sends no event when it restores a right, so the rights are requested again every five minutes (`Backoff.cap`).
         while true {
           do { try await clock.sleep(for: Backoff.cap) } catch { return }
           await seat.engine?.raiseForbidden()
@@ -43,7 +45,7 @@ extension SyncEngine {
 
   /// Starts to follow the edits of the store.
   func followEdits() {
-    // The subscription begins before the task, so that no edit after this call is missed.
+    // The subscription begins before the task starts, so that no edit after the call of `followEdits()` is missed.
     let edits = store.edits(of: store.collection(named: SyncCollections.records))
     let seat = Seat(engine: self)
     follower = Task {
@@ -56,7 +58,7 @@ extension SyncEngine {
 
   /// Stops syncing, and returns when the exchanges that the engine has started by itself have ended.
   ///
-  /// Data that an exchange has received before it ends is kept. Call ``start()`` to sync again.
+  /// `stop()` keeps the data that an exchange has received before it ends. Call ``start()`` to sync again.
   public func stop() async {
     let stopped = tasks
     tasks = []
@@ -75,7 +77,7 @@ extension SyncEngine {
     refreshStatus()
   }
 
-  /// Starts a wait for other credentials if the transport lacks valid ones.
+  /// Starts a wait for other credentials if the transport has no valid credentials.
   ///
   /// Failed exchanges are retried when the transport has other credentials.
   func watchCredentials() async {
@@ -89,7 +91,7 @@ extension SyncEngine {
     }
   }
 
-  /// Retries failed exchanges with new credentials, and doubles the interval of the next wait.
+  /// Retries failed exchanges with new credentials, and doubles the interval of the next wait for credentials.
   private func noteCredentials() {
     credentialWatch = nil
     credentialInterval = min(credentialInterval * 2, Backoff.cap)
@@ -106,20 +108,21 @@ extension SyncEngine {
     for scope in Set(forbidden().compactMap(\.scope)) { alarms[scope]?.markDue() }
   }
 
-  /// Retries failed exchanges at once, without waiting for their back-off.
+  /// Starts an exchange of every scope at once, without waiting for the back-off after a failure.
   ///
-  /// Call `wake()` when the app learns that the network is back, or when the app comes to the foreground.
+  /// Call `wake()` when the app learns that the network is back, or when the app comes to the foreground. `wake()` has an effect only on an
+  /// engine that was started.
   public nonisolated func wake() { for alarm in alarms.values { alarm.markUrgent() } }
 
-  /// Retries failed exchanges at once and polls the other scopes for news.
+  /// Retries failed exchanges at once, and asks the server for newer commits of the other scopes.
   ///
-  /// - Returns: Whether any exchange had failed.
+  /// - Returns: True if the last exchange of any scope has failed.
   private func wakeWhatFailed() -> Bool {
     for (scope, alarm) in alarms { if failing.contains(scope) { alarm.markUrgent() } else { alarm.hintReachable() } }
     return !failing.isEmpty
   }
 
-  /// Returns the request of a long poll for news, or `nil` during a full pass, which requests pages itself.
+  /// Returns the request of a long poll for newer commits, or `nil` during a full pass, which requests pages itself.
   private func question(of scopeCommits: ScopeCommits) -> SyncChangesRequest? {
     do {
       guard let state = try scopeCommits.state(in: store.stored), state.pass == nil else { return nil }
@@ -131,7 +134,7 @@ extension SyncEngine {
     } catch { return nil }
   }
 
-  /// Raises the alarms, which start exchanges, of the scopes in which edited records are to be sent, and updates the status.
+  /// Starts exchanges of the scopes in which edited records are to be sent, and updates the status.
   private func noteEdits(of keys: Set<RecordKey>) {
     for scope in dirty.scopes(toSend: keys) { alarms[scope]?.markEdit() }
     refreshStatus()
@@ -147,7 +150,7 @@ extension SyncEngine {
       (status.phase, status.inFlight, status.dividedTransactions) = (phase, flights, dividedTransactions)
       (status.pushed, status.pulled, status.total) = (all.pushed, all.pulled, all.total)
       status.isNoted = isNoted
-      // The count is not exact, since an exact count may scan the outbox and the status changes many times in an exchange.
+      // The count of unsent edits is not exact, since an exact count may scan the outbox and the status changes many times in an exchange.
       counts.count(into: &status, isExact: false)
     }
   }
@@ -161,21 +164,21 @@ protocol CredentialedTransport: SyncTransport {
   func hasOtherCredentials() async -> Bool
 }
 
-/// A wait for other credentials, which polls the app's closure and sends nothing to the server.
+/// A wait for other credentials, which calls the app's credentials closure at an interval and sends nothing to the server.
 struct CredentialWatch: Sendable {
   let transport: any CredentialedTransport
   let clock: any WallClock
-  /// Time between two calls of the app's closure.
+  /// Time between two calls of the app's credentials closure.
   let interval: Duration
 
-  /// Shortest ``interval``.
+  /// Shortest time between two calls of the app's credentials closure.
   static let shortest = Duration.seconds(5)
 
   /// Waits and returns true when there are other credentials, or false when the task is cancelled.
   func wait() async -> Bool {
     while true {
       do { try await clock.sleep(for: interval) } catch { return false }
-      // The engine may have stopped during the call of the app's closure, and must then not retry exchanges.
+      // The engine may have stopped during the call of the app's credentials closure. A stopped engine must not retry exchanges.
       if await transport.hasOtherCredentials() { return !Task.isCancelled }
     }
   }

@@ -1,17 +1,18 @@
 internal import Larder
 internal import LarderWire
 
-// Requests that list several scopes at once, to find the scopes without news and the scopes in which a right was restored.
+// This file has the requests that list several scopes at once, to find the scopes without newer commits and the scopes in which a right was
+// restored.
 
 extension SyncEngine {
-  /// Shortest time between two requests of the rights in a scope with edits that were refused for a missing right.
+  /// Shortest time between two requests for the token's rights in a scope whose edits were refused for a missing right.
   static let rightsInterval = Duration.seconds(60)
 
-  /// Returns the scopes with nothing to send or receive, found by one request for all of them.
+  /// Returns the scopes with nothing to send or receive, which one request for all scopes finds.
   ///
   /// No scope is returned if the engine has a single scope, whose exchange is one request as well. No scope is returned if the transport or
-  /// the server cannot list scopes. An error of the request is ignored, since it may concern only the list of scopes. If the error concerns
-  /// all requests, the exchanges that follow throw it.
+  /// the server cannot list scopes. An error of the request for the list of scopes is ignored, since it may concern only the list. An error
+  /// that concerns all requests is thrown by the exchanges that follow.
   func quietScopes() async -> Set<String> {
     guard commitsOfScopes.count > 1 else { return [] }
     let signOuts = signOuts
@@ -22,16 +23,16 @@ extension SyncEngine {
     let heads = found.scopes.filter(\.mayRead).reduce(into: [:]) { $0[$1.name] = $1.head }
     var quiet: Set<String> = []
     for scopeCommits in commitsOfScopes {
-      // A scope with an exchange under way is not quiet, so that the caller waits for the end of that exchange.
+      // A scope with an exchange under way is not returned, so that the caller waits for the end of that exchange.
       guard let head = heads[scopeCommits.scope], running[scopeCommits.scope] == nil, !waiting.contains(scopeCommits.scope) else {
         continue
       }
       do {
-        // A sign-out removes the state of a scope, and `prepare` would create it again.
+        // A sign-out removes the stored state of a scope. After a sign-out, `prepare` would create the state again.
         guard signOuts == self.signOuts else { return [] }
         try await prepare(scopeCommits)
-        // The unsent edits are counted after the list was received. An edit that the user makes during the request is then counted, and
-        // this call of `exchange()` sends it.
+        // The unsent edits are counted after the list of scopes was received. An edit that the user makes during the request for the list
+        // is therefore counted, and this call of `exchange()` sends it.
         guard try await unsentCount(scopeCommits) == 0, let state = try scopeCommits.state(in: store.stored), state.flight == nil,
           state.pass == nil,
           state.history == history, state.checkpoint == head, running[scopeCommits.scope] == nil
@@ -49,15 +50,16 @@ extension SyncEngine {
     noteSuccess()
   }
 
-  /// Unparks edits that were refused because the token could not write the scope, if the token can write the scope now.
+  /// Lets edits be sent again that were refused because the token could not write the scope, if the token can write it now.
   ///
-  /// With a transport that does not list rights, such edits wait for `retry(_:)`.
+  /// With a transport that does not list rights, the refused edits are not sent until the app calls `retry(_:)`.
   func retryForbidden(_ scopeCommits: ScopeCommits) async throws {
     let now = clock.uptime
     if let last = rightsAsked[scopeCommits.scope], now < last + Self.rightsInterval { return }
     let waiting = forbidden().filter { $0.scope == scopeCommits.scope }
     guard !waiting.isEmpty else { return }
-    // The time is stored before the request, so that the interval also applies after a failed request.
+    // The time of the request is stored before it is sent, so that the shortest time between two requests also applies after a failed
+    // request.
     rightsAsked[scopeCommits.scope] = now
     let found: SyncScopes?
     do { found = try await transport.scopes(named: [scopeCommits.scope]) } catch { return }
@@ -72,8 +74,8 @@ extension SyncEngine {
   func forbidden() -> [SyncRejection] {
     let snapshot = rejected.snapshot
     if snapshot.count == 0 { return [] }
-    // The message is compared as well as the code, since a server's own rule may refuse edits with the same code, and edits refused by such
-    // a rule would be retried for ever.
+    // The message of a rejection is compared as well as its code, since a server's own rule may refuse edits with the same code, and edits
+    // refused by such a rule would be retried for ever.
     return snapshot.loadAll().filter { $0.code == ScopeCommits.forbidden && $0.detail == ScopeCommits.forbiddenDetail }
   }
 }

@@ -1,7 +1,7 @@
-// The files beside the folders hold the public types of sync: the engine, its status, conflicts and rejected edits, and the schema of a
-// synced collection.
+// The files directly in LarderSync/ hold the public types of sync: the engine, its status, conflicts and rejected edits, and the schema of
+// a synced collection.
 // Invariant: one exchange of a scope runs at a time.
-// Called by apps.
+// Apps call the types of LarderSync/.
 
 public import Foundation
 public import Larder
@@ -15,7 +15,7 @@ public import Larder
 /// for await status in sync.status { show(status) }
 /// ```
 ///
-/// An engine with a transport sends nothing before you call ``exchange()`` or ``start()``:
+/// An engine that was created with a transport sends nothing before you call ``exchange()`` or ``start()``:
 ///
 /// ```swift
 /// var transport = HTTPTransport(url, credentials: { try await token() })
@@ -29,8 +29,9 @@ public import Larder
 /// The server orders commits and compares revisions, and the device merges. Data of the server is written with `ChangeOrigin.remote`, in
 /// one commit for each page.
 ///
-/// An engine with a server syncs by itself until it is released or its store is closed. An exchange under way at that moment runs to its
-/// end. Call ``exchange()`` in tests, background tasks and commands, and for an engine that was created with a transport or was stopped.
+/// An engine that was created with the address of a server syncs by itself until it is stopped or released, or until its store is closed.
+/// If the app releases the engine during an exchange, the exchange runs to its end. Call ``exchange()`` in tests, background tasks and
+/// command-line tools, and for an engine that was created with a transport or was stopped.
 ///
 /// ## Threads and processes
 ///
@@ -39,7 +40,7 @@ public import Larder
 /// repositories never wait for the engine. Writes wait at most for a commit of received data, and they work without a network.
 ///
 /// Run one engine for a store. Other processes may write a `.shared` store, if they open each synced collection with its synced schema. The
-/// engine then also sends the edits of these processes.
+/// engine also sends the edits that the other processes have made.
 ///
 /// ## When to use another type
 ///
@@ -52,12 +53,12 @@ public import Larder
 /// - Do not keep the engine in a local variable of a function that returns. The engine stops when it is released.
 /// - Do not create the engine before its repositories are open. Without the merge policies of the repositories, merges wait in
 ///   ``rejected``, and an edit wins over a deletion.
-/// - Do not run two engines on one store, in one process or in two. A page that one engine has received is out of date for the other
-///   engine.
+/// - Do not run two engines on one store, in one process or in two. Each engine changes the stored read position, so that the other engine
+///   has to drop the pages that it has requested.
 /// - Do not call ``exchange()`` after each save. An engine that was started sends each edit by itself.
 /// - Do not show "saved" when ``SyncStatus/pending`` is 0. Show ``SyncStatus/isSaved``, which also considers refused edits.
 /// - Do not ignore ``rejected``. Most rejected edits are not sent until the record is edited again, or until you call ``retry(_:)``.
-/// - Do not pass `force: true` to ``signOut(force:)`` without asking. Edits that the server does not have are lost.
+/// - Do not pass `force: true` to ``signOut(force:)`` without asking. A forced sign-out loses the edits that the server does not have.
 ///
 /// ## Topics
 ///
@@ -90,7 +91,7 @@ public actor SyncEngine {
   ///
   /// At most 1,000 conflicts are kept. If there are more than 1,000 conflicts, the oldest ones without a lost value are removed first.
   public nonisolated let conflicts: LocalRepository<SyncConflict>
-  /// Edits that the server has refused.
+  /// Edits that the server has refused, or that could not be merged.
   ///
   /// Most rejected edits are not sent until the record is edited again or the edit is retried.
   public nonisolated let rejected: LocalRepository<SyncRejection>
@@ -103,16 +104,16 @@ public actor SyncEngine {
   let pageSize: Int
   /// Reduced number of records per page, by scope, for scopes whose pages were too large for the transport.
   var pageSizes: [String: Int] = [:]
-  /// The store writes of each scope's exchange, in the order of the scopes' names.
+  /// Functions that write to the store during an exchange, one value for each scope, in the order of the scopes' names.
   let commitsOfScopes: [ScopeCommits]
-  /// Store writes that belong to no single scope, such as those of a retry.
+  /// Functions that write to the store for records of any scope, such as for a retry.
   let common: ScopeCommits
-  /// Wake-up flag of each scope's next exchange.
+  /// Alarm of each scope, by the scope's name, with which the engine starts the scope's next exchange.
   nonisolated let alarms: [String: ScopeAlarm]
   nonisolated let board = StatusBoard()
   /// Tasks that run while the engine syncs by itself, empty while it is stopped.
   var tasks: [Task<Void, Never>] = []
-  /// Exchange under way of each scope.
+  /// Task of each exchange under way, by the name of its scope.
   var running: [String: Task<Void, any Error>] = [:]
   /// Scopes whose last exchange has failed.
   var failing: Set<String> = []
@@ -120,11 +121,11 @@ public actor SyncEngine {
   var inFlight: [String: Int] = [:]
   /// Progress of the current or last exchange of each scope.
   var progress: [String: ExchangeProgress] = [:]
-  /// Largest number of records of the next push with several groups, by scope.
+  /// Largest number of records in the next push that holds several transaction groups, by scope.
   ///
-  /// The dictionary holds only scopes in which the server has refused a push for lack of this identity's quota.
+  /// The dictionary holds only scopes in which the server has refused a push because the user's quota is full.
   var full: [String: Int] = [:]
-  /// Records that the server has refused for lack of quota or answered with a conflict, in each scope's current exchange.
+  /// Records that the server has refused for lack of quota or answered with a conflict in the current exchange, by scope.
   var refusals: [String: ExchangeRefusals] = [:]
   /// Uptime at which the engine last requested the rights in a scope, by scope.
   var rightsAsked: [String: Duration] = [:]
@@ -132,9 +133,9 @@ public actor SyncEngine {
   var credentialWatch: Task<Void, Never>?
   /// Time between two calls of the credentials closure in the next wait for credentials.
   ///
-  /// The interval grows, since a server may refuse every token of an app that creates a new token at each call.
+  /// The interval between these calls grows, since a server may refuse every token of an app that creates a new token at each call.
   var credentialInterval = CredentialWatch.shortest
-  /// Token of each scope's push in flight that holds only a part of a transaction.
+  /// Token, a random name, of each scope's push in flight that holds only a part of a transaction.
   var partialPushes: [String: String] = [:]
   /// Number of pushes that held only a part of a transaction.
   var dividedTransactions = 0
@@ -147,20 +148,20 @@ public actor SyncEngine {
   nonisolated let counts: StatusCounts
   /// Task that follows the edits of the store, which change the status even while the engine does not run.
   var follower: Task<Void, Never>?
-  /// Scopes that were prepared since the engine was created.
+  /// Scopes whose stored state `prepare` has created or updated since the engine was created.
   var prepared: Set<String> = []
   /// True if every record that existed before its collection was synced has an outbox entry.
   var isNoted = true
 
-  /// Creates an engine with a transport, which sends nothing before you call ``exchange()`` or ``start()``.
+  /// Creates an engine with a transport, and sends nothing before you call ``exchange()`` or ``start()``.
   ///
   /// - Parameters:
-  ///   - store: The store. The repositories of the store are synced if they were opened with a synced schema.
+  ///   - store: The store to sync. A repository of the store is synced if it was opened with a synced schema.
   ///   - transport: The connection to the server.
   ///   - scopes: The scopes that the device reads and writes.
   ///   - clock: The clock of the device, which may be wrong.
-  ///   - pageSize: The number of records per page. The default is 1,000.
-  /// - Throws: `.unsupported` for a scope that breaks the rule of `RepositorySchema.synced(in:merge:clock:)`, and the errors of opening a
+  ///   - pageSize: The number of records per page of changes, 1,000 by default.
+  /// - Throws: `.unsupported` for a scope name that `RepositorySchema.synced(in:merge:clock:)` does not allow, and the errors of opening a
   ///   repository.
   public init(
     _ store: Store, transport: any SyncTransport, scopes: [String], clock: any WallClock = SystemClock(), pageSize: Int = 1_000
@@ -201,13 +202,14 @@ public actor SyncEngine {
   /// Creates an engine for a `larder-server` and starts to sync.
   ///
   /// - Parameters:
-  ///   - store: The store. The repositories of the store are synced if they were opened with a synced schema. Open the repositories before
+  ///   - store: The store to sync. A repository of the store is synced if it was opened with a synced schema. Open the repositories before
   ///     you create the engine. Without an open repository, there is no merge policy: merges of the collection wait, and an edit wins over
   ///     a deletion.
   ///   - server: The address of a `larder-server`.
   ///   - scopes: The scopes that the device reads and writes.
   ///   - clock: The clock of the device, which may be wrong.
-  ///   - credentials: Returns the bearer token. The closure is called for the first request, and again when the server refuses the token.
+  ///   - credentials: Returns the bearer token. The credentials closure is called for the first request, and again when the server refuses
+  ///     the token.
   /// - Throws: The errors of ``init(_:transport:scopes:clock:pageSize:)``.
   public init(
     _ store: Store, server: URL, scopes: [String], clock: any WallClock = SystemClock(),
@@ -227,23 +229,24 @@ public actor SyncEngine {
   /// Sends local edits and receives remote ones, until the server and this device have the same data.
   ///
   /// One exchange of a scope runs at a time. A call during an exchange waits for the end of that exchange and runs another one. With
-  /// several scopes, one request finds the scopes with news. Up to four of these scopes are exchanged at a time, and a failure in one scope
-  /// does not stop the exchanges of the others.
-  /// - Throws: `SyncProblem` if the server cannot be reached or refuses, a `RepositoryError` of the store, or an error of the credentials
-  ///   closure. Data received before the error is kept, and the next call continues after this data. Of several errors, the first is
-  ///   thrown.
+  /// several scopes, one request finds the scopes that have something to receive. Up to four scopes are exchanged at a time, and a failure
+  /// in one scope does not stop the exchanges of the others.
+  /// - Throws: `SyncProblem` if the server cannot be reached or refuses a request, a `RepositoryError` of the store, or an error of the
+  ///   credentials closure. Data received before the error is kept, and the next call continues after this data. If several scopes fail,
+  ///   the error of the first scope by name is thrown.
   public func exchange() async throws { try await exchange(scopesAtOnce: 4) }
 
   /// Runs ``exchange()`` with a number of concurrent scopes.
   ///
-  /// Pass 1 in a simulation, since equal seeds must give equal runs. A `larder-server` builds four pages for one identity at a time.
+  /// Pass 1 for `scopesAtOnce` in a simulation, since equal seeds must give equal runs. A `larder-server` builds at most four pages of
+  /// changes at a time for the identity of one token.
   @_spi(Simulation) public func exchange(scopesAtOnce: Int) async throws {
     let signOuts = signOuts
     // An explicit call of `exchange()` requests the rights in the scopes at once, without the interval that a running engine keeps.
     rightsAsked = [:]
     let quiet = await quietScopes()
-    // A sign-out may have run during the request, while the actor was free. An exchange after the sign-out would receive the removed data
-    // again.
+    // A sign-out may have run during the request for the list of scopes, while the actor was free. An exchange after the sign-out would
+    // receive the removed data again.
     guard signOuts == self.signOuts else { throw CancellationError() }
     for scope in quiet { noteQuiet(scope) }
     let due = commitsOfScopes.filter { !quiet.contains($0.scope) }
@@ -271,10 +274,10 @@ public actor SyncEngine {
     get throws { dirty.countWithRejected }
   }
 
-  /// Runs one exchange of a scope after the exchange under way, and updates the status with the result.
+  /// Waits for the end of a scope's exchange under way, runs another exchange, and updates the status with the result.
   ///
-  /// - Parameter before: The number of sign-outs above which the exchange does not start. The default is the number of sign-outs at the
-  ///   time of the call.
+  /// - Parameter before: The number of sign-outs when the exchange was requested. If the number of sign-outs has changed when the exchange
+  ///   would start, the exchange throws `CancellationError`. The default is the number of sign-outs at the time of the call.
   func runOnce(_ scopeCommits: ScopeCommits, before signOuts: Int? = nil) async throws {
     let signOuts = signOuts ?? self.signOuts
     // The wait is repeated, since another caller may have started an exchange of the scope first.
@@ -283,8 +286,8 @@ public actor SyncEngine {
     try Task.checkCancellation()
     // The exchange has a task of its own, so that other callers can wait for its end and a sign-out can cancel it.
     let task = Task {
-      // The task removes itself from `running`. A caller that waits for the task's end may continue before this call does, and must not
-      // find the ended task in `running`.
+      // The task removes itself from `running`. A caller that waits for the task's end may continue before this call of `runOnce` does, and
+      // must not find the ended task in `running`.
       defer { running[scopeCommits.scope] = nil }
       try await self.exchange(scopeCommits)
     }
@@ -314,7 +317,7 @@ public actor SyncEngine {
     try result.get()
   }
 
-  /// Updates the status after a successful exchange, and removes the last error if no scope fails.
+  /// Updates the status after a successful exchange, and removes the last error if the last exchange of every scope has succeeded.
   func noteSuccess() {
     credentialInterval = CredentialWatch.shortest
     board.update { status in

@@ -4,15 +4,15 @@ public import Larder
 ///
 /// Call ``SyncEngine/state(of:in:)`` to read the state of a record.
 public enum SyncRecordState: Sendable, Hashable {
-  /// The server has every edit of the record, and no value of the record was lost in a merge.
+  /// The server has every edit of the record, and no conflict about the record is stored.
   case clean
   /// The record has edits to be sent.
   case waiting
   /// Edits of the record were sent, and their outcome is not known yet.
   case inFlight
-  /// The server has refused the record's edits, or the server's record was set aside.
+  /// The record's edits were refused or could not be merged, or the server's version of the record was not stored or cannot be read.
   case refused(SyncRejection)
-  /// The server has every edit of the record, and these values were lost in merges, the newest first.
+  /// The server has every edit of the record, and the associated conflicts about the record are stored, the newest first.
   case conflict([SyncConflict])
 }
 
@@ -24,21 +24,21 @@ public struct SyncPendingRecord: Sendable, Hashable {
   public let recordID: String
   /// Scope of the record.
   public let scope: String
-  /// Whether the edits are set aside and wait in ``SyncEngine/rejected``, such as after a refusal by the server.
+  /// Whether the edits are not sent and wait in ``SyncEngine/rejected``, such as after a refusal by the server.
   public let isRefused: Bool
 }
 
 /// An asynchronous sequence of the records that wait for the server: the current list, then the newest one after each change.
 ///
-/// Each listed record has edits that the server has not accepted. A slow reader receives only the newest list. The sequence ends with the
-/// task that reads it, and with its engine.
+/// Each listed record has edits that the server has not accepted. A slow reader receives only the newest list. The sequence ends when the
+/// task that reads it is cancelled, or when its engine is released.
 ///
 /// Cost: a visit of each listed record for each change of the engine's status.
 public struct SyncPendingRecords: AsyncSequence, Sendable {
   let statuses: SyncStatuses
   var dirty: DirtyEntries { statuses.counts.dirty }
 
-  /// Current records, in the order of collections and keys.
+  /// Records whose edits the server has not accepted yet, ordered by collection and key.
   public var current: [SyncPendingRecord] { dirty.pendingRecords }
 
   /// Returns an iterator that starts with the current records.
@@ -52,7 +52,7 @@ public struct SyncPendingRecords: AsyncSequence, Sendable {
 
     init(statuses: SyncStatuses.Iterator, dirty: DirtyEntries) { (self.statuses, self.dirty) = (statuses, dirty) }
 
-    /// Returns the newest list when it differs from the last one, or `nil` at the end.
+    /// Waits for a list that differs from the last returned one and returns it, or returns `nil` at the end of the sequence.
     public mutating func next() async -> [SyncPendingRecord]? {
       while await statuses.next() != nil {
         let records = dirty.pendingRecords
@@ -72,25 +72,27 @@ extension SyncEngine {
 
   /// Returns the sync state of a record.
   ///
-  /// A record that does not exist and was not deleted since the last exchange is `.clean`.
+  /// A record that does not exist and was not deleted since the last exchange is `.clean`, unless a conflict about the record is stored.
   ///
   /// Cost: a look-up of the record, and a visit of each of ``conflicts`` and of each record of the push in flight.
-  /// - Throws: `.unsupported` for a repository whose schema is not synced, `.invalidKey`, the errors of storage.
+  /// - Throws: `.unsupported` for a repository whose schema is not synced, `.invalidKey` for an id that is no valid key, and the errors of
+  ///   reading the store.
   public func state<Item>(of id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> SyncRecordState {
     let address = try repository.address(of: id)
     let (name, key) = (address.collection, address.key)
     guard store.recordTriggers[name] is any SyncedCollection else {
       throw RepositoryError(.unsupported, "expected a synced collection, found \(name); open it with RepositorySchema.synced(in:)")
     }
-    // The entry and the scope's state are read from one snapshot. With two snapshots, a commit in between could show a record as neither
-    // waiting nor in flight.
+    // The outbox entry and the scope's state are read from one snapshot. If they were read from two snapshots, a commit between the two
+    // snapshots could make a record appear neither waiting nor in flight.
     let (entryKey, snapshot) = (SyncEntry.key(name, key), store.stored)
     if let rejection = try rejected.snapshot.find(by: entryKey.text) { return .refused(rejection) }
     let entry: SyncEntry
     if let stored = snapshot.stored(entryKey, in: store.collection(named: SyncCollections.records)) {
       entry = try SyncEntry(stored)
     } else if snapshot.has(key, in: store.collection(named: name)) {
-      // A record without an outbox entry existed before its collection was synced. The next exchange adds the entry and sends the record.
+      // A record without an outbox entry existed before its collection was synced. The next exchange adds the missing outbox entry and
+      // sends the record.
       return .waiting
     } else {
       return lost(in: name, key)
@@ -106,7 +108,7 @@ extension SyncEngine {
     return .waiting
   }
 
-  /// Returns `.conflict` with the lost values of a record, or `.clean` if no value of the record was lost.
+  /// Returns `.conflict` with the stored conflicts about a record, or `.clean` if there are none.
   private func lost(in collection: String, _ key: RecordKey) -> SyncRecordState {
     let found = conflicts.snapshot.loadAll().filter { $0.collection == collection && RecordKey($0.recordID) == key }
     return found.isEmpty ? .clean : .conflict(found.sorted { $0.date > $1.date })

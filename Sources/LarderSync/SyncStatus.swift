@@ -11,7 +11,7 @@ public struct SyncStatus: Sendable {
   public enum Phase: Sendable, Hashable {
     /// The engine was not started, or was stopped.
     case stopped
-    /// Everything was sent and received, and the engine waits for news.
+    /// No exchange is under way or to be retried, and the engine waits for edits and for newer commits of the server.
     case idle
     /// An exchange of at least one scope is under way.
     case exchanging
@@ -23,11 +23,11 @@ public struct SyncStatus: Sendable {
 
   /// The activity of the engine.
   public var phase = Phase.stopped
-  /// Number of records with edits that the server has not accepted, without refused ones and without ``otherScopes``.
+  /// Number of records with edits that the server has not accepted, without refused edits and without records of ``otherScopes``.
   public var pending = 0
   /// Number of records with unsent edits in each scope that this engine was not created with.
   ///
-  /// Edits of another scope are not sent until an engine is created with their scope. A misspelled scope name shows up in this dictionary.
+  /// Edits of another scope are not sent until an engine is created with their scope. A misspelled scope name appears in ``otherScopes``.
   public var otherScopes: [String: Int] = [:]
   /// Number of records that were sent and whose outcome is not known yet.
   public var inFlight = 0
@@ -39,22 +39,22 @@ public struct SyncStatus: Sendable {
   public var total: Int?
   /// Time of the last successful exchange since the engine was created, or `nil` before the first.
   public var lastExchange: Date?
-  /// Error of the last exchange, or `nil` after a success.
+  /// Error of the last failed exchange, or `nil` if the last exchange of every scope has succeeded.
   ///
   /// The error is a `SyncProblem`, a `RepositoryError`, or an error of the credentials closure.
   public var lastError: (any Error)?
   /// Scope whose exchange has failed with ``lastError``, or `nil` without an error.
   public var lastErrorScope: String?
-  /// Only record of the push that failed with ``lastError``, or `nil` if the push had several records or the error is not about a push.
+  /// Only record of the push that had no outcome at the time of ``lastError``, or `nil` if there was no such push or it had more records.
   public var lastErrorRecord: SyncPendingRecord?
-  /// Number of edits that the server has refused and that wait for the user.
+  /// Number of stored rejections in ``SyncEngine/rejected``.
   public var rejected = 0
   /// Number of stored conflicts.
   public var conflicts = 0
   /// Number of pushes since the engine was created that contained only a part of a transaction.
   ///
-  /// Other devices may receive such a transaction in parts. A push holds at most 500 records and 1 MiB, or less if the server accepts less.
-  /// A divided push is counted when the server has answered it.
+  /// Other devices may receive a transaction in parts if it was pushed in parts. A push holds at most 500 records and 1 MiB of values, or
+  /// less if the server accepts less. A push with a part of a transaction is counted when its outcome is known.
   public var dividedTransactions = 0
 
   /// Removes the last error with its scope and record.
@@ -62,7 +62,7 @@ public struct SyncStatus: Sendable {
 
   /// True if the records that existed before their collection was synced have outbox entries.
   ///
-  /// The first exchange adds the entries that are missing.
+  /// The first exchange adds missing outbox entries.
   var isNoted = true
 
   /// Whether the server has every edit of this device, including edits of scopes without an engine.
@@ -71,7 +71,8 @@ public struct SyncStatus: Sendable {
 
 /// An asynchronous sequence of sync states: the current one, then the newest one after each change.
 ///
-/// A slow reader receives only the newest state. The sequence ends with the task that reads it, and with its engine.
+/// A slow reader receives only the newest state. The sequence ends when the task that reads it is cancelled, or when its engine is
+/// released.
 public struct SyncStatuses: AsyncSequence, Sendable {
   let board: StatusBoard
   let counts: StatusCounts
@@ -87,14 +88,14 @@ public struct SyncStatuses: AsyncSequence, Sendable {
   /// Returns an iterator that starts with the current state.
   public func makeAsyncIterator() -> Iterator { Iterator(board: board) }
 
-  /// An iterator over states.
+  /// An iterator over sync states.
   public struct Iterator: AsyncIteratorProtocol {
     let board: StatusBoard
     private var seen: Int?
 
     init(board: StatusBoard) { self.board = board }
 
-    /// Returns the newest state when it differs from the last one, or `nil` at the end.
+    /// Waits for a state that was published after the last returned one and returns it, or returns `nil` at the end of the sequence.
     public mutating func next() async -> SyncStatus? {
       guard let (status, number) = await board.status(after: seen) else { return nil }
       seen = number
@@ -111,7 +112,7 @@ final class StatusBoard: Sendable {
   /// Newest status.
   var status: SyncStatus { state.withLock { $0.status } }
 
-  /// Changes the status and wakes the sequences.
+  /// Changes the status, and wakes the sequences that wait for another status.
   func update(_ change: (inout SyncStatus) -> Void) {
     state.withLock { state in
       change(&state.status)
@@ -121,12 +122,12 @@ final class StatusBoard: Sendable {
     signal.raise()
   }
 
-  /// Ends the sequences.
+  /// Ends the sequences of sync states.
   func finish() { signal.finish() }
 
   /// Waits for another status than the one numbered `seen`, and returns it with its number.
   ///
-  /// The result is `nil` after ``finish()``, and if the task is cancelled.
+  /// `status(after:)` returns `nil` if the task is cancelled, or if no newer status was published before ``finish()``.
   nonisolated(nonsending) func status(after seen: Int?) async -> (SyncStatus, Int)? {
     while !Task.isCancelled {
       // The signal's moment is read before the status, so that a change between the two reads is not missed.

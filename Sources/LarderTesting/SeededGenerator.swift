@@ -9,7 +9,7 @@
 /// let rating = Int.random(in: 1...5, using: &generator)
 /// ```
 ///
-/// The generator is SplitMix64 (Steele, Lea and Flood, 2014). Use this generator for tests, and never for secrets. Cost: two
+/// The generator is SplitMix64 (Steele, Lea and Flood, 2014). Use `SeededGenerator` for tests, and never for secrets. Cost: two
 /// multiplications for each number.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
@@ -17,7 +17,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
   /// Makes a generator from a seed, which may be any number.
   public init(seed: UInt64) { state = seed }
 
-  /// Returns the next number.
+  /// Returns the next random number.
   public mutating func next() -> UInt64 {
     // The constants are from the SplitMix64 paper. With other constants, a seed that a test has printed would not repeat the test's
     // failure.

@@ -11,7 +11,7 @@ public struct SyncChangesRequest: Sendable, Hashable {
   ///
   /// A server that was restored from a backup has a new history.
   public var history: String?
-  /// Commit after which the page begins, and up to which the device has all changes, from pages or from a full pass over the scope.
+  /// Commit up to which the device has read the scope, and after which the page begins.
   public var since: Int
   /// Number of records that a page should hold at most.
   ///
@@ -23,7 +23,7 @@ public struct SyncChangesRequest: Sendable, Hashable {
   public var collections: [String]
   /// Greatest number of seconds for which the server may wait for a change before it returns an empty page.
   public var wait: Int
-  /// Horizon of the server at the start of a full pass, or `nil` outside of a full pass.
+  /// Horizon that the server sent when it required the full pass under way, or `nil` if the server required no full pass.
   ///
   /// The horizon is the commit up to which the server may have purged tombstones. In a full pass, the device reads all records of the
   /// scope.
@@ -90,9 +90,10 @@ public struct SyncChanges: Sendable, Hashable {
 
   /// Reads a page from JSON.
   ///
-  /// The records of the page are not checked against the bounds of `WireField`. A sync engine checks each record, sets a record out of
-  /// bounds aside, and accepts all others.
-  /// - Throws: `.malformed`, naming the member, also for a number or a text of the page that is out of bounds.
+  /// The records of the page are not checked against the bounds of `WireField`. A sync engine checks each record, does not store a record
+  /// out of bounds, and accepts all other records.
+  /// - Throws: `.malformed` for a missing or wrong member, which the error names, and for a number or a text of the page that is out of
+  ///   bounds.
   public init(json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     history = try json.text("history")
@@ -107,8 +108,8 @@ public struct SyncChanges: Sendable, Hashable {
     // `last` is missing if the device has not pushed, or if the server has deleted its data about the device.
     if let receipt = try json.optionalObject("last") { last = try SyncReceipt(receipt) }
     changes = []
-    // This initializer does not check the bounds of the records. A record out of bounds would make each request for this page fail, and the
-    // device would never reach a later page.
+    // The initializer does not check the bounds of the records. If the initializer checked these bounds, one record out of bounds would
+    // make every request for the page fail, and the device would never reach a later page.
     for record in try json.objects("changes") { changes.append(try SyncRecord(record)) }
     // The device stores `until` and sends it as `since`. If `until` were out of bounds, the server would refuse every later request.
     try check()

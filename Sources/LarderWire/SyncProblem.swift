@@ -7,15 +7,15 @@ internal import Larder
 public enum SyncProblem: Error, Sendable, Hashable {
   /// The network or the server cannot be reached.
   ///
-  /// Try again later.
+  /// Send the request again later.
   case unreachable(String)
   /// The server cannot answer now.
   ///
-  /// Try again after the given number of seconds, or later if no number is given.
+  /// Send the request again after `retryAfter` seconds, or later if `retryAfter` is `nil`.
   case unavailable(retryAfter: Double?)
   /// The device sends too many requests.
   ///
-  /// Try again after the given number of seconds, or later if no number is given.
+  /// Send the request again after `retryAfter` seconds, or later if `retryAfter` is `nil`.
   case tooManyRequests(retryAfter: Double?)
   /// The server refuses the credentials.
   case unauthorized
@@ -27,11 +27,11 @@ public enum SyncProblem: Error, Sendable, Hashable {
   case resync(horizon: Int)
   /// The server has another history than the device has stored, such as after a restore from a backup.
   ///
-  /// The associated value is the server's history.
+  /// The associated value is the identifier of the server's history.
   case history(String)
   /// The number of the push does not follow the number of the newest push that the server has from this device.
   ///
-  /// `last` is the number of that newest push.
+  /// `last` is the number of the newest push that the server has from this device.
   case gap(last: Int)
   /// The scope accepts no records below the schema version `minimum`.
   case upgradeRequired(minimum: Int)
@@ -39,11 +39,11 @@ public enum SyncProblem: Error, Sendable, Hashable {
   case tooLarge
   /// The answer is larger than the device accepts.
   case answerTooLarge
-  /// The identity uses the largest allowed number of scopes already, and this scope would be one more.
+  /// The token's identity uses the largest allowed number of scopes already, and the requested scope would be one more.
   case tooManyScopes(most: Int)
   /// The identity has used its quota of bytes, records or devices at the server.
   ///
-  /// Edits wait on the device, and deletions are still sent.
+  /// While the quota is full, edits wait on the device, and deletions are still sent.
   case overQuota(String)
   /// The exchange makes no progress, because the server contradicts itself or other devices write faster than this device merges.
   case noProgress(String)
@@ -92,7 +92,7 @@ extension SyncProblem {
   /// Reads the problem from an answer whose status is not 200.
   public init(status: Int, body: Data, retryAfter: Double? = nil) {
     var json: JSONValue = [:]
-    // A proxy may answer with HTML. If the body is not JSON, the problem is chosen by the status alone.
+    // A proxy may answer with HTML. If the body of the answer is not JSON, the problem is chosen by the status alone.
     do throws(RepositoryError) { json = try JSONValue(json: body) } catch {}
     let (history, detail) = (Self.text(.history, in: json), WireField.detail.cut(json["detail"]?.stringValue ?? ""))
     switch status {
@@ -106,12 +106,13 @@ extension SyncProblem {
       } else if let last = Self.number(.last, in: json) {
         self = .gap(last: last)
       } else {
-        // A larder-server sends `history` or `last` with each 409. Without either member, the 409 comes from a proxy or another service.
+        // A larder-server sends `history` or `last` with each 409. A 409 without both of these members comes from a proxy or another
+        // service.
         self = .refused(status: status, detail: detail)
       }
     case 413: self = .tooLarge
-    // A 422 with the type `too-many-scopes` concerns the scope. Any other 422 concerns the records of the push, which the device sets
-    // aside.
+    // A 422 with the type `too-many-scopes` concerns the scope. Any other 422 concerns the records of the push, and the device divides the
+    // push to find the refused record.
     case 422 where json["type"]?.stringValue?.hasSuffix(":too-many-scopes") == true:
       self = .tooManyScopes(most: Self.number(.most, in: json) ?? 0)
     // A missing or unusable minimum becomes 0. No record has a schema version below 0, so the device divides the push to find the refused
@@ -120,7 +121,7 @@ extension SyncProblem {
     case 429: self = .tooManyRequests(retryAfter: retryAfter)
     // A proxy whose disk is full answers 507, too. Only a 507 with the type `over-quota` comes from the quota of the identity.
     case 507 where json["type"]?.stringValue?.hasSuffix(":over-quota") == true: self = .overQuota(detail)
-    // All other problems from 500 on may pass, such as the 502 of a proxy, so the device tries again.
+    // All other problems with a status of 500 or more may be temporary, such as the 502 of a proxy, so the device tries again.
     case 500...: self = .unavailable(retryAfter: retryAfter)
     default: self = .refused(status: status, detail: detail)
     }
@@ -129,7 +130,7 @@ extension SyncProblem {
   /// Returns a number of an answer, or `nil` if the number is missing or out of bounds.
   private static func number(_ field: WireField, in json: JSONValue) -> Int? {
     guard let number = json[field.rawValue]?.intValue else { return nil }
-    // The device stores the number with the scope. A server would refuse the number when the device sends it back, so it counts as missing.
+    // A number out of bounds counts as missing. The device stores the number and sends it back later, and the server would refuse it.
     do throws(SyncProblem) { try field.check(number) } catch { return nil }
     return number
   }
@@ -141,7 +142,7 @@ extension SyncProblem {
     return text
   }
 
-  // The names are part of the wire format, because devices recognise `too-many-scopes` and `over-quota` by these names.
+  // The names of the problems are part of the wire format, because devices recognise `too-many-scopes` and `over-quota` by their names.
   private var name: String {
     switch self {
     case .unreachable: "unreachable"
@@ -163,7 +164,7 @@ extension SyncProblem {
     }
   }
 
-  // A title holds no name and no value of a record, because titles are written to logs.
+  // The title of a problem holds no name and no value of a record, because titles are written to logs.
   private var title: String {
     switch self {
     case .unreachable: "The server cannot be reached."

@@ -13,13 +13,14 @@ public struct SyncPush: Sendable, Hashable {
   public var seq: Int
   /// Random name of the push.
   ///
-  /// If a store is copied, both copies send pushes with the same numbers. The server tells their pushes apart by the random names.
+  /// If a store is copied, both copies send pushes with the same numbers. The server distinguishes the pushes of the two copies by the
+  /// random names.
   public var token: String
   /// Device's clock at the time of sending, in milliseconds since 1970.
   public var clock: SyncMilliseconds
-  /// Edited records, in groups.
+  /// Edited records, in transaction groups.
   ///
-  /// The server writes all records of a group or none.
+  /// The server writes all records of a transaction group or none.
   public var groups: [[PushedRecord]]
 
   /// Creates a push.
@@ -34,10 +35,11 @@ public struct SyncPush: Sendable, Hashable {
 
   /// Reads a push from JSON.
   ///
-  /// - Throws: `.malformed`, naming the member, also for a value of the push or of a record that is out of bounds.
+  /// - Throws: `.malformed` for a missing or wrong member, which the error names, and for a value of the push or of a record that is out of
+  ///   bounds.
   public init(json: Data) throws(SyncProblem) {
     try self.init(unchecked: json)
-    // Servers read pushes with this initializer. Without the check, a value out of bounds would reach their database.
+    // Servers read pushes with this initializer. Without the check of bounds, a value out of bounds would reach the database of the server.
     try check()
   }
 
@@ -67,25 +69,25 @@ public struct SyncPush: Sendable, Hashable {
       "device": .string(device), "seq": JSONValue(seq), "token": .string(token), "clock": JSONValue(clock),
       "groups": .array(groups.map { ["records": .array($0.map(\.json))] }),
     ]
-    // A device receives the history with the changes that it reads before its first push. A push has no history only if it is the device's
-    // first push to a scope that the device may not read.
+    // A device receives the identifier of the server's history with the changes that it reads before its first push. A push has no such
+    // identifier only if it is the device's first push to a scope that the device may not read.
     if let history { json["history"] = JSONValue(history) }
     return json
   }
 }
 
-/// Outcome of one group of a push.
+/// Outcome of one transaction group of a push.
 public enum SyncOutcome: Sendable, Hashable {
-  /// The server wrote the records of the group. The associated value is the number of their commit in the scope.
+  /// The server wrote the records of the transaction group, in the commit of the scope whose number is the associated value.
   case accepted(Int)
-  /// A record of the group was not at its base revision, and the server wrote no record of the group.
+  /// A record of the transaction group was not at its base revision, and the server wrote no record of the group.
   ///
   /// The associated value holds the server's current records of the group.
   ///
-  /// The answer to a push holds at most 1 MiB of values. A record that does not fit is left out, and the device receives it with the
-  /// changes.
+  /// The answer to a push holds at most 1 MiB of values. A record that does not fit into the answer is left out, and the device receives it
+  /// with a page of changes.
   case conflict([SyncRecord])
-  /// The server refuses the records of the group permanently, for example by a rule of the app.
+  /// The server refuses the records of the transaction group permanently, for example by a rule of the app.
   case rejected(code: String, detail: String)
 }
 
@@ -119,7 +121,7 @@ public struct SyncReceipt: Sendable, Hashable {
   public var seq: Int
   /// Random name of the push whose outcomes the receipt holds.
   public var token: String
-  /// Outcomes of the push, one for each group, in the order of the groups.
+  /// Outcomes of the push, one for each transaction group, in the order of the groups.
   public var outcomes: [SyncOutcome]
 
   /// Creates a receipt.
@@ -131,7 +133,7 @@ public struct SyncReceipt: Sendable, Hashable {
 
   /// Reads a receipt of a push from JSON.
   ///
-  /// - Throws: `.malformed`, naming the member.
+  /// - Throws: `.malformed` for a missing or wrong member, which the error names, and for a value out of bounds.
   public init(json: Data) throws(SyncProblem) {
     try self.init(WireObject(json))
     try check()
@@ -158,7 +160,8 @@ extension SyncReceipt {
 
   /// Reads a receipt from the JSON of ``remembered``, or from the JSON of a receipt with the values of its conflicts.
   ///
-  /// The records of the conflicts have revision 0 and no value. ``filled(bytes:from:)`` returns a receipt with their current values.
+  /// The records of the conflicts have revision 0 and no value. ``filled(bytes:from:)`` returns a receipt with the current values of these
+  /// records.
   @_spi(Wire) public init(remembered json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     try self.init(json)
@@ -192,11 +195,12 @@ extension SyncReceipt {
   /// Returns the receipt with the current records of its conflicts.
   ///
   /// - Parameters:
-  ///   - bytes: Largest number of bytes of all values. A record that does not fit is left out, and the device receives it with the changes.
+  ///   - bytes: Largest number of bytes of all values. A record that does not fit is left out, and the device receives it with a page of
+  ///     changes.
   ///   - current: Returns the current record of a reference, or `nil` if its value does not fit.
   @_spi(Wire) public func filled(bytes: Int = conflictBytes, from current: (SyncRecord) -> SyncRecord?) -> SyncReceipt {
-    // The limit applies to all outcomes together. With a limit for each outcome, a push with many groups could fill every later page of
-    // changes.
+    // The limit of bytes applies to all outcomes of a receipt together. With a limit for each outcome, a push with many groups could fill
+    // every later page of changes.
     var (receipt, room) = (self, bytes)
     for (index, outcome) in outcomes.enumerated() {
       guard case .conflict(let references) = outcome else { continue }
@@ -232,7 +236,7 @@ public struct SyncPushReply: Sendable, Hashable {
 
   /// Reads an answer from JSON.
   ///
-  /// - Throws: `.malformed`, naming the member.
+  /// - Throws: `.malformed` for a missing or wrong member, which the error names, and for a value out of bounds.
   public init(json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     history = try json.text("history")

@@ -1,9 +1,10 @@
 public import Foundation
 internal import Larder
 
-// LarderWire/ holds the messages between device and server, as values and as JSON. `Docs/Larder.docc/Formats/SyncWire.md` describes them.
+// LarderWire/ holds the messages between device and server, as values and as JSON. `Docs/Larder.docc/Formats/SyncWire.md` describes the
+// messages.
 // Invariant: a message that was read from JSON, written as JSON and read again is unchanged.
-// Called by the transports, by LarderServer and by simulated servers.
+// The transports of the sync engine, LarderServer and simulated servers read and write these messages.
 
 /// A record at the server: its newest value, or a tombstone after its deletion.
 public struct SyncRecord: Sendable, Hashable {
@@ -46,9 +47,9 @@ public struct PushedRecord: Sendable, Hashable {
   public var collection: String
   /// The text of the record's key.
   public var id: String
-  /// Revision that the record must have at the server for its group to be accepted.
+  /// Revision that the record must have at the server for its transaction group to be accepted.
   ///
-  /// A base of 0 requires that the server has no such record, or only its tombstone.
+  /// A base revision of 0 requires that the server has no such record, or only its tombstone.
   public var base: Int
   /// The schema version of the value.
   public var version: Int
@@ -70,8 +71,8 @@ public struct PushedRecord: Sendable, Hashable {
 
 extension SyncRecord {
   init(_ json: WireObject) throws(SyncProblem) {
-    // The integers are read with `integer`, which checks no bounds. If they were read with `number`, one record out of bounds would make
-    // the whole page of changes unreadable.
+    // The integers are read with `integer`, which checks no bounds. If the integers were read with `number`, one record out of bounds would
+    // make the whole page of changes unreadable.
     self.init(
       collection: try json.text("in"), id: try json.text("id"), revision: try json.integer("rev"),
       version: try json.integer("version", default: 1), stamp: try json.integer("stamp", default: 0),
@@ -81,7 +82,7 @@ extension SyncRecord {
 
   var json: JSONValue {
     var json: JSONValue = ["in": .string(collection), "id": .string(id), "rev": JSONValue(revision)]
-    // A tombstone has no members with default values, so that a page of many deletions is short.
+    // Members with default values are left out of a tombstone, so that a page of many deletions is short.
     if version != 1 || value != nil { json["version"] = JSONValue(version) }
     if stamp != 0 { json["stamp"] = JSONValue(stamp) }
     if !writer.isEmpty { json["by"] = JSONValue(writer) }
@@ -92,7 +93,8 @@ extension SyncRecord {
 
 extension PushedRecord {
   init(_ json: WireObject) throws(SyncProblem) {
-    // The bounds are not checked here but in `SyncPush.check()`, because a device reads its own stored push without the check.
+    // The bounds of a pushed record are checked in `SyncPush.check()` and not in this initializer, because a device reads its own stored
+    // push without the check.
     self.init(
       collection: try json.text("in"), id: try json.text("id"), base: try json.integer("base"),
       version: try json.integer("version", default: 1), stamp: try json.integer("stamp", default: 0), value: try json.record())
@@ -112,18 +114,20 @@ extension JSONValue {
   fileprivate mutating func put(record: Data?) {
     // A record may have the value `null`, so a deletion is written as a member of its own.
     guard let record else { return self["deleted"] = true }
-    // A stored value is valid JSON. Other bytes become null here, because they would make the whole message unreadable for its receiver.
+    // A stored value is valid JSON. Bytes that are no valid JSON are written as null, because they would make the whole message unreadable
+    // for its receiver.
     do throws(RepositoryError) { self["value"] = try JSONValue(json: record) } catch { self["value"] = .null }
   }
 }
 
 // arm64_32 is the architecture of Apple Watch. An `Int` of 32 bits cannot hold milliseconds since 1970, which need 41 bits.
 #if arch(arm64_32) || arch(arm) || arch(i386) || arch(wasm32)
-  /// A time of a message: milliseconds since 1970, as `Int64`, because `Int` has 32 bits on this system.
+  /// A time in a message: milliseconds since 1970, as `Int64`, because `Int` has 32 bits on this system.
   public typealias SyncMilliseconds = Int64
 #else
-  /// A time of a message: milliseconds since 1970.
+  /// A time in a message: milliseconds since 1970.
   ///
-  /// The type is `Int`. On Apple Watch, where `Int` may have 32 bits, the type is `Int64`, because milliseconds since 1970 need 41 bits.
+  /// `SyncMilliseconds` is `Int` on 64-bit systems. On Apple Watch, where `Int` may have 32 bits, `SyncMilliseconds` is `Int64`, because
+  /// milliseconds since 1970 need 41 bits.
   public typealias SyncMilliseconds = Int
 #endif

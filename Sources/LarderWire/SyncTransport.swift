@@ -44,10 +44,11 @@ public struct SyncScopes: Sendable, Hashable {
 
   /// Reads a list of scopes from JSON.
   ///
-  /// - Throws: `.malformed`, naming the member, also for a number or a text out of bounds.
+  /// - Throws: `.malformed` for a missing or wrong member, which the error names, and for a number or a text out of bounds.
   public init(json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
-    // Earlier versions of the server send no history in a list of scopes. Without a history, the device requests the changes of each scope.
+    // Earlier versions of the server send no history in a list of scopes. Without the identifier of the history, the device requests the
+    // changes of each scope.
     history = try json.optionalText("history")
     if let history { try WireField.history.check(history) }
     scopes = []

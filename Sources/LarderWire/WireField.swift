@@ -3,10 +3,9 @@ internal import Larder
 
 /// Members of the messages between device and server, with the bounds of their values.
 ///
-/// This type is the only table of the bounds. A server refuses a push with a value out of bounds. A device refuses an
-/// answer of the server with a value out of bounds. If the value belongs to a record of the answer, the device sets
-/// only this record aside. `Docs/Larder.docc/Formats/SyncWire.md`
-/// shows the table.
+/// `WireField` is the only table of the bounds. A server refuses a push with a value out of bounds. A device refuses an answer of the
+/// server with a value out of bounds. If the value belongs to a record of the answer, the device leaves out only that record.
+/// `Docs/Larder.docc/Formats/SyncWire.md` shows the table.
 @_spi(Wire) public enum WireField: String, CaseIterable, Sendable {
   // The raw value of a case is the member's name in a message.
   case scope, collection = "in", id, device, token, history
@@ -17,11 +16,11 @@ internal import Larder
   case ok, since, until, head, horizon, total, now, last, minimum, most, pending
   case value
 
-  /// Bound of a member's values.
+  /// Bound of the values of one message member.
   public enum Bound: Sendable, Hashable {
     /// A text whose number of UTF-8 bytes is in the associated range, without U+0000.
     case text(ClosedRange<Int>)
-    /// A text for people. The receiver cuts the text after the associated number of bytes and removes its control characters.
+    /// A text for people, which the receiver cuts after the associated number of bytes and strips of control characters.
     case words(Int)
     /// An integer in the associated range.
     case number(ClosedRange<Int64>)
@@ -49,8 +48,8 @@ internal import Larder
     case .detail: .words(1_024)
     // The numbers of a device's pushes begin with 1. The number 0 stands for a device that has not pushed.
     case .seq: .number(1...WireObject.largestNumber)
-    // The bound is the range of schema versions that all backends can store. A schema version outside of the range
-    // once made a JSON store unopenable.
+    // The bound of `version` is the range of schema versions that all backends can store. A schema version outside of the range that all
+    // backends can store once made a JSON store unopenable.
     case .version: .number(Int64(StoredValue.schemaVersions.lowerBound)...Int64(StoredValue.schemaVersions.upperBound))
     case .clock, .base, .stamp, .revision, .ok, .since, .until, .head, .horizon, .total, .now, .last, .most, .pending:
       .number(0...WireObject.largestNumber)
@@ -170,13 +169,14 @@ extension SyncPush {
 extension SyncReceipt {
   /// Checks that the members of the receipt are within their bounds, without the records of its conflicts.
   ///
-  /// A device checks each of these records and sets a record out of bounds aside alone.
+  /// A device checks each record of a conflict, and leaves out only the records out of bounds.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
   package func check() throws(SyncProblem) {
     try WireField.seq.check(seq)
     try WireField.token.check(token)
-    // The device stores the number of the accepting commit as the revision of the records, and later sends it back as their base.
+    // The device stores the number of the accepting commit as the revision of the records, and later sends that number back as their base
+    // revision.
     for case .accepted(let revision) in outcomes { try WireField.ok.check(revision) }
   }
 }
@@ -184,7 +184,7 @@ extension SyncReceipt {
 extension SyncPushReply {
   /// Checks that the members of the answer to a push are within their bounds, without the records of its conflicts.
   ///
-  /// - Throws: The errors of ``SyncReceipt/check()``.
+  /// - Throws: `.malformed` for a member out of bounds.
   package func check() throws(SyncProblem) {
     try WireField.history.check(history)
     try WireField.now.check(now)
@@ -195,7 +195,7 @@ extension SyncPushReply {
 extension SyncChanges {
   /// Checks that the members of the page are within their bounds, without its records.
   ///
-  /// A device checks each record of the page and sets a record out of bounds aside alone.
+  /// A device checks each record of the page, and leaves out only the records out of bounds.
   ///
   /// - Throws: `.malformed` for a member out of bounds.
   package func check() throws(SyncProblem) {
@@ -267,7 +267,7 @@ struct WireObject {
 
   /// Returns an integer member of a record without a check of its bounds.
   ///
-  /// The bounds of a record are checked after its message was read, so that a device can set a record out of bounds aside alone.
+  /// The bounds of a record are checked after its message was read, so that a device can leave out only the records out of bounds.
   func integer<Number: FixedWidthInteger>(_ name: String, default fallback: Number? = nil) throws(SyncProblem) -> Number {
     guard let number = try optionalInteger(name) ?? fallback else { throw .malformed("expected \(name), found none") }
     return number
@@ -301,7 +301,8 @@ struct WireObject {
 
   /// Returns the JSON value of a record, or `nil` if the record is deleted.
   func record() throws(SyncProblem) -> Data? {
-    // A member `deleted` that is neither true nor false is an error. If it were ignored, a deletion could be read as an edit.
+    // A member `deleted` that is neither true nor false is an error. If a wrong `deleted` were ignored, a deletion could be read as an
+    // edit.
     if value("deleted") != nil, try truth("deleted") { return nil }
     // The function `value(_:)` returns `nil` for null, but null is a valid value of a record. The member `value` is
     // read directly from the object, which also returns a null.

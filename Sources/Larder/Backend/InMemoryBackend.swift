@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// A backend that keeps a store in memory only, for tests, previews, and values that are not worth a file.
 ///
-/// The backend keeps every promise of a store except durability: its records are lost when the object is released.
+/// A store in memory gives every guarantee of a commit except durability: its records are lost when the `InMemoryBackend` is released.
 public final class InMemoryBackend: StorageBackend {
   private struct State: Sendable {
     var records: [RecordAddress: StoredRecord] = [:]
@@ -26,14 +26,14 @@ public final class InMemoryBackend: StorageBackend {
       if record.value == nil { tombstoneCount += 1 }
     }
 
-    /// Passes the records to `visit` in the order of their addresses.
+    /// Passes all records and tombstones to `visit`, sorted by collection and key.
     func read(_ visit: (StoredRecord) -> Void) -> OpenReport {
       for record in records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
       return OpenReport(
         storeID: storeID, commit: commit, isNew: !wasOpened, recordCount: recordCount, tombstoneHorizon: tombstoneHorizon)
     }
 
-    /// Removes the oldest tombstones above `tombstoneLimit`.
+    /// Removes the oldest tombstones until at most `tombstoneLimit` of them are left.
     mutating func forgetOldTombstones() {
       guard tombstoneCount > tombstoneLimit else { return }
       let oldestFirst = records.values.filter { $0.value == nil }.sorted { $0.revision < $1.revision }
@@ -49,10 +49,10 @@ public final class InMemoryBackend: StorageBackend {
 
   /// Creates an empty backend.
   ///
-  /// The records stay in this object after its store is closed, so that a test can open the same backend again.
+  /// The backend keeps its records after its store is closed, so that a test can open the same backend again.
   public init() {}
 
-  /// Creates a backend that is open already and holds some records.
+  /// Creates a backend that is already open and holds the given records.
   init(open records: [StoredRecord], at commit: Revision, tombstoneLimit: Int) {
     state.withLock { state in
       for record in records { state.put(record) }
@@ -66,12 +66,12 @@ public final class InMemoryBackend: StorageBackend {
   /// The word "memory", which error messages print in place of a file name.
   public var name: String { "memory" }
 
-  /// Whether other processes may commit: always `false`, since no other process can reach this memory.
+  /// Whether other processes may commit: always `false`, since no other process can reach the memory of this process.
   public var hasOtherWriters: Bool { false }
 
-  /// Passes the records and tombstones of earlier commits to `visit`, in the order of their addresses.
+  /// Passes the records and tombstones of earlier commits to `visit`, sorted by collection and key.
   ///
-  /// - Throws: `.unsupported` for shared access, `.alreadyOpen`.
+  /// - Throws: `.unsupported` for `.shared` access, `.alreadyOpen` if the backend is open.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access != .shared else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
     // `isOpen` is checked and set under one lock, so that two concurrent calls of `open` cannot both succeed.
@@ -99,12 +99,12 @@ public final class InMemoryBackend: StorageBackend {
 
   /// Adds the batch to the records in memory.
   ///
-  /// - Throws: `.closed`, `.unsupported` for a batch that does not follow the newest commit.
+  /// - Throws: `.closed`, `.unsupported` for a batch that does not follow the newest commit, or if the store was opened `.readOnly`.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     let failure: RepositoryError? = state.withLock { state in
       guard state.isOpen else { return RepositoryError(.closed, file: name) }
       guard !state.isReadOnly else { return RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
-      // A gap or an overlap of commit numbers means that the store and this backend disagree about the newest commit.
+      // A gap or an overlap of commit numbers means that the store and its backend disagree about the number of the newest commit.
       guard batch.commits.lowerBound == state.commit.number + 1 else { return .notConsecutive(batch, after: state.commit, file: name) }
       for record in batch.records { state.put(record) }
       state.commit = Revision(batch.commits.upperBound)
@@ -113,13 +113,13 @@ public final class InMemoryBackend: StorageBackend {
     if let failure { throw failure }
   }
 
-  /// Does nothing, since memory does not outlive the process.
+  /// Only checks that the backend is open, since no flush can make memory outlive the process.
   public func flush() throws(RepositoryError) { try checkOpen() }
 
-  /// Whether the tombstones outnumber twice their limit plus a thousand.
+  /// Whether there are more tombstones than twice the tombstone limit plus a thousand.
   public var wantsCheckpoint: Bool { state.withLock { $0.isOpen && $0.tombstoneCount / 2 - 500 > $0.tombstoneLimit } }
 
-  /// Removes the oldest tombstones above the limit, since a store in memory has no journal to fold.
+  /// Removes the oldest tombstones above the tombstone limit, since a store in memory has no journal to fold into a main file.
   public func checkpoint() throws(RepositoryError) {
     try checkOpen()
     state.withLock { if !$0.isReadOnly { $0.forgetOldTombstones() } }
@@ -129,7 +129,7 @@ public final class InMemoryBackend: StorageBackend {
     guard state.withLock({ $0.isOpen }) else { throw RepositoryError(.closed, file: name) }
   }
 
-  /// Counts records and tombstones.
+  /// Returns the number of records and of tombstones in memory.
   ///
   /// Records in memory have no checksums that `verify` could compare.
   public func verify() -> VerifyReport {
@@ -147,7 +147,7 @@ public final class InMemoryBackend: StorageBackend {
     throw RepositoryError(.unsupported, "a store in memory has no file to back up", file: name)
   }
 
-  /// Passes the records to `visit` in the order of their addresses.
+  /// Passes all records and tombstones to `visit`, sorted by collection and key.
   ///
   /// - Throws: `.closed`.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
@@ -163,18 +163,18 @@ public final class InMemoryBackend: StorageBackend {
   /// Checks that the store is open, and does nothing else, since memory has no lock to release.
   public func suspend() throws(RepositoryError) { try checkOpen() }
 
-  /// Returns `true`: the store need not read its records again, since no other process can reach this memory.
+  /// Returns `true`: the store need not read its records again, since no other process can reach the memory of this process.
   public func resume() throws(RepositoryError) -> Bool {
     try checkOpen()
     return true
   }
 
-  /// Closes the store and keeps every record and tombstone.
+  /// Closes the store, and keeps every record and tombstone in memory.
   public func abandon() { state.withLock { $0.isOpen = false } }
 
-  /// Closes the store and removes the oldest tombstones above the limit.
+  /// Closes the store, and removes the oldest tombstones above the tombstone limit.
   ///
-  /// The records stay in this object for the next open.
+  /// The backend keeps the records in memory, so that the next `open` finds them.
   public func close() throws(RepositoryError) {
     state.withLock { state in
       // A store opened `.readOnly` must leave the contents unchanged, its tombstones included.

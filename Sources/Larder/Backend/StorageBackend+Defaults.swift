@@ -1,10 +1,10 @@
 public import Foundation
 
 extension StorageBackend {
-  /// Returns the report unchanged, for a backend that writes nothing before its first commit.
+  /// Returns the report of `open` unchanged, for a backend that writes nothing before its first commit.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport { report }
 
-  /// Opens and recovers the store in one call, for callers that have nothing to check between the two steps.
+  /// Calls `open` and then `recover`, for a caller that has nothing to check between these two steps.
   package func openAndRecover(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     let report = try open(options, visit)
     // A store opened `.readOnly` must not write, and recovery writes.
@@ -18,19 +18,19 @@ extension StorageBackend {
     }
   }
 
-  /// Makes an ordinary commit, for a backend without a reserve of disk space for deletions.
+  /// Commits deletions with ``commit(_:)``, for a backend that reserves no disk space for deletions.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) { try commit(batch) }
 
   /// Whether other processes may commit: `true`, so that the store polls a backend that does not implement this property.
   public var hasOtherWriters: Bool { true }
 
-  /// Whether the store should begin a checkpoint now: `false`, since a backend without this property may have no journal to fold.
+  /// Whether the store should begin a checkpoint now: by default `false`, since a backend may have no journal to fold.
   public var wantsCheckpoint: Bool { false }
 
-  /// Whether a checkpoint is worth the bytes that it rewrites: `true`, so that the store begins one at every pause in writing.
+  /// Whether a checkpoint is worth the bytes that it rewrites: by default `true`, so that each pause in writing begins a checkpoint.
   public var isCheckpointWorthwhile: Bool { true }
 
-  /// Makes the whole checkpoint with ``checkpoint()`` before it returns, for a backend whose checkpoints cannot run beside commits.
+  /// Completes a checkpoint with ``checkpoint()`` before returning, for a backend whose checkpoints cannot run beside commits.
   public func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     try checkpoint()
     return nil
@@ -39,13 +39,13 @@ extension StorageBackend {
   /// Returns `nil`, for a backend whose checkpoints are complete when ``beginCheckpoint()`` returns.
   public func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? { nil }
 
-  /// Returns `nil`, for a backend that refuses `.shared` when it is opened.
+  /// Returns `nil` (no commits of other processes), for a backend whose `open` refuses `.shared` access.
   public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? { nil }
 
-  /// Does nothing, for a backend that begins no shared commits.
+  /// Does nothing, for a backend that does not implement ``beginCommit(after:_:)``.
   public func cancelCommit() {}
 
-  /// Returns `nil`, for a backend that no other process writes to.
+  /// Returns `nil` (no commits of other processes), for a backend that no other process writes to.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? { nil }
 
   /// Does nothing, for a backend that never waits for other processes.
@@ -54,7 +54,7 @@ extension StorageBackend {
   /// Makes every commit durable, and closes the backend.
   public func suspend() throws(RepositoryError) {
     do throws(RepositoryError) { try flush() } catch {
-      // `suspend` may be called twice, and its first call has closed the backend. So the second call ignores the error `.closed`.
+      // The first call of `suspend` closes the backend, so a second call of `suspend` ignores the error `.closed`.
       if error.code == .closed { return }
       // The system may stop the process soon, so the locks are released even if the commits are not durable.
       abandon()
@@ -66,10 +66,10 @@ extension StorageBackend {
   /// Returns `false`, so that the store opens the backend again and reads every record.
   public func resume() throws(RepositoryError) -> Bool { false }
 
-  /// Throws `.unsupported`, since this default cannot read copies.
+  /// Throws `.unsupported`, since the default implementation cannot read copies of a store.
   ///
-  /// With a backend that cannot read copies, a run of a migration does not find the copy that an earlier run made. The run then makes a
-  /// copy of its own if it needs one.
+  /// With a backend that cannot read copies, a run of a migration does not find the backup copy of the store that an earlier run made. A
+  /// run of a migration that finds no backup copy makes one if it needs one.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     throw RepositoryError(.unsupported, "this backend does not read copies", file: name)
   }

@@ -6,13 +6,13 @@ public struct StoredRecord: Sendable {
   public let collection: String
   /// Key of the record, unique within its collection.
   public let key: RecordKey
-  /// Number of the commit that last changed the record, where a migration may count as no change.
+  /// Number of the commit that last changed the record, not counting a migration that has kept the revision.
   ///
-  /// The revision is never above the number of the commit that writes the record. The revision is below the number of that commit if the
-  /// commit belongs to a migration that has rewritten the record and kept its revision. To find the records that a commit wrote, use
-  /// ``WriteBatch/commits``.
+  /// The revision is never above the number of the commit that writes the record. The revision of a record is below the number of the
+  /// commit that writes it if this commit belongs to a migration that keeps the record's revision. To find the records that a commit wrote,
+  /// use ``WriteBatch/commits``.
   public let revision: Revision
-  /// Version of the schema by which the value is encoded.
+  /// Version of the schema that the encoded value has.
   public let schemaVersion: Int
   /// One JSON value in UTF-8 without a line feed, or `nil` for a tombstone, which marks the record as deleted at ``revision``.
   public let value: Data?
@@ -26,7 +26,7 @@ public struct StoredRecord: Sendable {
     self.value = value
   }
 
-  /// Copy of the record whose value has memory of its own, so that the copy does not keep a larger buffer alive.
+  /// Copy of the record whose value bytes are copied too, so that the copied record does not keep a larger buffer in memory.
   var detached: StoredRecord {
     StoredRecord(collection: collection, key: key, revision: revision, schemaVersion: schemaVersion, value: value.map { Data(Array($0)) })
   }
@@ -34,12 +34,12 @@ public struct StoredRecord: Sendable {
   /// Collection and key of the record.
   public var address: RecordAddress { RecordAddress(collection: collection, key: key) }
 
-  /// Checksum that backends store beside a record and compare when they read it.
+  /// Checksum that a backend stores beside the record, and compares when it reads the record.
   ///
-  /// The checksum is a CRC32C. The checksum first covers four numbers of eight bytes each, least significant byte first. The four numbers
-  /// are the length of the collection's name, the length of the key, the revision, and twice the schema version plus one if there is a
-  /// value. After the four numbers, the checksum covers the bytes of the name, the key and the value. Every backend uses this one formula,
-  /// so that a record keeps its checksum when it moves between backends.
+  /// The checksum of a record is a CRC32C. The checksum first covers four numbers of eight bytes each, least significant byte first. The
+  /// four numbers are the length of the collection's name, the length of the key, the revision, and twice the schema version, plus one if
+  /// there is a value. After the four numbers, the checksum covers the bytes of the collection's name, the key and the value. Every backend
+  /// uses the same formula, so that a record keeps its checksum when it moves between backends.
   public var checksum: UInt32 {
     var collection = collection
     return collection.withUTF8 { name in
@@ -52,14 +52,14 @@ public struct StoredRecord: Sendable {
     }
   }
 
-  /// Returns the ``checksum`` of a record without the bytes of its value, which the caller adds.
+  /// Returns the unfinished ``checksum`` of a record, to which the caller must add the bytes of the value.
   package static func checksum(
     _ collection: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, revision: UInt64, schemaVersion: Int, hasValue: Bool
   ) -> CRC32C {
     var crc = CRC32C()
     let version = UInt64(bitPattern: Int64(schemaVersion)) &* 2 &+ (hasValue ? 1 : 0)
-    // The checksum begins with the lengths of the name and the key, so that bytes moved from the end of the name to the front of the key
-    // change it.
+    // The checksum begins with the lengths of the collection's name and the key, so that it changes if bytes move from the end of the name
+    // to the start of the key.
     let numbers = (UInt64(collection.count), UInt64(key.count), revision, version)
     withUnsafeBytes(of: (numbers.0.littleEndian, numbers.1.littleEndian, numbers.2.littleEndian, numbers.3.littleEndian)) { crc.update($0) }
     crc.update(collection)
@@ -70,7 +70,7 @@ public struct StoredRecord: Sendable {
 
 /// The address of a record: its collection and its key.
 ///
-/// Addresses are ordered by the UTF-8 bytes of the collection, then by those of the key.
+/// Addresses are ordered by the UTF-8 bytes of the collection, then by the UTF-8 bytes of the key.
 public struct RecordAddress: Hashable, Comparable, Sendable {
   /// Name of the collection.
   public let collection: String
@@ -85,8 +85,8 @@ public struct RecordAddress: Hashable, Comparable, Sendable {
 
   /// True if the left address comes first by the bytes of the collection or, in one collection, by the bytes of the key.
   public static func < (left: RecordAddress, right: RecordAddress) -> Bool {
-    // The names of collections are compared as `RecordKey`, which compares bytes, because files are sorted by bytes and `String` compares
-    // by Unicode rules.
+    // The names of collections are compared as `RecordKey`, which compares bytes, because records in files are sorted by bytes, and
+    // `String` compares by Unicode rules.
     left.collection == right.collection ? left.key < right.key : RecordKey(left.collection) < RecordKey(right.collection)
   }
 }
@@ -95,9 +95,9 @@ public struct RecordAddress: Hashable, Comparable, Sendable {
 public struct WriteBatch: Sendable {
   /// Records and tombstones in the order of their commits.
   ///
-  /// If an address occurs more than once, the last record at this address is the one that the batch leaves in the store.
+  /// If an address occurs more than once in a batch, the last record at this address is the one that the batch leaves in the store.
   public let records: [StoredRecord]
-  /// Numbers of the commits in this batch, which start one above the store's newest commit and end at its next newest.
+  /// Numbers of the commits in this batch, of which the first is one above the number of the store's newest commit.
   public let commits: ClosedRange<UInt64>
   /// Kind of failure after which the batch must still be stored.
   public let durability: Durability
@@ -112,16 +112,17 @@ public struct WriteBatch: Sendable {
 
 /// Commits that other processes made to a store after a revision, with the records that the store needs to catch up.
 public struct ForeignCommits: Sendable {
-  /// Number of the newest commit in the files, which is also the newest in memory after ``records`` are applied.
+  /// Number of the newest commit in the files, which is also the newest commit in memory after ``records`` were applied.
   public let commit: Revision
-  /// Records and tombstones with later revisions than the requested one: each address once, in its newest state, in any order.
+  /// Records and tombstones with revisions after the requested revision, in any order: each address once, in its newest state.
   public let records: [StoredRecord]
-  /// Addresses of all records in the store, if tombstones after the requested revision may have been forgotten.
+  /// Addresses of all records in the store, or `nil` if ``records`` has a tombstone for every deletion after the requested revision.
   ///
-  /// A record whose address is missing from this set was deleted. The set is `nil` if ``records`` has a tombstone for every deletion.
+  /// `addresses` is not `nil` if tombstones of deletions after the requested revision may have been removed. A record whose address is
+  /// missing in `addresses` was deleted.
   public let addresses: Set<RecordAddress>?
 
-  /// Creates a value from the newest commit and the records that lead to it.
+  /// Creates a value from the newest commit and the records that were changed up to this commit.
   public init(commit: Revision, records: [StoredRecord], addresses: Set<RecordAddress>? = nil) {
     self.commit = commit
     self.records = records

@@ -1,6 +1,6 @@
 // Basics/ holds the types that every folder uses: errors, options, reports, keys and revisions, and functions on bytes and time.
 // Invariant: two record keys are equal only if their bytes are equal.
-// Called by every folder.
+// Called by the code of every folder of the package.
 
 internal import CLarderChecksum
 
@@ -9,18 +9,18 @@ internal import CLarderChecksum
 /// CRC32C detects every error burst of up to 32 bits, hence every damaged single byte. CRC32C does not resist an attacker, who can change
 /// bytes without changing their checksum.
 ///
-/// Cost: about a tenth of a nanosecond per byte in release builds on a processor with a CRC32C instruction, as nearly all have. On other
-/// processors the cost is about one nanosecond per byte (slicing by eight).
+/// Cost: in release builds a CRC32C takes about a tenth of a nanosecond per byte on a processor with a CRC32C instruction, as nearly all
+/// have. On a processor without a CRC32C instruction, the checksum takes about one nanosecond per byte (slicing by eight).
 public struct CRC32C: Sendable {
   private var state: UInt32
 
   /// Starts a checksum, optionally from a seed, so that equal bytes in two files with different seeds have different checksums.
   public init(seed: UInt32 = 0) { state = ~seed }
 
-  /// The checksum of all bytes that were added so far.
+  /// The checksum of all bytes that ``update(_:)`` has added so far.
   public var value: UInt32 { ~state }
 
-  /// Adds bytes to the checksum.
+  /// Adds bytes to the end of the data that the checksum covers.
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard Self.hasInstruction else { return updateByTable(bytes) }
     state = larder_crc32c_update(state, bytes.baseAddress, bytes.count)
@@ -29,13 +29,14 @@ public struct CRC32C: Sendable {
   // `hasInstruction` is computed once, because a processor's instructions do not change while the process runs.
   private static let hasInstruction = larder_crc32c_is_available()
 
-  /// Adds bytes to the checksum as ``update(_:)`` does, but also on a processor without a CRC32C instruction.
+  /// Adds bytes to the checksum as ``update(_:)`` does, with a table and without the processor's CRC32C instruction.
   mutating func updateByTable(_ bytes: UnsafeRawBufferPointer) {
     state = Self.tables.withUnsafeBufferPointer { tables in
       var crc = state
       var index = 0
-      // A step of eight bytes needs eight table look-ups, none of which needs the result of another, so the processor can run them in
-      // parallel. If a step took one byte, each look-up would need the result of the previous look-up.
+      // One pass of the first loop of `updateByTable` processes eight bytes with eight table look-ups. No look-up needs the result of
+      // another, so the processor can run them in parallel. With one byte per pass, each table look-up would need the result of the
+      // previous look-up.
       while bytes.count - index >= 8 {
         // CRC32C in its reflected form processes the byte at the lowest address first, so the bytes are read as a little-endian number on
         // every processor.
@@ -56,7 +57,7 @@ public struct CRC32C: Sendable {
     }
   }
 
-  /// Returns the checksum of some bytes.
+  /// Returns the CRC32C checksum of the given bytes.
   public static func checksum(_ bytes: UnsafeRawBufferPointer, seed: UInt32 = 0) -> UInt32 {
     var crc = CRC32C(seed: seed)
     crc.update(bytes)
@@ -82,7 +83,7 @@ public struct CRC32C: Sendable {
 
 /// Functions on hexadecimal text of fixed width.
 enum Hexadecimal {
-  /// Returns the value of a digit in either case, or `nil` for any other byte.
+  /// Returns the value of a hexadecimal digit in upper or lower case, or `nil` for any other byte.
   static func value(of byte: UInt8) -> UInt8? {
     switch byte {
     case 0x30...0x39: byte - 0x30
@@ -92,7 +93,7 @@ enum Hexadecimal {
     }
   }
 
-  /// Returns a number in lower-case hexadecimal digits with leading zeros.
+  /// Returns a number as lower-case hexadecimal digits, with leading zeros up to the width of its type.
   static func string<Number: FixedWidthInteger & UnsignedInteger>(_ number: Number) -> String {
     let digits = String(number, radix: 16)
     return String(repeating: "0", count: Number.bitWidth / 4 - digits.count) + digits

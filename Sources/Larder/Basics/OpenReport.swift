@@ -2,9 +2,9 @@ public import Foundation
 
 /// A report on the opening of a store: the findings, and the repairs that were made.
 ///
-/// Opening never repairs a store silently. This report lists every tail that was cut, every temporary file that was removed, and every pair
-/// of records that a unique index found equal. Read ``isClean`` to check whether the report lists any cut tail, removed file, undecodable
-/// record, duplicate or left-out sample.
+/// Opening never repairs a store silently. The report of an opening lists every unfinished journal end that was cut, every temporary file
+/// that was removed, and every pair of records that a unique index found equal. Read ``isClean`` to check whether the report lists any cut
+/// tail, removed file, undecodable record, duplicate or left-out sample.
 ///
 /// ```swift
 /// let report = spots.openReport
@@ -36,62 +36,64 @@ public import Foundation
 public struct OpenReport: Sendable {
   /// Identity of the store, made when the store was created.
   public var storeID: UUID
-  /// Newest commit in the store.
+  /// Number of the newest commit in the store.
   public var commit: Revision
   /// Revision of the newest deletion whose tombstone was forgotten.
   ///
-  /// The store knows all later deletions, so a reader can resume a feed of changes from this revision on. The horizon is ``Revision/zero``
-  /// if no tombstone was forgotten. A backend that forgets tombstones must set this property.
+  /// The store still has the tombstones of all later deletions, so a reader can resume a feed of changes from this revision on.
+  /// `tombstoneHorizon` is ``Revision/zero`` if no tombstone was forgotten. A backend that forgets tombstones must set `tombstoneHorizon`.
   public var tombstoneHorizon: Revision
-  /// Whether this open created the store.
+  /// Whether this opening has created the store.
   public var isNew: Bool
   /// Number of records in all collections of the store.
   public var recordCount: Int
-  /// Collections that hold records, in the order of their names.
+  /// Collections that hold records, sorted by name.
   ///
-  /// The store sets this property when it is open. A backend need not set it.
+  /// The store sets `collections` once it is open, so a backend need not set it.
   public var collections: [Collection] = []
-  /// Number of commits that were replayed from a journal that the last run has left.
+  /// Number of commits that this opening has replayed from a journal that an earlier run of the app has left.
   ///
-  /// A run leaves a journal if it did not close the store, or if the journal was not worth folding when it closed the store.
+  /// A run of the app leaves a journal if it did not close the store, or if the journal was not worth folding into the main file on close.
   public var replayedCommits: Int
   /// Torn last write of a journal or log, which was cut off, or `nil` if the last write was whole.
   ///
-  /// The cut bytes are kept in a quarantine file, unless the disk was full.
+  /// The bytes of a torn write are kept in a quarantine file, unless the disk was full.
   public var cutTail: CutTail?
-  /// Paths of temporary files that an interrupted run had left and this opening removed.
+  /// Paths of temporary files that an interrupted run of the app had left and that this opening has removed.
   public var removedTemporaryFiles: [String]
-  /// Records whose size or depth is over a limit, and, if no record of a collection decodes, all records of that collection.
+  /// Records whose size or JSON depth is over a limit, and, if no record of a collection decodes, all records of that collection.
   ///
   /// Undecodable records are kept in the store. Only ``LocalRepository/openReport`` lists records that do not decode, since the schema of a
   /// repository names the type of its records. A repository decodes a record at its first use. ``RepositorySnapshot/undecodable`` also
-  /// lists the records that have failed to decode since the opening.
+  /// lists the records that have failed to decode since the store was opened.
   public var undecodable: [UndecodableRecord]
-  /// Records that a unique index found equal when it was built.
+  /// Pairs of records that a unique index found equal when it was built.
   ///
-  /// Such records are kept, and you can save them unchanged. Only ``LocalRepository/openReport`` lists duplicates, since only the schema of
-  /// a repository declares unique indexes.
+  /// Duplicate records are kept in the store, and you can save them unchanged. Only ``LocalRepository/openReport`` lists duplicates, since
+  /// only the schema of a repository declares unique indexes.
   public var duplicates: [Duplicate] = []
-  /// Collection that this opening renamed, as ``RepositorySchema/renamedFrom`` says, or `nil` if it renamed none.
+  /// Collection that this opening has renamed because of ``RepositorySchema/renamedFrom``, or `nil` if no collection was renamed.
   ///
-  /// Only ``LocalRepository/openReport`` reports a renaming. A renaming loses no data, so the report stays clean.
+  /// Only ``LocalRepository/openReport`` reports a renaming. The renaming of a collection loses no data, so ``isClean`` stays `true`.
   public var renamed: Renaming?
   /// Reasons why samples were left out of a repository for previews, one error for each sample.
   ///
-  /// The list is empty for every repository that is not made for previews.
+  /// `leftOut` is empty for every repository that is not made for previews.
   public var leftOut: [RepositoryError] = []
-  /// Time that opening took.
+  /// Time that the opening of the store took.
   public var duration: Duration
 
-  /// Whether opening found the store in the state in which a clean close leaves it.
+  /// Whether the opening has found the store in the state in which a clean close leaves it.
   ///
-  /// The value is `false` if bytes were cut, a temporary file was removed, a record is over a limit, a unique index found two records
-  /// equal, a sample was left out, or no record of a collection decodes. Replaying a journal loses no data, so the report stays clean.
+  /// `isClean` is `false` if bytes of a journal were cut, a temporary file was removed, a record is over a limit, a unique index found two
+  /// records equal, a sample was left out, or no record of a collection decodes. Replaying a journal loses no data, so ``isClean`` stays
+  /// `true`.
   ///
-  /// `true` does not mean that all records decode, because a repository decodes a record at its first use. Opening decodes the records of a
-  /// collection up to the first one that decodes, usually one record, and all records only if none decodes. In this check, a record of
-  /// another schema version counts as a record that decodes. An older record is migrated when it is first read, and a newer record waits
-  /// for an update of the app. ``RepositorySnapshot/undecodable`` lists the records that do not decode.
+  /// The value `true` does not mean that all records decode, because a repository decodes a record at its first use. Opening decodes the
+  /// records of a collection up to the first one that decodes, usually one record, and all records only if none decodes. For ``isClean``, a
+  /// record of another schema version counts as a record that decodes. A record of an older schema version is migrated when it is first
+  /// read, and a record of a newer version can be read after an update of the app. ``RepositorySnapshot/undecodable`` lists the records
+  /// that do not decode.
   public var isClean: Bool {
     // `renamed` and `replayedCommits` do not count, because a renaming and the replay of a journal lose no data.
     cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty && leftOut.isEmpty
@@ -107,43 +109,44 @@ public struct OpenReport: Sendable {
 
   /// A collection that was renamed.
   public struct Renaming: Hashable, Sendable {
-    /// Name that the collection had.
+    /// Name that the collection had before it was renamed.
     public let oldName: String
-    /// New name of the collection.
+    /// Name of the collection after it was renamed.
     public let name: String
-    /// Number of records that the renaming moved.
+    /// Number of records in the renamed collection.
     public let recordCount: Int
   }
 
   /// Two records that are equal where a unique index allows only one.
   public struct Duplicate: Hashable, Sendable {
-    /// The collection that holds both records.
+    /// The collection that holds both equal records.
     public let collection: String
-    /// The index, as its declaration prints it.
+    /// The unique index, as the text that its declaration prints.
     public let index: String
     /// The key of the equal record whose id comes first.
     public let first: RecordKey
-    /// The key of the other equal record.
+    /// The key of another record with the same indexed values.
     public let second: RecordKey
   }
 
-  /// The bytes at the end of a journal that did not form a whole commit and were cut off.
+  /// A cut that removed the bytes at the end of a journal, because they did not form a whole commit.
   public struct CutTail: Hashable, Sendable {
-    /// Path of the journal.
+    /// Path of the journal that was cut.
     public var file: String
     /// Offset in the journal at which the cut begins, in bytes.
     public var offset: UInt64
     /// Number of bytes that were cut.
     public var byteCount: Int
-    /// Path of the file that keeps the cut bytes.
+    /// Path of the file that keeps the bytes that were cut from the journal.
     ///
-    /// The path is empty if a full disk had no space for the bytes. Without space for the copy, opening a JSON file cuts the unfinished
-    /// write and loses its bytes. A SQLite store without space for the copy keeps its log unchanged and opens for reading.
+    /// `quarantineFile` is empty if a full disk had no space for the cut bytes. Without space for a copy of the bytes, opening a JSON file
+    /// cuts the unfinished write and loses its bytes. Without space for a copy of the bytes, a SQLite store keeps its log unchanged and
+    /// opens for reading.
     public var quarantineFile: String
     /// Whether the cut bytes may hold an acknowledged write, because damage is as likely a cause as a torn write.
     public var isAmbiguous: Bool
 
-    /// Makes the description of a cut.
+    /// Makes the description of a cut at the end of a journal.
     public init(file: String, offset: UInt64, byteCount: Int, quarantineFile: String, isAmbiguous: Bool) {
       self.file = file
       self.offset = offset
@@ -153,7 +156,7 @@ public struct OpenReport: Sendable {
     }
   }
 
-  /// Makes a report, in which a backend fills in its findings.
+  /// Makes the report of an opening, which a backend fills with its findings.
   public init(
     storeID: UUID, commit: Revision, isNew: Bool, recordCount: Int = 0, replayedCommits: Int = 0, cutTail: CutTail? = nil,
     removedTemporaryFiles: [String] = [], undecodable: [UndecodableRecord] = [], duration: Duration = .zero,
@@ -174,15 +177,15 @@ public struct OpenReport: Sendable {
 
 /// A record whose bytes are whole but cannot be turned into a value.
 ///
-/// The store keeps such a record, and copies it unchanged at every rewrite of its files.
+/// The store keeps an undecodable record, and copies it unchanged at every rewrite of its files.
 public struct UndecodableRecord: Sendable {
   /// Collection that holds the record.
   public let collection: String
   /// Key of the record.
   public let key: RecordKey
-  /// Commit that wrote the record.
+  /// Number of the commit that last changed the record.
   public let revision: Revision
-  /// Schema version that wrote the record.
+  /// Schema version in which the record is encoded.
   public let schemaVersion: Int
   /// Reason why the record has no value: one of `.decodingFailed`, `.migrationFailed`, `.tooLarge` and `.newerSchema`.
   ///
@@ -191,7 +194,7 @@ public struct UndecodableRecord: Sendable {
 }
 
 extension UndecodableRecord {
-  /// Returns the same record with the name of the collection to which a commit has moved it.
+  /// Returns the description of the record after a commit has moved it to another collection.
   func moved(to collection: String, at commit: Revision) -> Self {
     Self(collection: collection, key: key, revision: commit, schemaVersion: schemaVersion, error: error)
   }
@@ -204,9 +207,9 @@ extension UndecodableRecord {
 /// for problem in report.problems { logger.error("\(problem)") }
 /// ```
 ///
-/// Verifying changes no file. A problem in the files is reported until the store is opened again or restored from a backup. The failure of
-/// an automatic checkpoint is reported until a checkpoint succeeds. A failure to read the commits of other processes is reported until a
-/// later attempt succeeds.
+/// Verifying changes no file. `verify` reports a problem in the files until the store is opened again or restored from a backup. `verify`
+/// reports the failure of an automatic checkpoint until a checkpoint succeeds. `verify` reports a failure to read the commits of other
+/// processes until a later attempt succeeds.
 ///
 /// ## Topics
 ///
@@ -222,23 +225,23 @@ extension UndecodableRecord {
 /// - ``tombstoneCount``
 /// - ``duration``
 public struct VerifyReport: Sendable {
-  /// Newest commit in the files.
+  /// Number of the newest commit in the files.
   public var commit: Revision
   /// Number of records that were read and found whole.
   public var recordCount: Int
   /// Number of tombstones of deleted records that were read and found whole.
   public var tombstoneCount: Int
-  /// Problems that were found, each with its file and offset where they are known.
+  /// Problems that `verify` has found, each with its file and offset if these are known.
   ///
-  /// The list is empty for a sound store.
+  /// `problems` is empty for a sound store.
   public var problems: [RepositoryError]
-  /// Time that verifying took.
+  /// Time that the verification took.
   public var duration: Duration
 
-  /// Whether no problem was found.
+  /// Whether `verify` has found no problem in the store.
   public var isSound: Bool { problems.isEmpty }
 
-  /// Makes a report, in which a backend fills in its findings.
+  /// Makes the report of a verification, which a backend fills with its findings.
   public init(
     commit: Revision = .zero, recordCount: Int = 0, tombstoneCount: Int = 0, problems: [RepositoryError] = [],
     duration: Duration = .zero

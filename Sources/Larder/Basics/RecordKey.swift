@@ -4,27 +4,29 @@ internal import Foundation
 ///
 /// Two keys are equal only if their bytes are equal. Swift compares strings by canonical equivalence, so the composed and the decomposed
 /// "café" are equal as `String`. Two different ids must never become one record, so keys are compared, ordered and hashed by their UTF-8
-/// bytes. The text may hold any Unicode scalar, NUL included.
+/// bytes. The text of a key may hold any Unicode scalar, NUL included.
 ///
 /// An id may be private, so the description of a key shows only its hash.
 public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible {
   private let form: Form
 
-  /// The representation of a key in memory, of which each text has exactly one.
+  /// The representation of a key in memory, where each key text has exactly one representation.
   ///
   /// The upper-case text of a UUID is always kept as `uuid` and never as `text`.
   private enum Form: Sendable {
     case text(String)
-    /// A UUID in 16 bytes without heap memory, while its text has 36 bytes. Most ids are UUIDs, and every record in memory has a key.
+    /// A UUID is kept in 16 bytes without heap memory, while its text has 36 bytes.
+    ///
+    /// Most ids are UUIDs, and every record in memory has a key.
     case uuid(UUIDNumber)
   }
 
   /// Makes a key from its text.
   public init(_ text: String) {
     var text = text
-    // Without this call, each comparison would have to copy the bytes of a bridged `NSString`, which has no contiguous UTF-8.
+    // Without contiguous UTF-8, each comparison of keys would have to copy the bytes of a bridged `NSString`.
     text.makeContiguousUTF8()
-    // Most texts that are no UUID differ from one in length, so this check saves an attempt to parse them.
+    // Most texts that are not UUIDs do not have the length of a UUID, so the check of the length saves an attempt to parse them.
     let number = text.utf8.count == UUIDNumber.textCount ? text.utf8.withContiguousStorageIfAvailable { UUIDNumber(text: .init($0)) } : nil
     form = if case let number?? = number { .uuid(number) } else { .text(text) }
   }
@@ -47,7 +49,8 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
 
   /// Text of the key.
   ///
-  /// Cost: for the upper-case text of a UUID, each call makes a new string, because the key holds only a number.
+  /// Cost: if the key is the upper-case text of a UUID, each read of `text` makes a new string, because the key stores the UUID as a
+  /// number.
   public var text: String {
     switch form {
     case .text(let text): text
@@ -63,38 +66,39 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
     }
   }
 
-  /// Calls a closure with the bytes of the key.
+  /// Calls a closure with the UTF-8 bytes of the key.
   public func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
     switch form {
     case .text(let text):
       if let result = text.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
-      // This line is never reached: both initialisers make the text contiguous, so `withContiguousStorageIfAvailable` always calls its
-      // closure.
+      // The copy of the bytes is never needed: both initialisers make the text contiguous, so `withContiguousStorageIfAvailable` always
+      // calls its closure.
       return Array(text.utf8).withUnsafeBytes(body)
     case .uuid(let number): return number.withText(body)
     }
   }
 
-  /// Calls a closure with the bytes of the key, given the bytes from which the key was made.
+  /// Calls a closure with the bytes of the key, for a caller that still has the bytes from which the key was made.
   ///
-  /// For a UUID the closure gets the given bytes, so that its text need not be made again.
+  /// For a UUID the closure gets the caller's bytes, so that the text of the UUID need not be made again.
   package func withChecksummedBytes<R>(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R) -> R {
-    // A key that is no UUID may have been made from invalid UTF-8, which was replaced. The bytes of the key then differ from `bytes`.
+    // A key that is no UUID may have been made from invalid UTF-8, which was replaced. If invalid UTF-8 was replaced, the bytes of the key
+    // differ from `bytes`.
     number == nil ? withBytes(body) : body(bytes)
   }
 
   /// Hash for logs and errors, which must not show the key: the CRC32C of its bytes as eight hexadecimal digits.
   public var hash: String { withBytes { Hexadecimal.string(CRC32C.checksum($0)) } }
 
-  /// Hash of the key after a number sign, never the text of the key.
+  /// A number sign followed by the hash of the key, so that no log shows the text of the key.
   public var description: String { "#\(hash)" }
 
   /// Whether both keys have the same bytes.
   public static func == (left: RecordKey, right: RecordKey) -> Bool {
-    // Each text has only one form, so keys of different forms always have different bytes.
+    // Each key text has only one representation, so keys with different representations always have different bytes.
     switch (left.form, right.form) {
     case (.uuid(let left), .uuid(let right)): left == right
-    // `==` of `String` would make one key of two ids that are canonically equivalent.
+    // `==` of `String` would treat two ids that are canonically equivalent as one key.
     case (.text(let left), .text(let right)): left.withBytes { left in right.withBytes { left.elementsEqualBytes($0) } }
     default: false
     }
@@ -110,7 +114,7 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
   /// Hashes the bytes of the key.
   public func hash(into hasher: inout Hasher) {
     switch form {
-    // The hash of `String` is the same for canonically equivalent texts, so the bytes are hashed instead.
+    // The hash of `String` is the same for canonically equivalent texts, so the bytes of the text are hashed instead.
     case .text(let text): text.withBytes { hasher.combine(bytes: $0) }
     case .uuid(let number): hasher.combine(number)
     }
@@ -145,14 +149,14 @@ extension String {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether both regions hold the same bytes.
+  /// Whether two memory regions hold the same bytes.
   func elementsEqualBytes(_ other: UnsafeRawBufferPointer) -> Bool {
     // An empty region may have no base address, and calling `memcmp` with a null pointer is undefined.
     guard count == other.count, let base = baseAddress, let otherBase = other.baseAddress else { return count == other.count }
     return memcmp(base, otherBase, count) == 0
   }
 
-  /// Whether the bytes of this region come before those of the other region, compared byte by byte.
+  /// Whether this memory region sorts before the other region when they are compared byte by byte.
   func precedesInBytes(_ other: UnsafeRawBufferPointer) -> Bool {
     guard let base = baseAddress, let otherBase = other.baseAddress else { return count < other.count }
     let order = memcmp(base, otherBase, Swift.min(count, other.count))
@@ -160,19 +164,19 @@ extension UnsafeRawBufferPointer {
   }
 }
 
-/// A hash of at most 16 bytes for tables in memory, with secrets that every process draws anew.
+/// A hash of at most 16 bytes for hash tables in memory, seeded with random secrets that every process draws anew.
 ///
-/// The hash is made by two folded multiplications. The secrets and the hashes never leave the process, so an attacker cannot choose keys
-/// whose hashes collide.
+/// The hash is made by two multiplications, whose 128-bit products are each folded to 64 bits by an exclusive or of both halves. The
+/// secrets and the hashes never leave the process, so an attacker cannot choose keys whose hashes collide.
 enum KeyHash {
   private static let secrets: SIMD4<UInt64> = .random(in: 0 ... .max)
 
-  /// Returns the hash of two numbers and of the number of bytes that they stand for.
+  /// Returns the hash of two numbers that hold the bytes of a text, and of the number of these bytes.
   static func of(_ first: UInt64, _ second: UInt64, count: Int) -> UInt64 {
     // The secrets are copied once, because each access to a global variable checks whether the variable was initialised.
     let secrets = secrets
     let once = folded(first ^ secrets[0], second ^ secrets[1])
-    // Without the count, a text would have the same hash as the same text with zero bytes before it.
+    // Without the byte count, a text would have the same hash as the same text with zero bytes before it.
     return folded(once ^ secrets[2], secrets[3] ^ UInt64(truncatingIfNeeded: count))
   }
 

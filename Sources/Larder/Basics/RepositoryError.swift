@@ -1,8 +1,8 @@
 public import Foundation
 
-/// A failure of a store, as one value that can be matched, shown and logged.
+/// An error of a store, as one value that you can match, show and log.
 ///
-/// Match on ``code``. A `catch` clause takes a code as its pattern:
+/// Match an error by its ``code``. A `catch` clause can take a code as its pattern:
 ///
 /// ```swift
 /// do {
@@ -17,11 +17,11 @@ public import Foundation
 /// End a `do` statement with a `catch` that takes every other error. The compiler of Swift 6.3.1 crashes on a `do` that leaves typed errors
 /// uncaught, if the same function uses `??` before that `do`.
 ///
-/// A missing record is never an error: ``LocalRepository/find(by:)`` returns `nil`. And an error never looks like a missing record: if
+/// A missing record is never an error: ``LocalRepository/find(by:)`` returns `nil`. An error never looks like a missing record: if the
 /// storage cannot be read, the call throws.
 ///
 /// The description of an error names codes, files, offsets and hashes of keys, never the contents of a record. The wording of a description
-/// may change, so match on codes.
+/// may change, so match errors by their codes.
 ///
 /// ## Topics
 ///
@@ -40,26 +40,26 @@ public import Foundation
 /// - ``underlying``
 /// - ``errorDescription``
 public struct RepositoryError: Error, Sendable {
-  /// Kind of the failure.
+  /// Kind of the error, which programs match on.
   public let code: Code
-  /// Description of the failure for a person, which never holds the contents of a record.
+  /// Description of the error for a person, which never holds the contents of a record.
   public let message: String
-  /// Path of the file in which the failure occurred, or `nil` if the failure concerns no file.
+  /// Path of the file in which the error occurred, or `nil` if the error concerns no file.
   public let file: String?
-  /// Byte offset in ``file`` at which the problem begins, if it is known.
+  /// Byte offset in ``file`` at which the problem begins, or `nil` if the offset is not known.
   public let offset: UInt64?
-  /// Hash of the key of the record that the failure concerns (see ``RecordKey/hash``), or `nil` if it concerns no single record.
+  /// Hash of the key of the record that the error concerns (see ``RecordKey/hash``), or `nil` if it concerns no single record.
   public let keyHash: String?
-  /// Version found and newest version supported, if the code is ``Code/newerSchema``.
+  /// Version that was found and newest version that is supported, if the code is ``Code/newerSchema``.
   public let versions: Versions?
-  /// Error that has caused this failure.
+  /// Error that has caused this error, such as a failed system call, or `nil`.
   ///
   /// The underlying error may hold record contents (an `EncodingError` prints its whole value), so check it before you log it.
   public let underlying: (any Error)?
 
   /// A version that was found in a file or record, and the newest version that this program can read.
   public struct Versions: Hashable, Sendable {
-    /// Version that the file or record carries.
+    /// Version that the file or record has.
     public let found: Int
     /// Newest version that this program can read.
     public let supported: Int
@@ -71,9 +71,10 @@ public struct RepositoryError: Error, Sendable {
     }
   }
 
-  /// Makes an error.
+  /// Makes an error of a store.
   ///
-  /// Use this initialiser in a backend outside this package. The message is read by a person and must not hold the contents of a record.
+  /// Use this initialiser of `RepositoryError` in a backend outside this package. The message is read by a person and must not hold the
+  /// contents of a record.
   public init(
     _ code: Code, _ message: String = "", file: String? = nil, offset: UInt64? = nil, keyHash: String? = nil,
     versions: Versions? = nil, underlying: (any Error)? = nil
@@ -89,11 +90,11 @@ public struct RepositoryError: Error, Sendable {
 }
 
 extension RepositoryError {
-  /// The kinds of failure.
+  /// The kinds of errors that a store throws.
   ///
   /// A later version of Larder may add codes, so a `switch` over codes needs a `default`.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
-    // The names of codes are printed and stored in statistics, so no name may change.
+    // The names of error codes are printed and are stored in statistics, so no name may change.
     private enum Name: String {
       case corrupted, newerSchema, notOurStore, dataMissing, protectedDataUnavailable, locked, alreadyOpen, migrationFailed
       case encodingFailed, decodingFailed, invalidKey, tooLarge, inputOutput, full, outcomeUnknown, poisoned, closed, cancelled, suspended
@@ -105,13 +106,13 @@ extension RepositoryError {
     ///
     /// The damaged file is left as it was found.
     public static let corrupted = Code(name: .corrupted)
-    /// The file or record was written by a newer version.
+    /// A newer version of Larder or of the app has written the file or record.
     ///
-    /// The newer file or record is left as it was found.
+    /// A file or record of a newer version is left as it was found.
     public static let newerSchema = Code(name: .newerSchema)
     /// The file belongs to another program.
     ///
-    /// The foreign file is left as it was found.
+    /// A file of another program is left as it was found.
     public static let notOurStore = Code(name: .notOurStore)
     /// Files of the store that must exist are missing.
     ///
@@ -119,19 +120,19 @@ extension RepositoryError {
     public static let dataMissing = Code(name: .dataMissing)
     /// The system refuses access to a file: by its permissions, or because the device was not unlocked yet.
     ///
-    /// This code never means that the store is empty.
+    /// The code `.protectedDataUnavailable` never means that the store is empty.
     public static let protectedDataUnavailable = Code(name: .protectedDataUnavailable)
     /// Another process has the store open.
     public static let locked = Code(name: .locked)
-    /// This process has the store open already.
+    /// The calling process already has the store open.
     public static let alreadyOpen = Code(name: .alreadyOpen)
-    /// A migration step failed.
+    /// A step of a schema migration has failed.
     public static let migrationFailed = Code(name: .migrationFailed)
-    /// The value could not be encoded, and nothing was written.
+    /// The value could not be encoded as JSON, and nothing was written.
     public static let encodingFailed = Code(name: .encodingFailed)
-    /// The stored bytes are whole but do not decode to the type asked for.
+    /// The stored bytes of a record are whole but do not decode as the record's type.
     ///
-    /// The bytes are kept in the store.
+    /// The store keeps the bytes that do not decode.
     public static let decodingFailed = Code(name: .decodingFailed)
     /// The id cannot be the key of a record: it does not encode, does not round-trip, or is too long.
     public static let invalidKey = Code(name: .invalidKey)
@@ -139,11 +140,11 @@ extension RepositoryError {
     public static let tooLarge = Code(name: .tooLarge)
     /// The system reported a failure of reading or writing.
     ///
-    /// The call that threw this code has changed nothing.
+    /// A call that throws `.inputOutput` has changed nothing.
     public static let inputOutput = Code(name: .inputOutput)
     /// There is no space left on the disk.
     ///
-    /// The call that threw this code has changed nothing.
+    /// A call that throws `.full` has changed nothing.
     public static let full = Code(name: .full)
     /// A sync failed after bytes were written to a file, so the write may be stored or lost.
     ///
@@ -157,11 +158,11 @@ extension RepositoryError {
     public static let cancelled = Code(name: .cancelled)
     /// The store is suspended, and the call needs its files or has waited for ``StoreOptions/suspensionTimeout``.
     ///
-    /// The call has changed nothing. Call ``Store/resume()``, and try again.
+    /// A call that throws `.suspended` has changed nothing. After a `.suspended` error, call ``Store/resume()``, and try again.
     public static let suspended = Code(name: .suspended)
-    /// There is no record with this id.
+    /// The store has no record with the given id.
     public static let notFound = Code(name: .notFound)
-    /// There is a record with this id already.
+    /// The store already has a record with the given id.
     public static let alreadyExists = Code(name: .alreadyExists)
     /// The record is not at the revision that the caller named.
     public static let revisionMismatch = Code(name: .revisionMismatch)
@@ -169,13 +170,13 @@ extension RepositoryError {
     public static let uniqueViolation = Code(name: .uniqueViolation)
     /// The store, its backend or its options do not support the call.
     ///
-    /// The message of the error says why.
+    /// The message of an `.unsupported` error gives the reason.
     public static let unsupported = Code(name: .unsupported)
 
-    /// Name of the code.
+    /// Name of the error code, such as "corrupted".
     public var description: String { name.rawValue }
 
-    /// Makes the code with a name, or `nil` for a name that this version of Larder does not have.
+    /// Makes the error code with the given name, or `nil` for a name that this version of Larder does not have.
     init?(named name: String) {
       guard let name = Name(rawValue: name) else { return nil }
       self.name = name
@@ -186,9 +187,9 @@ extension RepositoryError {
 }
 
 extension RepositoryError: CustomStringConvertible {
-  /// Code, message, file, offset and hash of the key.
+  /// The code, message, versions, file, offset and key hash of the error as text, and the kind of the underlying error.
   ///
-  /// The description never has the contents of a record.
+  /// The description of an error never contains the contents of a record.
   public var description: String {
     var text = code.description
     if !message.isEmpty { text += ": \(message)" }
@@ -200,9 +201,9 @@ extension RepositoryError: CustomStringConvertible {
     return text
   }
 
-  /// Returns the kind of an error without its contents.
+  /// Returns the name of an error's kind, without the data that the error holds.
   ///
-  /// The text of an `EncodingError` would print the whole value, and the text of a `DecodingError` parts of it.
+  /// The text of an `EncodingError` would contain the whole value, and the text of a `DecodingError` would contain parts of the value.
   private static func nameOfKind(_ error: any Error) -> String {
     switch error {
     case let error as RepositoryError: error.description
@@ -212,14 +213,14 @@ extension RepositoryError: CustomStringConvertible {
     case DecodingError.keyNotFound: "DecodingError.keyNotFound"
     case DecodingError.typeMismatch: "DecodingError.typeMismatch"
     case DecodingError.valueNotFound: "DecodingError.valueNotFound"
-    // The text of an unknown error may hold stored values, and the name of its type does not.
+    // The text of an unknown error may contain stored values, but the name of the error's type does not.
     default: String(describing: type(of: error))
     }
   }
 }
 
 extension RepositoryError: LocalizedError {
-  /// Same text as ``description``, which `localizedDescription` returns.
+  /// The same text as ``description``, which `localizedDescription` returns too.
   public var errorDescription: String? { description }
 }
 
@@ -232,10 +233,10 @@ public func ~= (code: RepositoryError.Code, error: any Error) -> Bool {
 public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Name of the system call, such as "fdatasync".
   public let call: String
-  /// Value of `errno` after the system call.
+  /// Value of `errno` after the failed system call.
   public let errorNumber: Int32
 
-  /// Makes the description of a failed system call.
+  /// Makes an error for a failed system call.
   public init(call: String, errorNumber: Int32) {
     self.call = call
     self.errorNumber = errorNumber
@@ -246,7 +247,7 @@ public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension SystemCallError: LocalizedError {
-  /// Same text as ``description``.
+  /// The same text as ``description``, which `localizedDescription` of a failed system call returns too.
   public var errorDescription: String? { description }
 }
 
@@ -260,14 +261,15 @@ extension RepositoryError {
       switch errorNumber {
       // A reached quota (EDQUOT) and a file at its size limit (EFBIG) prevent writes as a full disk does.
       case ENOSPC, EDQUOT, EFBIG: .full
-      // Data protection refuses access before the first unlock of the device. The data exists, so the code must not be `.dataMissing`.
+      // Data protection refuses access before the first unlock of the device. Before the first unlock the data exists, so the error code
+      // must not be `.dataMissing`.
       case EACCES, EPERM: .protectedDataUnavailable
       // Files are opened with `O_NOFOLLOW`, so `ELOOP` means that a symbolic link is in the place of the file.
       case ELOOP: .unsupported
       default: .inputOutput
       }
     let cause = SystemCallError(call: call, errorNumber: errorNumber)
-    // The system describes `ELOOP` as too many levels of links, which would mislead: one link is enough for this error.
+    // The system describes `ELOOP` as too many levels of links, which would mislead, because Larder gets `ELOOP` for a single link.
     let message = errorNumber == ELOOP ? "symbolic links are not followed" : "the system refused \(cause) (errno \(errorNumber))"
     return RepositoryError(code, message, file: file, offset: offset.map(UInt64.init), underlying: cause)
   }

@@ -9,12 +9,12 @@
 /// try await spots.save(spot, ifRevision: revision)  // throws `.revisionMismatch` if it was changed meanwhile
 /// ```
 ///
-/// Every successful write takes the next commit number. A write that changes nothing takes no commit number. A migration that rewrites a
-/// record does not change the record's meaning, so the record keeps its revision. In a `.shared` store a migrated record gets a new
-/// revision, because other processes find changed records by their revisions.
+/// Every write that changes a record takes the next commit number. A write that changes nothing takes no commit number. A migration that
+/// rewrites a record does not change the record's meaning, so the record keeps its revision. In a `.shared` store a migrated record gets a
+/// new revision, because other processes find changed records by their revisions.
 ///
-/// Commit numbers start at 1, and ``zero`` is the revision of a store before its first commit. The largest number is 2⁶³ − 1, a limit
-/// of SQLite's integers.
+/// Commit numbers start at 1, and ``zero`` is the revision of a store before its first commit. The largest commit number is 2⁶³ − 1, a
+/// limit of SQLite's integers.
 public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
   /// The commit number.
   public let number: UInt64
@@ -22,7 +22,7 @@ public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringCon
   /// Makes the revision of a commit number.
   public init(_ number: UInt64) { self.number = number }
 
-  /// The revision of a store in which nothing was committed yet.
+  /// The revision of a store in which no commit was made yet.
   public static let zero = Revision(0)
 
   /// Decodes the revision from a single number.
@@ -38,6 +38,6 @@ public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringCon
 
   /// Whether the commit of the left revision is earlier than the commit of the right one.
   public static func < (left: Revision, right: Revision) -> Bool { left.number < right.number }
-  /// The commit number in decimal.
+  /// The commit number as decimal text.
   public var description: String { String(number) }
 }

@@ -10,7 +10,7 @@
 /// let spots = try await LocalRepository<Spot>(jsonFile: url, options: options)
 /// ```
 ///
-/// Alternatively, pass the options that you need to the initializer:
+/// Alternatively, pass the options that you need to the initializer of `StoreOptions`:
 ///
 /// ```swift
 /// let strict = StoreOptions(durability: .durable, keepsPreviousSnapshot: true, recovery: .strict)
@@ -21,11 +21,11 @@
 ///
 /// ## Threads and processes
 ///
-/// Options are a plain value. Create them on any thread, actor or task, and use them for any number of openings. A store keeps its own
-/// copy, so a later change of your variable changes nothing in an open store.
+/// `StoreOptions` is a value type. Create options on any thread, actor or task, and use them for any number of openings. A store keeps its
+/// own copy of the options, so a later change of your variable changes nothing in an open store.
 ///
-/// Each process chooses its own options. If several processes write one SQLite file, each of them must open it `.shared`. A `.readOnly`
-/// opening is possible beside every other opening. The closure ``StoreOptions/Migration/progress`` is called on any thread.
+/// Each process chooses its own store options. If several processes write one SQLite file, each of them must open it `.shared`. A
+/// `.readOnly` opening is possible beside every other opening. The closure ``StoreOptions/Migration/progress`` is called on any thread.
 ///
 /// ## When to use another type
 ///
@@ -37,14 +37,14 @@
 /// ## Avoid
 ///
 /// - Do not set ``durability`` to `.buffered` for data that cannot be fetched again. A power cut may lose the newest `.buffered` writes.
-/// - Do not open a JSON file `.shared`. Such an opening throws `.unsupported`. Use `SQLiteBackend` of `LarderSQLite` for several writing
-///   processes.
-/// - Do not lower a limit below the size of your users' records. Records over a limit are kept, but `find(by:)` throws for them, and
-///   `loadAll()` and queries leave them out.
+/// - Do not open a JSON file `.shared`. Opening a JSON file `.shared` throws `.unsupported`. Use `SQLiteBackend` of `LarderSQLite` for
+///   several writing processes.
+/// - Do not lower a limit below the size of your users' records. Records over a limit are kept in the store, but `find(by:)` throws for
+///   these records, and `loadAll()` and queries leave them out.
 /// - Do not choose `.strict` recovery without a plan for `.corrupted`. With `.strict`, even a crash during a write may prevent the store
 ///   from opening.
 /// - Do not set ``pollInterval`` to `nil` in a reader that must follow a writer, unless you call ``Store/refresh()``.
-/// - Do not wait or write to the store in ``StoreOptions/Migration/progress``. The `progress` closure should return quickly.
+/// - Do not wait or write to the store in ``StoreOptions/Migration/progress``, because the `progress` closure should return quickly.
 ///
 /// ## Topics
 ///
@@ -71,19 +71,20 @@
 public struct StoreOptions: Sendable {
   /// The other processes and openings that may use a store while it is open.
   public enum Access: Hashable, Sendable {
-    /// One writer: a second open for writing throws `.alreadyOpen` in this process and `.locked` in another. The default.
+    /// One writer, by default: a second opening for writing throws `.alreadyOpen` in this process and `.locked` in another process.
     case exclusive
-    /// This opening only reads the store, and other processes may write to the store meanwhile.
+    /// The store is opened for reading only, and other processes may write to it meanwhile.
     ///
     /// A SQLite store follows the commits of other processes. A read shows each commit that is older than ``StoreOptions/pollInterval``
     /// plus the time of one check of the file. A read-only JSON store keeps showing the state that its files had when it was opened.
     case readOnly
-    /// Several processes write one store (SQLite only), each of them with this access.
+    /// Several processes may write one store (SQLite only), if each of them opens it `.shared`.
     ///
-    /// A write always sees the commits that every process has made before it: compare-and-set, `insert`, `update` and transactions hold
-    /// across processes. A read may miss the newest commits of other processes, as with `.readOnly`. Call `refresh()` to read these commits
-    /// at once. Observers receive the commits of other processes, too. One process may open the store more than once, each time as
-    /// `.shared`. Several openings in one process behave like separate processes.
+    /// A write in a `.shared` store always sees the earlier commits of every process, so compare-and-set, `insert`, `update` and
+    /// transactions work across processes. A read may miss the newest commits of other processes, as with `.readOnly`. Call `refresh()` to
+    /// read the newest commits of other processes at once. Observers receive the commits of other processes, too. One process may open the
+    /// store more than once, each time as `.shared`. Several openings of one store in one process behave like openings in separate
+    /// processes.
     case shared
   }
 
@@ -99,29 +100,30 @@ public struct StoreOptions: Sendable {
     }
     /// Deepest nesting of arrays and objects in a record: 64 by default, at most 128.
     ///
-    /// Decoding recurses once for each level of a record, and a deep record would overflow the small stack of a thread on Darwin.
+    /// The decoder recurses once for each level of nesting in a record, and a deep record would overflow the small stack of a thread on
+    /// Darwin.
     public var jsonDepth: Int {
       didSet { jsonDepth = Self.clamp(jsonDepth, to: Self.maximumDepth) }
     }
     /// Number of tombstones of deleted records that are kept for readers that resume a feed of changes: 10,000 by default.
     ///
-    /// When there are more tombstones than this limit, the oldest are forgotten.
+    /// When there are more tombstones than the limit `tombstones`, the store forgets the oldest tombstones.
     public var tombstones: Int {
       didSet { tombstones = Self.clamp(tombstones, to: .max) }
     }
 
     // The size of a record must fit in 32 bits, because readers and writers of files count its bytes in 32 bits.
     private static let (maximumRecordBytes, maximumKeyBytes) = (1 << 30, 64 << 10)
-    // Decoders and migrations handle records of every store, so they apply this maximum and not the `jsonDepth` of one store.
+    // Decoders and migrations handle records of every store, so they apply `maximumDepth` and not the `jsonDepth` of one store.
     static let maximumDepth = 128
 
     private static func clamp(_ value: Int, to maximum: Int) -> Int { min(max(value, 0), maximum) }
 
-    /// Makes limits, and changes a value above its maximum to the maximum and a negative value to 0.
+    /// Makes size limits, where a value above its maximum becomes the maximum and a negative value becomes 0.
     ///
-    /// Setting a property later limits the new value in the same way.
+    /// If you set one of the limits later, a value above the maximum or below 0 is changed in the same way.
     public init(recordBytes: Int = 16 << 20, keyBytes: Int = 1 << 10, jsonDepth: Int = 64, tombstones: Int = 10_000) {
-      // `didSet` does not run in an initialiser, so the values are clamped here, too.
+      // `didSet` does not run in an initialiser, so the initialiser clamps the limits, too.
       self.recordBytes = Self.clamp(recordBytes, to: Self.maximumRecordBytes)
       self.keyBytes = Self.clamp(keyBytes, to: Self.maximumKeyBytes)
       self.jsonDepth = Self.clamp(jsonDepth, to: Self.maximumDepth)
@@ -131,31 +133,30 @@ public struct StoreOptions: Sendable {
 
   /// The policy for checkpoints, which fold the journal into the main file.
   public struct Checkpoint: Hashable, Sendable {
-    /// Time without a write after which a checkpoint runs, or `nil` for no checkpoint after a pause.
+    /// Time without a write after which a checkpoint runs, or `nil` if a pause in writing must cause no checkpoint.
     public var idle: Duration?
     /// Whether a checkpoint also runs when the backend's property ``StorageBackend/wantsCheckpoint`` is true.
     ///
-    /// The property is true if the journal is much larger than the data, or if the tombstones exceed their limit by far.
+    /// `wantsCheckpoint` is true if the journal is much larger than the data, or if the tombstones exceed their limit by far.
     public var bySize: Bool
 
-    /// Makes a policy.
+    /// Makes a policy for checkpoints.
     public init(idle: Duration?, bySize: Bool) {
       self.idle = idle
       self.bySize = bySize
     }
 
-    /// A checkpoint after five seconds without a write, and when the journal or the tombstones have grown by far.
+    /// By default, a checkpoint runs after five seconds without a write, and when the journal or the tombstones have grown by far.
     ///
-    /// The default.
-    ///
-    /// The journal of a JSON store causes a checkpoint when it is larger than 4 MiB and than one and a half times the main file. Tombstones
-    /// in SQLite and in memory cause a checkpoint when their number exceeds twice their limit plus 1,000. In a pause after a commit and on
-    /// close, a large JSON file is rewritten only if it is at most twice as large as its journal, or if the oldest change in the journal is
-    /// a day old.
+    /// The journal of a JSON store causes a checkpoint when it is larger than 4 MiB and larger than one and a half times the main file.
+    /// Tombstones in SQLite and in memory cause a checkpoint when their number exceeds twice their limit plus 1,000. In a pause after a
+    /// commit and on close, a large JSON file is rewritten only if it is at most twice as large as its journal, or if the oldest change in
+    /// the journal is a day old.
     public static let automatic = Checkpoint(idle: .seconds(5), bySize: true)
-    /// No checkpoint except by ``LocalRepository/checkpoint()``, and on close if the journal is worth the rewrite.
+    /// A checkpoint runs only for a call of ``LocalRepository/checkpoint()``, and on close if the journal is worth the rewrite.
     ///
-    /// SQLite still folds its log after 1,000 pages, and on a full disk either backend makes a checkpoint at once.
+    /// With `.manual`, SQLite still copies its log into the database after 1,000 pages, and on a full disk both backends make a checkpoint
+    /// at once.
     public static let manual = Checkpoint(idle: nil, bySize: false)
   }
 
@@ -163,7 +164,7 @@ public struct StoreOptions: Sendable {
   ///
   /// Unique indexes are always built when the repository is opened.
   public enum Indexing: Hashable, Sendable {
-    /// Builds an index at the first query that needs it. The default.
+    /// By default, an index is built at the first query that needs it.
     case onFirstNeed
     /// Builds every index before the opening of a repository returns.
     case eager
@@ -171,69 +172,71 @@ public struct StoreOptions: Sendable {
 
   /// The treatment of a journal or log that does not end with a whole commit.
   public enum Recovery: Hashable, Sendable {
-    /// Cuts the bytes after the last whole commit, keeps them in a quarantine file, and reports the cut. The default.
+    /// By default, opening cuts the bytes after the last whole commit, keeps them in a quarantine file, and reports the cut.
     case cutAndReport
-    /// Refuses to open with `.corrupted`, even if the end is provably a torn write, and leaves the files as they are.
+    /// Opening throws `.corrupted` if the journal or log ends with an incomplete commit, even a provably torn write, and changes no file.
     case strict
   }
 
   /// The policy for records of an older schema version.
   ///
-  /// You can read the records of older versions at once with every policy.
+  /// With every migration policy, you can read the records of older versions at once.
   public struct Migration: Sendable {
     /// The time at which records of older versions are rewritten.
     public enum Mode: Hashable, Sendable {
-      /// Rewrites records in the background, in small batches between other writes. The default.
+      /// By default, records are rewritten in the background, in small batches between other writes.
       case lazy
       /// Rewrites records on every core before the opening of the repository returns.
       ///
-      /// The opening also returns if a full disk, a failed sync or a failed copy ends the rewrite early. The error is then in
-      /// ``MigrationProgress/error``. A record that cannot be migrated does not end the rewrite.
+      /// The opening also returns if a full disk, a failed sync or a failed copy ends the rewrite of old records early. If the rewrite ends
+      /// early, ``MigrationProgress/error`` holds the error. A record that cannot be migrated does not end the rewrite.
       case eager
-      /// Rewrites records when you call ``LocalRepository/finishMigration()``. Until then a record is rewritten only when you save it.
+      /// Rewrites records when you call ``LocalRepository/finishMigration()``.
+      ///
+      /// Before that call, the mode `.manual` rewrites a record only when you save it.
       case manual
     }
 
-    /// The choice whether the store is copied before the first record of a newer version is written, by a rewrite or by a save.
+    /// The setting whether Larder copies the store before it writes the first record of a newer version, by a rewrite or by a save.
     public enum Backup: Hashable, Sendable {
-      /// Copies the store to `<file>-before-<collection>-v<version>`, with the version that the migration leads to. The default.
+      /// By default, the store is copied to `<file>-before-<collection>-v<version>`, with the version that the migration leads to.
       ///
-      /// If the name of the copy would be too long, `<file>` is shortened in it.
+      /// If the file name of the copy would be too long, the part from the store's file name is shortened.
       ///
-      /// Larder replaces a copy in one case only. A migration run may end after it has made a copy and before it has rewritten a record. If
-      /// an older app writes to the store after that, a later run copies the newer state of the store, and its copy replaces the earlier
-      /// copy. Larder removes no other copy that it has made before a migration.
+      /// Larder replaces the copy of an earlier migration run in one case only: if the earlier run ended before it rewrote a record, and an
+      /// older app has written to the store since then. The next migration run then copies the newer state of the store, and the new copy
+      /// replaces the earlier copy. Larder removes no other copy that it has made before a migration.
       ///
       /// If the copy fails, no record of the newer version is written, and saves throw the error of the copy. While the copy is made, all
-      /// writes wait, also in other processes. Reads do not wait.
+      /// writes wait, also in other processes. Reads do not wait for the copy.
       case beforeFirstRewrite
-      /// Makes no copy.
+      /// Makes no copy of the store before a migration.
       case declined
     }
 
     /// Time at which records of older versions are rewritten: in the background by default.
     public var mode: Mode
-    /// Whether the store is copied before its first record is migrated: by default it is.
+    /// Whether the store is copied before its first record is migrated: by default, the store is copied.
     public var backup: Backup
     /// Number of records that one commit of a migration rewrites: 256 by default, from 1 to 65,536.
     public var batchSize: Int {
-      // With a batch of 0 records the rewrite would never end. The store commits at most 65,536 records together, unless a single write has
-      // more.
+      // With a batch of 0 records the migration would never end. The store commits at most 65,536 records together, unless a single write
+      // has more records.
       didSet { batchSize = min(max(batchSize, 1), 65_536) }
     }
     /// A closure that is called after every batch of a migration and at its end, on any thread.
     ///
-    /// The closure should return quickly.
+    /// The closure `progress` should return quickly, because the migration waits for it.
     public var progress: (@Sendable (MigrationProgress) -> Void)?
 
-    /// Makes a policy.
+    /// Makes a policy for migrations.
     public init(
       mode: Mode = .lazy, backup: Backup = .beforeFirstRewrite, batchSize: Int = 256,
       progress: (@Sendable (MigrationProgress) -> Void)? = nil
     ) {
       self.mode = mode
       self.backup = backup
-      // `didSet` does not run in an initialiser, so the value is clamped here, too.
+      // `didSet` does not run in an initialiser, so the initialiser clamps the batch size, too.
       self.batchSize = min(max(batchSize, 1), 65_536)
       self.progress = progress
     }
@@ -241,17 +244,20 @@ public struct StoreOptions: Sendable {
 
   /// The coder that turns values into JSON and back.
   public enum Coding: Hashable, Sendable {
-    /// Larder's own coder, which writes the same bytes as Foundation's in a third of the time. The default.
+    /// By default, Larder's own coder is used, which writes the same bytes as Foundation's encoder in a third of the time.
     ///
-    /// Sets, and dictionaries whose JSON is an array, are sorted, so that equal values have equal bytes. Foundation's encoder writes the
-    /// elements of such sets and dictionaries in another order at each launch.
+    /// Unlike Foundation's encoder, Larder's coder sorts sets, and dictionaries whose JSON is an array, so that equal values have equal
+    /// bytes. Foundation's encoder writes the elements of sets, and of dictionaries whose JSON is an array, in another order at each
+    /// launch.
     ///
-    /// Larder's decoder always reads the whole record. A record that is damaged anywhere, or holds text that is not Unicode, does not
-    /// decode, even if the type would not read the damaged part. An integer with a fraction or an exponent is read exactly or not at all.
+    /// Larder's decoder always reads the whole record. Larder's decoder throws for a record that is damaged anywhere or holds text that is
+    /// not Unicode, even if the record's type would not read the damaged part. Larder's decoder reads an integer that is written with a
+    /// fraction or an exponent exactly, or throws.
     case larder
-    /// Foundation's `JSONEncoder` and `JSONDecoder`, for a test whether Larder's coder causes a problem.
+    /// Foundation's `JSONEncoder` and `JSONDecoder` are used, for a test whether Larder's coder causes a problem.
     ///
-    /// Each of the two coders reads the stores that the other coder has written.
+    /// Larder's coder reads stores that Foundation's encoder has written, and Foundation's decoder reads stores that Larder's coder has
+    /// written.
     case foundation
   }
 
@@ -259,20 +265,20 @@ public struct StoreOptions: Sendable {
   public var access: Access
   /// Durability of each write that passes no durability of its own: by default a write is still stored after power loss.
   public var durability: Durability
-  /// Size limits of records.
+  /// Size limits of records, and the number of tombstones to keep.
   public var limits: Limits
-  /// Policy for folding the journal into the main file: in a pause, and when the journal outgrows the data.
+  /// Policy for folding the journal into the main file: by default in a pause, and when the journal outgrows the data.
   public var checkpoint: Checkpoint
-  /// Whether the previous version of the main file is kept beside it as `…-previous`: not by default (JSON files only).
+  /// Whether the previous version of the main file is kept as the file `…-previous`: not by default (JSON files only).
   public var keepsPreviousSnapshot: Bool
-  /// Treatment of a journal or log that does not end with a whole commit: by default its end is cut and reported.
+  /// Treatment of a journal or log that does not end with a whole commit: by default its unfinished end is cut and reported.
   public var recovery: Recovery
-  /// Time at which indexes are built: at first need by default.
+  /// Time at which indexes are built: by default at the first query that needs them.
   public var indexing: Indexing
   /// Interval at which a `.shared` or `.readOnly` store checks for commits of other processes: 500 ms by default, at least 10 ms.
   ///
-  /// With `nil` the store checks only when it writes and when you call `refresh()`. A check that finds no commit takes some ten
-  /// microseconds.
+  /// If `pollInterval` is `nil`, the store checks for commits of other processes only when it writes and when you call `refresh()`. A check
+  /// that finds no commit takes some ten microseconds.
   public var pollInterval: Duration?
   /// Time for which a `.shared` store waits for writes of other processes before it throws `.locked`: 30 s by default.
   ///
@@ -280,14 +286,15 @@ public struct StoreOptions: Sendable {
   public var lockTimeout: Duration
   /// Time for which a write waits in a suspended store before it throws `.suspended`: 30 s by default.
   ///
-  /// With `.zero` the write throws at once. The time during which the system has stopped the process counts, too, unless the device slept.
+  /// If `suspensionTimeout` is `.zero`, a write in a suspended store throws at once. The time during which the system has stopped the
+  /// process counts as waiting time, too, unless the device slept.
   public var suspensionTimeout: Duration
   /// Policy for records of an older schema version: rewritten in the background by default, after a copy was made.
   public var migration: Migration
-  /// Coder of values as JSON: Larder's own by default.
+  /// Coder that turns values into JSON and back: Larder's own coder by default.
   public var coding: Coding
 
-  /// Makes options, by default those of an exclusive, durable store.
+  /// Makes store options, whose defaults open a store for one writing process with durable writes.
   public init(
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
@@ -320,16 +327,17 @@ public struct StoreOptions: Sendable {
 /// try await sensors.flush()
 /// ```
 public enum Durability: Hashable, Sendable {
-  /// The write is still stored after power loss (Linux `fdatasync`, Darwin `F_FULLFSYNC`, SQLite WAL with `synchronous=FULL`). The default.
+  /// By default, a write is still stored after power loss (Linux `fdatasync`, Darwin `F_FULLFSYNC`, SQLite WAL `synchronous=FULL`).
   case durable
-  /// The write is still stored after a crash of the system.
+  /// A write is still stored after a crash of the operating system.
   ///
   /// A power cut may lose the newest `.ordered` writes, always whole writes and the newest first.
   ///
-  /// On Darwin this level uses `F_BARRIERFSYNC`. The barrier passes the write to the drive before every later write, and does not wait
-  /// until the drive's cache is on the medium. Systems other than Darwin have no such call, so `.ordered` writes are `.durable` on them.
+  /// On Darwin an `.ordered` write uses `F_BARRIERFSYNC`. The barrier passes the write to the drive before every later write, and does not
+  /// wait until the drive's cache is on the medium. Systems other than Darwin have no call like `F_BARRIERFSYNC`, so `.ordered` writes are
+  /// `.durable` on them.
   case ordered
-  /// The write is still stored after a crash of the process.
+  /// A write is still stored after a crash of the process.
   ///
   /// A power cut may lose the newest `.buffered` writes, always whole writes and the newest first.
   case buffered
@@ -338,7 +346,7 @@ public enum Durability: Hashable, Sendable {
 extension Durability {
   /// Returns the stronger of two durabilities.
   func combined(with other: Durability) -> Durability {
-    // A write at the stronger level is also still stored after every failure that the weaker level covers.
+    // A write with the stronger durability is also still stored after every failure that the weaker durability covers.
     if self == .durable || other == .durable { return .durable }
     return self == .ordered || other == .ordered ? .ordered : .buffered
   }

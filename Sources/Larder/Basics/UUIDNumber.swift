@@ -2,8 +2,8 @@ internal import Foundation
 
 /// A UUID as two 64-bit numbers, most significant first, with conversions to and from its upper-case text.
 ///
-/// The numbers of UUIDs have the same order as their texts. The conversions process eight digits at a time, as the eight bytes of one
-/// number.
+/// The numbers of UUIDs have the same order as their texts. The conversions between a UUID and its text process eight digits at a time, as
+/// the eight bytes of one 64-bit number.
 struct UUIDNumber: Hashable, Comparable, Sendable {
   let high: UInt64
   let low: UInt64
@@ -12,7 +12,7 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
   static let textCount = 36
 
   init(_ id: UUID) {
-    // The bytes are read as big-endian numbers, so that the numbers have the same order as the bytes and the texts of UUIDs.
+    // The bytes of the UUID are read as big-endian numbers, so that the numbers have the same order as the bytes and the texts of UUIDs.
     (high, low) = withUnsafeBytes(of: id.uuid) { bytes in
       (
         UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)), UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
@@ -33,15 +33,15 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     (high, low) = (first << 32 | second, third << 32 | fourth)
   }
 
-  /// Makes a number from its high and its low half.
+  /// Makes a UUID's number from its high and its low 64 bits.
   init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
   static let zero = UUIDNumber(high: 0, low: 0)
 
-  /// Hash of a key that is kept as this number, for tables in memory.
+  /// Hash of a record key that is this UUID, for hash tables in memory.
   var tableHash: UInt64 { KeyHash.of(high, low, count: Self.textCount) }
 
-  /// The UUID that has this number.
+  /// The `UUID` value for the two 64-bit numbers.
   var id: UUID {
     var id: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     withUnsafeMutableBytes(of: &id) { bytes in
@@ -65,8 +65,8 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
 
   /// Calls a closure with the 36 bytes of the UUID's text.
   ///
-  /// The bytes are in a local variable and not in memory of `withUnsafeTemporaryAllocation`. Such an allocation, once inlined, overwrote
-  /// the context of the closure around it in optimised builds (Swift 6.3.1).
+  /// The 36 bytes are in a local variable and not in memory of `withUnsafeTemporaryAllocation`. In optimised builds of Swift 6.3.1, an
+  /// inlined `withUnsafeTemporaryAllocation` overwrote the context of the closure around it.
   func withText<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
     // Five 64-bit numbers have room for the 36 bytes of the text.
     var text: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
@@ -85,30 +85,30 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
 
   private static var hyphen: UInt8 { UInt8(ascii: "-") }
 
-  /// Returns the text of the low 32 bits of a number: eight upper-case digits, the first one in the highest byte.
+  /// Returns the low 32 bits of a number as eight upper-case hexadecimal digits, with the first digit in the highest byte.
   private static func text(of number: UInt64) -> UInt64 {
-    // Spreads eight hexadecimal digits of four bits each, so that every digit has a byte of its own.
+    // The next lines spread eight hexadecimal digits of four bits each, so that every digit has a byte of its own.
     var digits = number & 0xFFFF_FFFF
     digits = (digits << 16 | digits) & 0x0000_FFFF_0000_FFFF
     digits = (digits << 8 | digits) & 0x00FF_00FF_00FF_00FF
     digits = (digits << 4 | digits) & 0x0F0F_0F0F_0F0F_0F0F
-    // Adding six to a digit of ten or more sets bit 4 of its byte. For a digit of ten or more, seven is added to the text, because "A" is
-    // 0x41 and not 0x3A, the byte after "9".
+    // Adding six to a digit of ten or more sets bit 4 of its byte. For a digit of ten or more, seven is added to the digit's character,
+    // because "A" is 0x41 and not 0x3A, the byte after "9".
     let letters = (digits &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
     return digits &+ 0x3030_3030_3030_3030 &+ letters &* 7
   }
 
-  /// Returns the number that eight upper-case hexadecimal digits spell, or `nil` if one of the bytes is no such digit.
+  /// Returns the number that eight upper-case hexadecimal digits spell, or `nil` if a byte is not an upper-case hexadecimal digit.
   private static func digits(_ text: UInt64) -> UInt64? {
-    // Letters have bit 6 set and digits do not, so this formula is right for "0" to "9" and "A" to "F". The comparison in the last line of
-    // this function refuses all other bytes.
+    // In ASCII, letters have bit 6 set and digits do not, so the formula converts "0" to "9" and "A" to "F" correctly. The comparison with
+    // `text` in the last line of the function refuses all other bytes.
     let letters = text >> 6 & 0x0101_0101_0101_0101
     let digits = (text & 0x0F0F_0F0F_0F0F_0F0F) &+ letters &* 9
     var number = digits & 0x0F0F_0F0F_0F0F_0F0F
     number = (number >> 4 | number) & 0x00FF_00FF_00FF_00FF
     number = (number >> 8 | number) & 0x0000_FFFF_0000_FFFF
     number = (number >> 16 | number) & 0xFFFF_FFFF
-    // A number whose text differs from `text` came from a lower-case letter or from a byte that is no digit.
+    // If the text of the number differs from `text`, then `text` has a lower-case letter or a byte that is not a hexadecimal digit.
     return Self.text(of: number) == text ? number : nil
   }
 }

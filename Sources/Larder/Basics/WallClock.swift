@@ -1,22 +1,22 @@
 public import Foundation
 
-/// The clock of a cache: the wall clock, a monotonic clock, and a way to sleep.
+/// The time source of a cache: the wall clock, a monotonic clock, and a way to sleep.
 ///
-/// The wall clock dates stored values, and the user or the network may set it at any moment. The monotonic clock counts the time that
-/// passes in this process and is never set. In tests use `ManualClock` of `LarderTesting`, which stands still until you move it.
+/// The cache dates stored values by the wall clock, which the user or the network may set at any moment. The monotonic clock counts the
+/// time that passes in this process and is never set. In tests use `ManualClock` of `LarderTesting`, which stands still until you move it.
 public protocol WallClock: Sendable {
   /// The current date and time of day by the wall clock.
   var now: Date { get }
-  /// The time since some fixed moment by the monotonic clock, which also counts while the device sleeps.
+  /// The time since some fixed moment by the monotonic clock, including the time that the device has slept.
   var uptime: Duration { get }
-  /// Returns when a time has passed by ``uptime``.
+  /// Suspends the task until a duration has passed by the monotonic clock of ``uptime``.
   ///
   /// - Throws: `CancellationError` as soon as the task is cancelled.
   func sleep(for duration: Duration) async throws
 }
 
 extension WallClock {
-  /// Runs an action when some time has passed, unless the returned task is cancelled before.
+  /// Runs an action after the given time, unless the returned task is cancelled before.
   func after(_ time: Duration, _ action: @escaping @Sendable () -> Void) -> Task<Void, Never> {
     Task {
       // `sleep` throws if the task is cancelled, and a cancelled wait must not run the action.
@@ -26,17 +26,17 @@ extension WallClock {
   }
 }
 
-/// The clocks of the system.
+/// The wall clock and the monotonic clock of the system.
 public struct SystemClock: WallClock {
   // `ContinuousClock` also counts while the device sleeps, and `SuspendingClock` does not.
   private static let start = ContinuousClock.now
 
-  /// Makes the clock, which is equal to every other system clock.
+  /// Makes a system clock, which shows the same times as every other system clock.
   public init() {}
 
-  /// The date and time of day, as the user or the network has set it.
+  /// The present date and time of day, as the user or the network has set the wall clock.
   public var now: Date { Date() }
-  /// The time since the clock was first used in this process, which also counts while the device sleeps.
+  /// The time since a system clock was first used in this process, including the time that the device has slept.
   public var uptime: Duration { Self.start.duration(to: .now) }
 
   /// Suspends the task for a duration, but at most for a hundred years.
@@ -49,6 +49,6 @@ public struct SystemClock: WallClock {
 }
 
 extension Duration {
-  /// The duration in seconds, rounded to the precision of a `Double`.
+  /// This duration in seconds, rounded to the precision of a `Double`.
   package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
 }

@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// Readings of the wall clock and the monotonic clock, and the newest revision, all taken when a cache was created.
 ///
-/// The cache computes the age of entries that earlier runs have stored from these readings.
+/// The cache uses the readings to compute the age of entries that earlier runs of the app have stored.
 struct CacheStart: Sendable {
   let wall: Date
   let uptime: Duration
@@ -13,10 +13,10 @@ struct CacheStart: Sendable {
   var origin: Date { wall.addingTimeInterval(-uptime.inSeconds) }
 }
 
-/// A record of how the wall clock was set when each commit arrived that the cache did not make itself.
+/// A log of how the wall clock was set when each commit was announced, to date commits that the cache did not make itself.
 ///
-/// An entry of another cache or process thus ages by the monotonic clock from its arrival, even if the wall clock is set later. Entries
-/// that were stored before the cache was created are dated by the readings of ``CacheStart``.
+/// With the log, an entry of another cache or process ages by the monotonic clock from its arrival on, even if the wall clock is set later.
+/// Entries that were stored before the cache was created are dated by the clock readings of ``CacheStart``.
 final class ArrivalClock: ChangeObserver {
   /// A range of commits that arrived between two settings of the wall clock.
   private struct Stretch: Sendable {
@@ -26,17 +26,17 @@ final class ArrivalClock: ChangeObserver {
   }
 
   private struct State: Sendable {
-    /// Ranges in ascending order of their first commit.
+    /// Ranges of commits, in ascending order of their first commit.
     ///
-    /// The first range begins at revision zero, so it also dates the entries of earlier runs.
+    /// The first range of commits begins at revision zero, so it also dates the entries of earlier runs of the app.
     var stretches: [Stretch]
     /// Revision of the newest commit that the store has announced to this observer.
     var heard: Revision
   }
 
-  /// Largest number of ranges, so that a wall clock that is set again and again does not grow memory without a bound.
+  /// Largest number of ranges of commits, so that a wall clock that is set again and again does not grow memory without a bound.
   private static let limit = 100
-  /// Change in seconds of the wall clock against the monotonic clock above which the wall clock counts as set.
+  /// The wall clock counts as set if it has moved by more than this number of seconds against the monotonic clock.
   private static let tolerance: TimeInterval = 1
 
   private let clock: any WallClock
@@ -47,15 +47,15 @@ final class ArrivalClock: ChangeObserver {
     state = Mutex(State(stretches: [Stretch(from: .zero, origin: start.origin)], heard: start.revision))
   }
 
-  /// Revision of the newest commit that the store has announced, for tests.
+  /// Revision of the newest commit that the store has announced to the `ArrivalClock`, for tests.
   var heard: Revision { state.withLock { $0.heard } }
 
   /// Returns the date that the wall clock would show at `uptime` if it was not set since the commit `revision` arrived.
   func present(for revision: Revision, at uptime: Duration) -> Date {
     let now = clock.now
     return state.withLock { state in
-      // The store publishes a commit to readers before it announces the commit. A commit above `heard` was thus published and not announced
-      // yet. It counts as arriving now, by the present setting of the wall clock.
+      // The store publishes a commit to readers before it announces the commit. A commit with a number above `heard` was published but not
+      // announced yet, so it counts as arriving now, with the present setting of the wall clock.
       guard revision <= state.heard else { return now }
       let stretch = state.stretches.last { $0.from <= revision } ?? state.stretches[0]
       return stretch.origin.addingTimeInterval(uptime.inSeconds)
@@ -69,8 +69,8 @@ final class ArrivalClock: ChangeObserver {
       if abs(origin.timeIntervalSince(last.origin)) > Self.tolerance {
         // The new range begins after the newest announced commit, because all announced commits arrived before the wall clock was set.
         state.stretches.append(Stretch(from: Revision(state.heard.number + 1), origin: origin))
-        // If there are too many ranges, the second one is dropped. The first range stays, because it dates all entries that earlier runs
-        // have stored.
+        // If there are too many ranges of commits, the second range is dropped. The first range stays, because it dates all entries that
+        // earlier runs of the app have stored.
         if state.stretches.count > Self.limit { state.stretches.remove(at: 1) }
       }
       state.heard = max(state.heard, commit)

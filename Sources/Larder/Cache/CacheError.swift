@@ -4,30 +4,30 @@ public import Foundation
 ///
 /// The cache passes the errors of its source through unchanged.
 public enum CacheError: Error, Hashable, Sendable {
-  /// The source answered that the key has no value, and the lifetime of that answer has not ended.
+  /// The source has answered that the key has no value, and the lifetime of that answer has not ended.
   ///
-  /// See ``Fetched/absent(reason:lifetime:)``.
+  /// A source answers that a key has no value with ``Fetched/absent(reason:lifetime:)``.
   case absent(reason: String, since: Date)
-  /// No usable value is stored, and the policy was ``FetchPolicy/cacheOnly``.
+  /// No usable value is stored for the key, and the policy was ``FetchPolicy/cacheOnly``.
   case notCached
-  /// The circuit breaker of the source is open until this date, so no request was sent.
+  /// The circuit breaker of the source is open until the date `until`, so no request was sent.
   case circuitOpen(until: Date)
-  /// The quota of the source is spent until this date, so no request was sent.
+  /// The quota of requests to the source is spent until the date `until`, so no request was sent.
   case quotaExceeded(until: Date)
   /// The source did not answer within the timeout of ``FetchPolicy/networkFirst(timeout:)``.
   ///
-  /// This error occurs only in ``Cached/refreshError``, because a call whose request times out returns the stored value.
+  /// `timedOut` occurs only in ``Cached/refreshError``, because a call whose request times out returns the stored value.
   case timedOut(Duration)
   /// The source answered "not modified" to a request without a validator.
   case nothingToRevalidate
-  /// The source answered a request for several keys without a result for this key.
+  /// The source has answered a request for several keys without a result for the requested key.
   ///
-  /// See ``BatchRemoteSource``.
+  /// A ``BatchRemoteSource`` may leave out the result of a key.
   case unanswered
 }
 
 extension CacheError: LocalizedError, CustomStringConvertible {
-  /// The error in words: its cause, and the next step if there is one.
+  /// The error as text: its cause, and the next step for the caller if there is one.
   public var description: String {
     switch self {
     case .absent(let reason, let since):
@@ -42,7 +42,7 @@ extension CacheError: LocalizedError, CustomStringConvertible {
     }
   }
 
-  /// The same text as ``description``.
+  /// The same text as ``description``, which `localizedDescription` returns too.
   public var errorDescription: String? { description }
 }
 

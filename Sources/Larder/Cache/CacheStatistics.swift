@@ -1,42 +1,42 @@
-/// Counts of a cache's answers, fetches and errors since it was made.
+/// Counts of a cache's answers, fetches and errors since the cache was made.
 public struct CacheStatistics: Hashable, Sendable {
-  /// Causes of an eviction.
+  /// Causes for which a cache evicts an entry.
   public enum EvictionCause: String, Hashable, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
-    /// The number of entries exceeded ``EvictionPolicy/countLimit``.
+    /// The number of entries would have exceeded ``EvictionPolicy/countLimit``.
     case count
-    /// All entries together exceeded ``EvictionPolicy/byteLimit``, or one value exceeded it by itself.
+    /// All entries together would have exceeded ``EvictionPolicy/byteLimit``, or one value alone would have exceeded it.
     case bytes
-    /// The entry had expired when room was needed for a new entry or the system asked for memory.
+    /// The entry had provably expired when room was needed for a new entry or when the app called ``CachedRepository/relieve(_:)``.
     case expired
     /// The app called ``CachedRepository/relieve(_:)`` with ``MemoryPressure/critical``.
     case memoryPressure
   }
 
-  /// Number of answers from storage with a fresh value.
+  /// Number of answers with a fresh value from storage.
   public internal(set) var hits = 0
-  /// Number of calls that found no usable value in storage.
+  /// Number of calls that found no usable value in storage and therefore needed a fetch.
   ///
   /// Calls with ``FetchPolicy/networkOnly`` or ``FetchPolicy/cacheOnly`` are not counted.
   public internal(set) var misses = 0
-  /// Number of answers from storage with a stale value.
+  /// Number of answers with a stale value from storage.
   public internal(set) var staleServes = 0
-  /// Number of calls that threw ``CacheError/absent(reason:since:)`` from a stored absence, without a request.
+  /// Number of calls that threw ``CacheError/absent(reason:since:)`` without a request, because the source's "no value" was stored.
   public internal(set) var negativeHits = 0
-  /// Number of requests to the source, counted for each key and each retry.
+  /// Number of attempts to fetch a key from the source, in which each retry counts.
   public internal(set) var fetches = 0
   /// Number of times that the source answered "not modified".
   public internal(set) var notModified = 0
-  /// Number of failed requests to the source, counted for each key and each retry.
+  /// Number of failed attempts to fetch a key from the source, in which each retry counts.
   ///
-  /// Cancelled requests are not counted.
+  /// Cancelled attempts are not counted. An attempt that ``HostLimits`` refuses counts as a failed attempt, although no request is sent.
   public internal(set) var fetchErrors = 0
-  /// Number of failures to read or write the storage.
+  /// Number of failed reads and writes of the storage.
   ///
-  /// A fetch returns its value even if storing the value fails.
+  /// A fetch returns the fetched value even if storing the value fails.
   public internal(set) var storageErrors = 0
-  /// Error code of the newest failure of the storage.
+  /// Error code of the newest failed read or write of the storage, or `nil`.
   public internal(set) var lastStorageError: RepositoryError.Code?
-  /// Number of evicted entries by cause.
+  /// Number of evicted entries, by the cause of the eviction.
   ///
   /// Entries that ``CachedRepository/invalidate(_:)`` or ``CachedRepository/removeAll()`` removes are not counted.
   public internal(set) var evictions: [EvictionCause: Int] = [:]
@@ -44,16 +44,16 @@ public struct CacheStatistics: Hashable, Sendable {
   /// Creates statistics in which all counts are zero.
   public init() {}
 
-  /// Adds the counts of two caches or two launches.
+  /// Returns the sums of the counts of two caches or of two launches of the app.
   ///
-  /// The sum has the ``lastStorageError`` of `second`, or that of `first` if `second` has none.
+  /// The sum has the ``lastStorageError`` of `second`, or the ``lastStorageError`` of `first` if `second` has none.
   public static func + (first: CacheStatistics, second: CacheStatistics) -> CacheStatistics {
     var sum = first
     sum += second
     return sum
   }
 
-  /// Adds the counts of another cache, or of an earlier launch.
+  /// Adds the counts of another cache, or of an earlier launch of the app.
   public static func += (sum: inout CacheStatistics, other: CacheStatistics) {
     for count in counts { sum[keyPath: count.path] += other[keyPath: count.path] }
     sum.lastStorageError = other.lastStorageError ?? sum.lastStorageError
@@ -75,19 +75,19 @@ extension CacheStatistics: Codable {
 
   /// Reads statistics that ``encode(to:)`` has written.
   ///
-  /// A missing count becomes 0, and an unknown cause of an eviction is skipped.
+  /// A count that is missing in the encoded statistics becomes 0, and an unknown cause of an eviction is skipped.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     for (path, key) in Self.counts { self[keyPath: path] = try container.decodeIfPresent(Int.self, forKey: key) ?? 0 }
     let evictions = try container.decodeIfPresent([String: Int].self, forKey: .evictions) ?? [:]
-    // A newer version of Larder may write further causes. Unknown causes are skipped, so that the other counts stay readable.
+    // A newer version of Larder may write further causes of evictions. Unknown causes are skipped, so that the other counts stay readable.
     for (cause, count) in evictions {
       if let cause = EvictionCause(rawValue: cause) { self.evictions[cause] = count }
     }
     lastStorageError = try container.decodeIfPresent(String.self, forKey: .lastStorageError).flatMap(RepositoryError.Code.init(named:))
   }
 
-  /// Writes each count under the name of its property, and the evictions as an object by cause.
+  /// Writes each count under the name of its property, and the evictions as an object with a count for each cause.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     for (path, key) in Self.counts { try container.encode(self[keyPath: path], forKey: key) }

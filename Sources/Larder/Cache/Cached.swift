@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A value with its age and origin, as of the moment of the answer.
+/// An answer of a cache: a value with its age and origin at the moment of the answer.
 ///
 /// ```swift
 /// let forecast = try await cache.value(for: spot)
@@ -8,13 +8,13 @@ public import Foundation
 /// if let error = forecast.refreshError { print("not newer, because: \(error)") }
 /// ```
 ///
-/// The age and the state of an answer do not change. For the current age and state, ask the cache again, or read the sequence
+/// The age and the state of an answer do not change later. For the current age and state, call the cache again, or read the sequence
 /// ``CachedRepository/updates(for:)``.
 ///
 /// ## Cost
 ///
 /// A `Cached` takes as much memory as the stored value and a few machine words. The value stays in memory for as long as you keep the
-/// answer.
+/// `Cached`.
 ///
 /// ## Topics
 ///
@@ -34,45 +34,45 @@ public import Foundation
 /// - ``init(value:fetchedAt:age:state:origin:refreshError:)``
 /// - ``map(_:)``
 public struct Cached<Value: Sendable>: Sendable {
-  /// Windows of time of a ``FreshnessPolicy`` in which a value can be.
+  /// The time windows of a ``FreshnessPolicy`` that a value passes through: fresh, stale, expired.
   public enum State: String, Hashable, Sendable, Codable {
-    /// The value is in its fresh window and counts as current.
+    /// The value is in its fresh window, so it counts as current.
     case fresh
-    /// The fresh window has ended, and the value may be used until its usable window ends.
+    /// The fresh window of the value has ended, and the value may be used until its usable window ends.
     case stale
-    /// The usable window has ended.
+    /// The usable window of the value has ended.
     ///
-    /// Only ``CachedUpdates`` returns an expired value, to a reader that has received a value of the key before.
+    /// Only ``CachedUpdates`` returns a stored value that has expired, and only to a reader that has received a value of the key before.
     case expired
   }
 
-  /// Places from which an answer can come.
+  /// The places from which an answer of a cache can come.
   public enum Origin: String, Hashable, Sendable, Codable {
-    /// This process has fetched the value, or has returned it before.
+    /// The cache has the value in memory, because this process has fetched the value or has returned it before.
     case memory
-    /// An earlier run, another process or another cache has fetched the value, and this cache returns it for the first time.
+    /// An earlier run, another process or another cache has fetched the value, and the cache returns it for the first time.
     case disk
-    /// The source has returned the value for this call.
+    /// The source has returned the value during the call.
     case remote
   }
 
   /// The value that the source returned for the key.
   public let value: Value
-  /// Date when the value was fetched or confirmed as not modified, by this device's clock.
+  /// Date when the source has returned the value or confirmed it as not modified, by this device's wall clock.
   public let fetchedAt: Date
-  /// Age of the value at the time of this answer.
+  /// Age of the value at the time of the answer.
   ///
-  /// The monotonic clock measures the part of the age that passes in this process. The wall clock gives the part of the age that had passed
-  /// before this process received the value.
+  /// The monotonic clock measures the part of the value's age that passes in this process. The wall clock gives the part of the value's age
+  /// that had passed before this process received the value.
   public let age: Duration
-  /// Window of the ``FreshnessPolicy`` that the value was in at the time of this answer.
+  /// Window of the ``FreshnessPolicy`` in which the value was at the time of the answer.
   public let state: State
-  /// Place from which this answer comes.
+  /// Place from which the answer comes: memory, disk or the source.
   public let origin: Origin
-  /// The error that kept the call from returning a newer value, or `nil`.
+  /// The error that prevented the call from returning a newer value, or `nil`.
   ///
-  /// The error is that of the source, or ``CacheError/timedOut(_:)`` if the source took longer than the timeout. If ``HostLimits`` refused
-  /// the request, the error is ``CacheError/circuitOpen(until:)`` or ``CacheError/quotaExceeded(until:)``.
+  /// `refreshError` is the error of the source, or ``CacheError/timedOut(_:)`` if the source took longer than the timeout. If
+  /// ``HostLimits`` refused the request, `refreshError` is ``CacheError/circuitOpen(until:)`` or ``CacheError/quotaExceeded(until:)``.
   public let refreshError: (any Error)?
 
   /// Makes an answer without a cache, for previews and tests.
@@ -87,7 +87,7 @@ public struct Cached<Value: Sendable>: Sendable {
     self.refreshError = refreshError
   }
 
-  /// Returns the same answer with a transformed value.
+  /// Returns an answer with the transformed value, and with the same age, state and origin.
   public func map<Other: Sendable>(_ transform: (Value) throws -> Other) rethrows -> Cached<Other> {
     Cached<Other>(
       value: try transform(value), fetchedAt: fetchedAt, age: age, state: .init(state), origin: .init(origin), refreshError: refreshError)

@@ -5,15 +5,15 @@ extension CachedRepository {
   /// Requests the value of a key, retries as the ``RetryPolicy`` allows, and stores the answer.
   ///
   /// - Parameters:
-  ///   - stored: The stored entry of the key, whose validator the request carries.
-  ///   - flight: Number of the flight (a fetch that all callers of one key share) that the request belongs to.
-  ///   - ticket: Place of the key in its ``FetchGroup``.
+  ///   - stored: The stored entry of the key, whose validator is sent with the request.
+  ///   - flight: Number of the flight (the fetch that all callers of the key share) to which the request belongs.
+  ///   - ticket: Membership of the key in its ``FetchGroup``, whose keys share one request.
   nonisolated func requestAndStore(
     _ key: Key, base stored: CachedEntry<Key, Value>?, flight: UInt64, ticket: FetchTicket
   ) async throws -> ResidentEntry<Key, Value> {
     var ticket = ticket
-    // A request for the keys of a ``FetchGroup`` waits until each key has arrived or its ticket was given up. Every exit of this function
-    // gives the ticket up, so that the request does not wait in vain.
+    // A request for the keys of a ``FetchGroup`` waits until each key has been added or its ticket was given up. Every exit of
+    // `requestAndStore` gives the ticket up, so that the request does not wait in vain.
     defer { ticket.giveUp() }
     // The validator is sent only if a value is stored. Without a stored value, the answer "not modified" would leave the call without a
     // value.
@@ -27,20 +27,21 @@ extension CachedRepository {
         let answer = try await FetchTicket.$current.withValue(ticket) { try await source.fetch(key, validator: base?.validator) }
         ticket.giveUp()
         guard Task.isCancelled else { return try await store(answer, of: key, base: base, flight: flight) }
-        // This task was cancelled because all callers had stopped waiting. If a caller or a refresh has joined the fetch since, a new task
-        // stores the answer, because a write in this cancelled task would fail.
+        // The task of the fetch was cancelled because all callers had stopped waiting. If a caller or a refresh has joined the fetch since
+        // then, a new task stores the answer, because a write in a cancelled task would fail.
         guard flights.isWanted(flight) else { throw CancellationError() }
         return try await Task { [self] in try await store(answer, of: key, base: base, flight: flight) }.value
       } catch {
-        // A cancelled task means that all callers had stopped waiting. If a caller has joined the fetch since, an error other than
-        // `CancellationError` counts as a failed fetch.
+        // The task of the fetch is cancelled when all callers have stopped waiting. If a caller has joined the fetch since then, an error
+        // other than `CancellationError` counts as a failed fetch.
         let isGivenUp = Task.isCancelled && (error is CancellationError || !flights.isWanted(flight))
         guard !isGivenUp else { throw CancellationError() }
         state.withLock { $0.statistics.fetchErrors += 1 }
-        // If ``HostLimits`` refuses a retry, the error of the attempt before is thrown, because it names the cause of the failure.
+        // If ``HostLimits`` refuses a retry, the error of the previous attempt is thrown, because that error names the cause of the
+        // failure.
         if let answered, (error as? CacheError)?.isOfLimits == true { throw answered }
-        // Keys that failed in one request share one random number. Keys with the same random number wait equally long and are retried in
-        // one request again.
+        // Keys that failed in one request share one random number for the time until the retry. Keys with the same random number wait
+        // equally long and are retried in one request again.
         let failure = ticket.failure
         let random = failure?.random(random) ?? random()
         guard !Task.isCancelled, let delay = retry.delay(after: attempt, ErrorTraits(error), random: random) else { throw error }
@@ -55,12 +56,12 @@ extension CachedRepository {
   }
 }
 
-// The answer of the source becomes an entry, and the entry is committed before the waiting callers receive it.
+// The answer of the source becomes a cache entry, and the entry is committed before the waiting callers receive it.
 
 extension CachedRepository {
-  /// Makes an entry of the source's answer, stores it, and returns the entry as decoded from its stored bytes.
+  /// Makes an entry of the source's answer, stores the entry, and returns the entry as decoded from its stored bytes.
   ///
-  /// A failure of the storage is not thrown. An entry that could not be stored is kept in memory only.
+  /// If the storage fails, `store` does not throw, and keeps the entry in memory only.
   nonisolated func store(
     _ answer: Fetched<Value>, of key: Key, base: CachedEntry<Key, Value>?, flight: UInt64
   ) async throws -> ResidentEntry<Key, Value> {
@@ -81,7 +82,7 @@ extension CachedRepository {
     return await commitEntry(entry, uptime: uptime, flight: flight)
   }
 
-  /// Returns how long a new value is fresh: until the provider's expiry, or else as the policy says, shortened by jitter.
+  /// Returns the time for which a new value is fresh: until the provider's expiry, or else the policy's time, shortened by jitter.
   private nonisolated func freshLifetime(_ freshUntil: Date?) -> Duration {
     // A `freshUntil` that is NaN counts as missing. `Duration(bounding:)` would turn NaN into zero, and the value would be stale at once.
     guard let lifetime = freshUntil?.timeIntervalSince(clock.now), !lifetime.isNaN else {
@@ -91,7 +92,7 @@ extension CachedRepository {
     return min(Duration(bounding: lifetime).bounded, freshness.usable)
   }
 
-  /// Makes an entry that was fetched now.
+  /// Makes an entry with the present date as the date of its fetch.
   private nonisolated func makeEntry(
     _ key: Key, _ content: CachedEntry<Key, Value>.Content, fresh: Duration, usable: Duration, validator: String?
   ) -> CachedEntry<Key, Value> {
@@ -101,7 +102,7 @@ extension CachedRepository {
       usableUntil: now.addingTimeInterval(max(usable, fresh).inSeconds), validator: validator)
   }
 
-  /// A committed entry and the entries that were evicted in its commit.
+  /// A committed entry, and the entries that its commit has evicted.
   private typealias Commit = (entry: ResidentEntry<Key, Value>, victims: [EvictionIndex<Key>.Victim])
 
   /// Commits an entry together with the evictions that make room for it.
@@ -118,18 +119,20 @@ extension CachedRepository {
       }
       // The entry is decoded again from its encoded bytes, so that the first answer equals the value that later launches read.
       let record = try storage.coder.encode(entry, decoding: true)
-      // The records are decoded here and not on the store's executor, where decoding all of them would block every other write.
+      // All stored entries are decoded before the write and not on the store's executor, where decoding them would block every other write.
       await prepareEviction()
       let decoded = (record.decoded as? DecodedValue<CachedEntry<Key, Value>>)?.item ?? entry
       let collection = storage.collection
       let commit: Commit? = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
-        // An invalidation first marks the flight (the running fetch of the key) and then deletes the record. The store's executor runs one
-        // write at a time. If the flight is marked after this check, the deletion is committed after this entry and removes it.
+        // An invalidation first marks the flight (the running fetch of the key) as invalidated and then deletes the record. The store's
+        // executor runs one write at a time. If the flight is marked after the check of `mayStore`, the deletion is committed after the new
+        // entry and removes it.
         guard flights.mayStore(flight) else { return nil }
         try openEviction(&batch, uptime: uptime)
         try batch.put(record, in: collection)
         let revision = batch.revision
-        // The entry is in memory before its commit is published, so that a lookup that finds the new record does not decode the record.
+        // The entry is put into memory before its commit is published, so that a lookup that finds the new record does not decode the
+        // record.
         let committed = state.withLock { state in
           let committed = ResidentEntry(
             decoded, version: .stored(revision), recordKey: record.key, uptime: uptime, previous: state.entries[entry.key])
@@ -142,7 +145,7 @@ extension CachedRepository {
       let hadUnsaved = state.withLock { state in
         state.releasePrevious(of: entry.key, at: commit.entry.revision)
         state.countEvictions(commit.victims, upTo: commit.entry.revision)
-        // The write succeeded, so the unsaved entry of the key is older than the stored one and is removed.
+        // The write has succeeded, so the unsaved entry of the key is older than the stored entry and is removed.
         defer { state.unsaved.remove(entry.key) }
         return state.unsaved[entry.key] != nil
       }
@@ -151,8 +154,8 @@ extension CachedRepository {
       if hadUnsaved { wakeReaders(of: entry.key) }
       return commit.entry
     } catch  where error.code == .cancelled {
-      // A cancelled write has no waiting caller and is no failure of the storage. For a cancelled write, no error is counted and no unsaved
-      // entry is kept.
+      // No caller waits for a cancelled write, and the cancellation is not a failure of the storage. For a cancelled write, no error is
+      // counted and no unsaved entry is kept.
       return notStored
     } catch {
       return holdUnsaved(notStored, uptime: uptime, error: error, flight: flight, replaced: replaced)
@@ -161,7 +164,7 @@ extension CachedRepository {
 
   /// Removes the stored entry of a key whose new value is by itself larger than ``EvictionPolicy/byteLimit``.
   ///
-  /// The new value is neither stored nor kept in memory. If the removal fails, the old entry stays.
+  /// The new value is neither stored nor kept in memory. If the removal of the old entry fails, the old entry stays.
   private nonisolated func refuseOversized(_ key: Key, flight: UInt64) async {
     guard flights.mayStore(flight) else { return }
     do throws(RepositoryError) {
@@ -172,18 +175,18 @@ extension CachedRepository {
     }
   }
 
-  /// Keeps an entry in memory that could not be stored, so that a full disk does not cause a request for every call.
+  /// Keeps an entry that could not be stored in memory, so that a full disk does not cause a request for every call.
   private nonisolated func holdUnsaved(
     _ entry: ResidentEntry<Key, Value>, uptime: Duration, error: RepositoryError?, flight: UInt64, replaced: ResidentEntry<Key, Value>?
   ) -> ResidentEntry<Key, Value> {
     let key = entry.stored.key
-    // `checkingStorable` holds the lock of ``Flights``. Otherwise an invalidation between the check and the insertion would leave an
-    // invalidated value in memory.
+    // `checkingStorable` holds the lock of ``Flights``. Without the lock, an invalidation between the check and the insertion would leave
+    // an invalidated value in memory.
     let held = flights.checkingStorable(flight) { mayStore in
       state.withLock { state in
         if let error { state.countStorageError(error) }
-        // The failed commit has stored no entry and deleted no victim, but the eviction index has counted both. The index is dropped here,
-        // so that the next write builds it again.
+        // The failed commit has neither stored the new entry nor deleted the evicted entries, but the eviction index already contains both
+        // changes. The eviction index is dropped, so that the next write builds it again.
         state.evictionIndex = nil
         guard mayStore else { return entry }
         // The entry that the failed commit was to replace is the current entry of the key again.

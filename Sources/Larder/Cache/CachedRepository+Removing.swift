@@ -2,28 +2,28 @@ internal import Foundation
 internal import Synchronization
 
 extension CachedRepository {
-  /// True if the cache has limits.
+  /// True if the eviction policy limits the size of the cache.
   ///
-  /// A cache without limits keeps no eviction index.
+  /// A cache without size limits keeps no eviction index.
   private nonisolated var isBounded: Bool { eviction != .none }
 
-  /// Decodes all entries in parallel, before the eviction index is built from them on the store's executor.
+  /// Decodes all stored entries in parallel, before the eviction index is built from them on the store's executor.
   nonisolated func prepareEviction() async {
     guard isBounded, state.withLock({ $0.evictionIndex == nil }) else { return }
     do throws(RepositoryError) { _ = try await storage.loadAll() } catch {}  // the write after `prepareEviction` throws the same error
   }
 
-  /// Builds the eviction index of the stored entries, unless there is one.
+  /// Builds the eviction index of the stored entries, unless the index exists.
   ///
-  /// Runs on the store's executor only.
+  /// `openEviction` must run on the store's executor.
   nonisolated func openEviction(_ batch: inout PendingState, uptime: Duration) throws(RepositoryError) {
     guard isBounded, state.withLock({ $0.evictionIndex == nil }) else { return }
     try buildIndex(&batch, uptime: uptime)
   }
 
-  /// Deletes the entries that must make room for a new entry, in the commit that stores the new entry.
+  /// Deletes the entries that must be evicted for a new entry, in the commit that stores the new entry.
   ///
-  /// Runs on the store's executor only.
+  /// `makeRoom` must run on the store's executor.
   nonisolated func makeRoom(
     for entry: CachedEntry<Key, Value>, recordKey: RecordKey, uptime: Duration, in batch: inout PendingState
   ) throws(RepositoryError) -> [EvictionIndex<Key>.Victim] {
@@ -37,9 +37,9 @@ extension CachedRepository {
 
   /// Builds the eviction index of all stored entries, oldest first, and deletes records that cannot be read.
   ///
-  /// The age of an entry of an earlier run comes from one reading of the wall clock, which may be wrong. An entry of an earlier run has
-  /// provably expired in two cases: its whole lifetime has passed in this process, or an earlier run has fetched another entry after the
-  /// expiry of this entry.
+  /// The age of an entry that an earlier run of the app has stored comes from one reading of the wall clock, which may be wrong. An entry
+  /// of an earlier run has provably expired in two cases: its whole lifetime has passed in this process, or an earlier run has fetched
+  /// another entry after the entry's expiry.
   private nonisolated func buildIndex(_ batch: inout PendingState, uptime: Duration) throws(RepositoryError) {
     var entries: [(entry: CachedEntry<Key, Value>, slot: RecordSlot)] = []
     for slot in batch.collections[storage.collection].records.ordered() {
@@ -52,18 +52,20 @@ extension CachedRepository {
       }
     }
     entries.sort { $0.entry.fetchedAt < $1.entry.fetchedAt }
-    // The newest fetch of an earlier run is a second reading of the wall clock. Entries whose usable window ended before the time of that
-    // fetch have provably expired.
+    // The date of the newest fetch of an earlier run is a second reading of the wall clock. Entries whose usable window ended before the
+    // newest fetch of an earlier run have provably expired.
     let secondReading = entries.last { $0.slot.revision <= start.revision }?.entry.fetchedAt
     let known = state.withLock { state in entries.map { state.entries[$0.entry.key]?.at($0.slot.revision) } }
-    // The index is built outside the lock of `state`, because answers on the main actor take that lock too.
+    // The eviction index is built outside the lock of `state`, because answers on the main actor take the same lock.
     var index = EvictionIndex<Key>()
     for ((entry, slot), known) in zip(entries, known) {
-      // An entry in memory keeps its measured age. Any other entry gets its age from the wall clock at the arrival of its record.
+      // An entry in memory keeps its measured age. An entry that is not in memory gets its age from the wall clock at the arrival of its
+      // record.
       let expiry =
         uptime + entry.usableLifetime - (known?.age(at: uptime) ?? entry.age(at: arrivals.present(for: slot.revision, at: uptime)))
       let isMeasured = known?.isMeasured == true || secondReading.map { entry.usableUntil <= $0 } == true
-      // A record of an earlier run existed when the cache was created, so the time since then counts towards its proven expiry.
+      // A record of an earlier run existed when the cache was created, so the time since the creation counts towards the record's proven
+      // expiry.
       let seen = slot.revision <= start.revision ? start.uptime : uptime
       let item = EvictionIndex<Key>.Item(
         byteCount: entry.byteCount, expiry: expiry, provenExpiry: isMeasured ? expiry : max(seen + entry.usableLifetime, expiry),
@@ -71,22 +73,22 @@ extension CachedRepository {
       _ = index.insert(entry.key, item, policy: .none, now: uptime)
     }
     state.withLock { state in
-      // Uses of an entry are not counted while the cache has no eviction index. An entry that was returned during that time counts as used
-      // once.
+      // Uses of an entry are not counted while the cache has no eviction index. An entry that was returned before the index was built
+      // counts as used once.
       for (entry, _) in entries where state.entries[entry.key]?.wasAnswered == true { index.touch(entry.key) }
       state.evictionIndex = index
     }
   }
 
-  /// Removes the entries that are least worth keeping, in memory and on disk, when the system asks for memory.
+  /// Evicts expired or rarely used entries, in memory and on disk, when the system asks for memory.
   ///
-  /// Call `relieve(_:)` from the app's memory warning. If deleting from the storage fails, the stored entries stay, and the cache's
+  /// Call `relieve(_:)` from the app's memory warning. If the deletion from the storage fails, the stored entries stay, and the cache's
   /// statistics count the error.
   public nonisolated(nonsending) func relieve(_ pressure: MemoryPressure) async {
     guard !isReadOnly else { return }
     do {
-      // `loadAll` decodes all entries here, so that building the index does not decode them on the store's executor. An existing index
-      // needs no decoded entries.
+      // `loadAll` decodes all entries before the write, so that building the eviction index does not decode them on the store's executor.
+      // An existing eviction index needs no decoded entries.
       if state.withLock({ $0.evictionIndex == nil }) { _ = try await storage.loadAll() }
       let (victims, revision) = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
         let uptime = clock.uptime
@@ -99,12 +101,12 @@ extension CachedRepository {
     } catch {
       state.withLock { state in
         state.countStorageError(error)
-        // The failed commit has deleted no record, but the eviction index no longer holds the entries to evict. The index is dropped, and
-        // the next write builds it again.
+        // The failed commit has deleted no record, but the eviction index no longer holds the entries to evict. The eviction index is
+        // dropped, and the next write builds it again.
         state.evictionIndex = nil
       }
     }
-    // Writes of a cache without limits do not update an eviction index, so the index is dropped after this use.
+    // Writes of a cache without size limits do not update an eviction index, so `relieve` drops the index after its use.
     if !isBounded { state.withLock { $0.evictionIndex = nil } }
   }
 
@@ -116,13 +118,14 @@ extension CachedRepository {
   }
 }
 
-// An entry leaves memory only after the commit that deletes its record. If that commit fails, the entry stays in memory with its measured
-// age.
+// An entry is removed from memory only after the commit that deletes its record. If the commit fails, the entry stays in memory with its
+// measured age.
 
 extension CachedRepository {
   /// Removes the entry of a key from the storage and from memory.
   nonisolated(nonsending) func removeEntry(of key: Key) async throws(RepositoryError) {
-    // The serial is read before the deletion, so that an entry that becomes unsaved during the deletion stays.
+    // The number of the newest unsaved entry is read before the deletion, so that an entry that becomes unsaved during the deletion stays
+    // in memory.
     let serial = state.withLock { $0.unsaved.serial }
     let recordKey: RecordKey
     do throws(RepositoryError) {
@@ -143,11 +146,12 @@ extension CachedRepository {
 
   /// Removes all entries, and prevents running fetches from storing their results.
   ///
-  /// `removeAll()` also works on a full disk, in the space that a store reserves for deletions. A JSON file reserves some 16 KiB in its
-  /// journal, and SQLite 256 KiB. A store that is shared with other processes reserves no space for deletions. A JSON file gives the space
-  /// of the entries back to the system.
-  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``. After an error all entries are still there,
-  ///   also the entries that only memory holds.
+  /// `removeAll()` also works on a full disk, because a store reserves disk space for deletions. For deletions, a JSON file reserves some
+  /// 16 KiB in its journal, and SQLite keeps 256 KiB and a 500th of the file's size free on the disk. A store that is shared with other
+  /// processes reserves no space for deletions. On a full disk, a JSON file gives the space of the deleted entries back to the system.
+  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``. After an error of `removeAll()`, all entries
+  ///   are still in the cache, also the entries that only memory holds. After the error `.outcomeUnknown`, however, the entries may be
+  ///   missing when the store is opened again.
   public nonisolated(nonsending) func removeAll() async throws {
     flights.invalidateAllFlights()
     let serial = state.withLock { $0.unsaved.serial }
@@ -163,21 +167,22 @@ extension CachedRepository {
 
   /// Commits deletions and returns the revision of their commit.
   ///
-  /// An entry that is stored after the deletions has this revision or a higher one. An entry that was stored before the deletions has a
-  /// lower revision. Callers compare the returned revision with the revision of each entry in memory, and keep the newer entries.
+  /// An entry that is stored after the deletions has the returned revision or a higher one. An entry that was stored before the deletions
+  /// has a lower revision. Callers of `commitDeletions` compare the returned revision with the revision of each entry in memory, and keep
+  /// the newer entries.
   private nonisolated(nonsending) func commitDeletions(
     _ deletions: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Void
   ) async throws(RepositoryError) -> Revision {
     do throws(RepositoryError) {
-      // The deletions get a commit of their own. In a commit shared with new entries, a full disk that refuses the entries would refuse the
-      // deletions too.
+      // The deletions get a commit of their own, because a full disk that refuses new entries would also refuse deletions in the same
+      // commit.
       return try await storage.core.write(nil, size: .alone) { batch throws(RepositoryError) in
         try deletions(&batch)
         return batch.revision
       }
     } catch {
-      // The failed commit has deleted no record, but the eviction index no longer holds the entries. The index is dropped, and the next
-      // write builds it again.
+      // The failed commit has deleted no record, but the deleted entries are missing in the eviction index. The eviction index is dropped,
+      // and the next write builds it again.
       state.withLock { $0.evictionIndex = nil }
       throw error
     }

@@ -1,17 +1,17 @@
 internal import Synchronization
 
-/// A sequence of the values of one key: the current one, then one for each change of the value or its state.
+/// A sequence of answers for one key: the current answer, then a new answer after each change of the value or its state.
 ///
-/// Get a sequence from ``CachedRepository/updates(for:)``.
+/// ``CachedRepository/updates(for:)`` returns a `CachedUpdates`.
 public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
   /// The value with its age and state.
   public typealias Element = Cached<Value>
-  /// No failure, since a value that cannot be read counts as missing.
+  /// The sequence never throws, since a value that cannot be read counts as missing.
   public typealias Failure = Never
 
   /// A function that returns the next answer of one reader at each call.
   ///
-  /// The reader is hidden in a closure, so that the type of the sequence does not depend on the type of the key.
+  /// A closure hides the reader, so that the type of the sequence does not depend on the type of the key.
   typealias Answers = @Sendable () async -> Cached<Value>?
 
   private let makeReader: @Sendable () -> Answers
@@ -21,7 +21,7 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
   /// Returns an iterator that begins with the current value, unless the value is missing or has expired.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(answers: makeReader()) }
 
-  /// An iterator that returns one answer after the other to one reader.
+  /// An iterator over the answers for one key, for one reader.
   public struct AsyncIterator: AsyncIteratorProtocol {
     /// The value with its age and state.
     public typealias Element = Cached<Value>
@@ -30,18 +30,18 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
 
     let answers: Answers
 
-    /// Returns the next answer when there is one, or `nil` once the storage is closed or the task is cancelled.
+    /// Waits for the next answer and returns it, or returns `nil` once the storage is closed or the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Cached<Value>? {
       await answers()
     }
   }
 }
 
-/// One reader of the updates of one key.
+/// One reader of the sequence of updates of one key.
 ///
-/// A reader keeps only the version and the state of its last answer, and looks the key up for each call.
+/// A reader keeps only the version and the state of its last answer, and looks the key up again for each call of `next`.
 final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
-  /// The version and state of the last answer.
+  /// The entry version and the freshness state of the reader's last answer.
   private struct Told: Equatable {
     let version: EntryVersion
     let state: Cached<Value>.State
@@ -64,12 +64,12 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
 
   func next() async -> Cached<Value>? {
     while !Task.isCancelled, !signal.isFinished {
-      // The signal's moment is read before the lookup. If it were read after the lookup, a commit between the lookup and the wait would not
-      // end the wait.
+      // The signal's moment is read before the lookup. If the moment were read after the lookup, a commit between the lookup and the wait
+      // would not end the wait.
       let moment = signal.moment
       let lookup = cache.lookup(key)
       guard let cached = lookup.cached() else {
-        // The key has no value now. The last answer is dropped, so that the next value of the key counts as new.
+        // The key has no value now. `told` is set to `nil`, so that the next value of the key counts as new.
         told.withLock { $0 = nil }
         await wait(nil, after: moment)
         continue
@@ -87,7 +87,7 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
     return nil
   }
 
-  /// Waits until an entry of the key is stored, or until `time` has passed, after which the entry's state changes.
+  /// Waits until an entry of the key is stored, or until the duration `time` has passed, after which the entry's state changes.
   private func wait(_ time: Duration?, after moment: Signal.Moment) async {
     let timer = time.map { [signal] in cache.clock.after($0) { signal.raise() } }
     await signal.wait(after: moment)
@@ -107,10 +107,10 @@ extension CachedRepository {
 
 /// Observer of the commits to a cache's collection, which wakes the readers of the changed keys.
 ///
-/// All readers share one observer, so adding, removing and waking a reader costs the same however many readers there are.
+/// All readers share one observer, so the cost of adding, removing or waking a reader does not depend on the number of readers.
 final class KeyAnnouncements: ChangeObserver {
   private struct State: Sendable {
-    /// Signals of the readers, by the record key of the value that they read.
+    /// Signals of the readers of a cache, by the record key of the value that they read.
     ///
     /// The entry for `nil` holds the readers of keys that cannot be stored.
     var signals: [RecordKey?: [ObjectIdentifier: WeakSignal]] = [:]
@@ -122,7 +122,7 @@ final class KeyAnnouncements: ChangeObserver {
 
   private let state = Mutex(State())
 
-  /// Number of readers, for tests.
+  /// Number of readers of ``CachedRepository/updates(for:)``, for tests.
   var count: Int { state.withLock { $0.signals.values.reduce(0) { $0 + $1.count } } }
   /// Number of readers that commits have woken, for tests.
   var wokenCount: Int { state.withLock { $0.wokenCount } }
@@ -143,20 +143,20 @@ final class KeyAnnouncements: ChangeObserver {
     }
   }
 
-  /// Wakes the readers of a key.
+  /// Wakes the readers of a key, so that they look the key up again.
   func wake(_ key: RecordKey?) {
     for signal in state.withLock({ $0.signals(of: key) }) { signal.raise() }
   }
 
   func receive(_ changes: [RecordChange], commit: Revision) {
     let concerned = state.withLock { state -> [Signal] in
-      // Each commit calls this function, and most caches have no reader, so the usual case ends here.
+      // Each commit calls `receive`, and most caches have no reader, so `receive` returns early if there is none.
       guard !state.signals.isEmpty else { return [] }
       let concerned = changes.flatMap { state.signals(of: $0.key) }
       state.wokenCount += concerned.count
       return concerned
     }
-    // The signals are raised outside the lock, so that resuming many readers blocks no other reader.
+    // The signals are raised outside the lock of `state`, so that resuming many readers blocks no other reader.
     for signal in concerned { signal.raise() }
   }
 

@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// An observer that buffers the announced changes of a collection for one reader, and wakes that reader.
 ///
-/// The reader owns its feed. The hub (``ChangeHub``) holds the feed weakly, so a feed that its reader drops receives no more changes.
+/// The reader of a feed owns the feed. The ``ChangeHub`` of the store holds each feed weakly, so a feed that its reader has released
+/// receives no more changes.
 final class ChangeFeed: ChangeObserver {
   private struct State: Sendable {
     /// Changes that were announced before the call of ``begin(after:)``, or `nil` after that call.
@@ -13,11 +14,13 @@ final class ChangeFeed: ChangeObserver {
     /// Newest commit that the hub has announced to this feed.
     var told = Revision.zero
     var buffer = ChangeBuffer()
-    /// Filter that drops changes which do not matter to the reader, or `nil` while the reader processes changes that it took.
+    /// Filter that drops changes which do not matter to the reader, or `nil` to buffer every change.
+    ///
+    /// The filter is `nil` while the reader processes the changes that it took from the buffer.
     var filter: (any ChangeFilter)? {
       didSet { filterNumber += 1 }
     }
-    /// Number of times that the filter was set, by which ``ChangeFeed/receive(_:commit:)`` detects a replaced filter.
+    /// Number of times that ``filter`` was set, by which ``ChangeFeed/receive(_:commit:)`` detects a replaced filter.
     private(set) var filterNumber = 0
   }
 
@@ -27,8 +30,8 @@ final class ChangeFeed: ChangeObserver {
 
   /// Drops the buffered changes and the filter.
   ///
-  /// A reader calls this method before it reads the published state, so that no commit in between is lost. The published
-  /// state already includes every change that `restart()` drops.
+  /// A reader calls `restart()` before it reads the published state of the store, so that no commit between the two calls is lost. The
+  /// published state already includes every change that `restart()` drops.
   func restart() {
     state.withLock { state in
       state.early = []
@@ -52,16 +55,16 @@ final class ChangeFeed: ChangeObserver {
     let (filter, filterNumber, start) = state.withLock { ($0.early == nil ? $0.filter : nil, $0.filterNumber, $0.start) }
     var passes: [Bool]?
     if let filter {
-      // Most commits have one change, and it does not pass the filter. The case of no passing change allocates no array, because this
-      // method runs for every live query at every commit.
+      // Most commits have one change, which does not pass the filter. If no change passes, this method allocates no array, because it runs
+      // for every live query at every commit.
       let first = changes.firstIndex { $0.revision > start && filter.passes($0) } ?? changes.endIndex
       if first == changes.endIndex, hasLeftOut(upTo: commit, filterNumber) { return }
       passes = changes.indices.map { $0 == first || ($0 > first && changes[$0].revision > start && filter.passes(changes[$0])) }
     }
     let isReady = state.withLock { state in
       state.told = max(state.told, commit)
-      // Before `begin(after:)` the reader's commit is unknown, so all changes are kept. `begin(after:)` drops the changes up to the
-      // reader's commit.
+      // Before `begin(after:)` the reader's commit is unknown, so all changes are kept in `early`. `begin(after:)` drops the changes up to
+      // the reader's commit.
       guard state.early == nil else {
         state.early? += changes.map { ($0, $0.end(upTo: commit)) }
         return false
@@ -71,7 +74,7 @@ final class ChangeFeed: ChangeObserver {
       let passes = state.filterNumber == filterNumber ? passes : nil
       for (position, change) in changes.enumerated() where change.revision > state.start {
         // A change that does not pass the filter must still be merged into a buffered change of the same record. Without the merge the
-        // reader would get a stale value.
+        // reader would get a stale value of that record.
         if let passes, !passes[position], state.buffer.isEmpty || !state.buffer.contains(change.key) { continue }
         state.buffer.add(change, upTo: change.end(upTo: commit))
       }
@@ -80,9 +83,10 @@ final class ChangeFeed: ChangeObserver {
     if isReady { signal.raise() }
   }
 
-  /// Records that a commit was announced whose changes were all dropped by the filter.
+  /// Records the announcement of a commit whose changes the filter has dropped.
   ///
-  /// - Returns: `false` if the changes must be buffered after all, because other changes are buffered or the filter was replaced meanwhile.
+  /// - Returns: `false` if the changes must be buffered after all, because other changes are in the buffer or the filter was replaced
+  ///   meanwhile.
   private func hasLeftOut(upTo commit: Revision, _ filterNumber: Int) -> Bool {
     state.withLock { state in
       guard state.early == nil, state.filterNumber == filterNumber, state.buffer.isEmpty else { return false }
@@ -93,9 +97,9 @@ final class ChangeFeed: ChangeObserver {
 
   func finish() { signal.finish() }
 
-  /// Sets a filter that drops changes at their arrival, until the reader takes changes from the buffer.
+  /// Sets a filter that drops changes when they arrive, until the reader takes changes from the buffer.
   ///
-  /// The filter keeps the buffer from growing while the reader is busy elsewhere. Call `pass(only:)` only after the reader has processed
+  /// The filter keeps the buffer from growing while the reader does other work. Call `pass(only:)` only after the reader has processed
   /// every change that it took from the buffer. The filter may assume that the buffer is empty: changes already in the buffer may make
   /// later changes irrelevant to the reader, but never relevant.
   func pass(only filter: (any ChangeFilter)?) { state.withLock { $0.filter = filter } }
@@ -108,7 +112,7 @@ final class ChangeFeed: ChangeObserver {
   /// Returns all buffered changes as soon as there are any, or `nil` when the store is closed or the task is cancelled.
   ///
   /// The result has one merged change for each record. While the reader waits, the filter drops changes that do not matter to it, because
-  /// waking the reader for such a change would cost the writer more than the filter does.
+  /// waking the reader for a change that does not matter would cost the writer more than the filter does.
   nonisolated(nonsending) func nextAll(passing filter: (any ChangeFilter)?) async -> [RecordChange]? {
     await take(filter) { $0.isEmpty ? nil : $0.takeAll() }
   }
@@ -122,8 +126,8 @@ final class ChangeFeed: ChangeObserver {
       let (moment, isFinished) = (signal.moment, signal.isFinished)
       let taken = state.withLock { state in
         let taken = take(&state.buffer)
-        // The reader's results change with the changes that it takes. Until the reader has processed them, the old filter could drop
-        // changes that matter.
+        // The changes that a reader takes alter its results. Until the reader has processed the taken changes, the old filter could drop
+        // later changes that matter.
         state.filter = taken == nil ? filter : nil
         return taken
       }
@@ -133,7 +137,7 @@ final class ChangeFeed: ChangeObserver {
     return nil
   }
 
-  /// Newest commit that was announced to this feed, or `nil` while the buffer holds changes that the reader has not taken.
+  /// Newest commit that was announced to this feed, or `nil` while the feed holds changes for its reader or before ``begin(after:)``.
   var toldRevision: Revision? { state.withLock { $0.buffer.isEmpty && $0.early == nil ? $0.told : nil } }
 
   /// Number of records with a buffered change, for tests.
@@ -152,39 +156,40 @@ protocol ChangeFilter: AnyObject, Sendable {
 extension RecordChange {
   /// Returns the commit that ends the change set of this change, when one announcement has the changes of several commits up to `commit`.
   ///
-  /// Of several commits of another process, only the last change of each record is known. The changes describe the complete state of their
-  /// newest commit only, so all of them form one set that ends at this commit.
+  /// Of several commits of another process, only the last change of each record is known. The changes of several commits of another process
+  /// lead only to the state of the newest commit, so they form one change set that ends there.
   fileprivate func end(upTo commit: Revision) -> Revision { origin == .anotherProcess ? commit : revision }
 }
 
-/// The changes that a reader has not taken yet: at most one for each record, grouped into sets that end at a commit.
+/// The changes that a reader has not taken yet: at most one for each record, grouped into change sets that each end at a commit.
 ///
-/// Each commit has a set of its own as long as no record has two changes in the buffer. If a record changes again, the sets from its first
-/// change to the newest become one set. If only the repeated change moved into another set, the reader would get a state that the store had
-/// at no commit.
+/// Each commit has a change set of its own as long as no record has changed twice. If a record changes again, all change sets from its
+/// first change to the newest become one. If only the repeated change moved into another change set, the reader would get a state that the
+/// store had at no commit.
 struct ChangeBuffer: Sendable {
   private struct Group: Sendable {
-    /// Commit at which the set ends.
+    /// Commit at which the change set ends.
     var revision: Revision
-    /// Position after the set's last change, counted like ``ChangeBuffer/first``.
+    /// Position after the last change of the change set, counted like ``ChangeBuffer/first``.
     var end: Int
   }
 
   /// One change for each record, ordered by the first change of the record, or `nil` where an insertion and a deletion cancelled out.
   private var changes: Deque<RecordChange?> = []
-  /// Position of the first element of ``changes``, so that the positions of later changes stay valid when the reader takes the first ones.
+  /// Position of the first element of ``changes``, so that the positions of later changes stay valid when the reader takes the first
+  /// changes.
   private var first = 0
   private var positions: [RecordKey: Int] = [:]
   private var groups: Deque<Group> = []
 
-  /// Number of records that have changed.
+  /// Number of records with a change in the buffer.
   var count: Int { positions.count }
   var isEmpty: Bool { positions.isEmpty }
   func contains(_ key: RecordKey) -> Bool { positions[key] != nil }
 
-  /// Adds a change to the set that ends at `commit`, by default the commit of the change.
+  /// Adds a change to the change set that ends at `commit`, by default the commit of the change.
   ///
-  /// The change must not be older than any change in the buffer. Cost: amortized constant.
+  /// The change must not be older than any change in the buffer. Adding a change takes amortized constant time.
   mutating func add(_ change: RecordChange, upTo commit: Revision? = nil) {
     let commit = commit ?? change.revision
     guard let position = positions[change.key], let earlier = changes[position - first] else {
@@ -194,13 +199,13 @@ struct ChangeBuffer: Sendable {
       groups[groups.count - 1].end += 1
       return
     }
-    // The two changes of the record are merged. The reader can then not get the states between the two commits, so all sets from the first
-    // change's set on become one set.
+    // Two changes of one record are merged. The reader can then not get the states between the two commits, so all change sets from the one
+    // with the first change on become one.
     groups.removeLast(groups.count - group(of: position))
     groups.append(Group(revision: commit, end: first + changes.count))
     let merged = earlier.followed(by: change)
     changes[position - first] = merged
-    // The record was inserted and deleted before the reader took either change, so the reader needs neither.
+    // If the record was inserted and deleted before the reader took either change, the reader needs neither of them.
     if merged == nil {
       positions[change.key] = nil
       compactIfWorthwhile()
@@ -214,7 +219,7 @@ struct ChangeBuffer: Sendable {
       changes.removeFirst(group.end - first)
       first = group.end
       for change in taken { positions[change.key] = nil }
-      // The reader must not get an empty set, which remains if all changes of a set have cancelled out.
+      // A change set is empty if all its changes have cancelled out, and the reader must not get an empty change set.
       if !taken.isEmpty { return (group.revision, taken) }
     }
     return nil
@@ -226,7 +231,7 @@ struct ChangeBuffer: Sendable {
     return changes.compactMap { $0 }
   }
 
-  /// Returns the index in ``groups`` of the set that holds the change at a position.
+  /// Returns the index in ``groups`` of the change set that holds the change at a position.
   private func group(of position: Int) -> Int {
     var (low, high) = (0, groups.count)
     while low < high {
@@ -236,7 +241,7 @@ struct ChangeBuffer: Sendable {
     return low
   }
 
-  /// Removes the `nil` gaps that cancelled changes left in ``changes``, once gaps are the larger part.
+  /// Removes the `nil` gaps that cancelled changes left in ``changes``, once ``changes`` has over 64 elements and most of them are gaps.
   private mutating func compactIfWorthwhile() {
     // Without compaction, a record that is inserted and deleted again and again would add a gap each time, and the buffer would grow
     // without bound.
@@ -257,7 +262,8 @@ struct ChangeBuffer: Sendable {
 }
 
 extension RecordChange {
-  /// Returns one change that merges this change with a later one of the same record, or `nil` if the record was inserted and deleted.
+  /// Returns one change that merges this change with a later one of the same record, or `nil` if the two changes are an insertion and a
+  /// deletion.
   ///
   /// The merged change has the origin of the later change. If the later change is a migration, the merged change has the earlier origin
   /// instead, because a migration changes the form of a value and not its meaning.

@@ -1,11 +1,11 @@
 internal import Dispatch
 internal import Synchronization
 
-/// An observer of commits, which the hub calls on a queue of the store and which must not block.
+/// An observer of commits, which the ``ChangeHub`` calls on a dispatch queue of the store and which must not block.
 protocol ChangeObserver: AnyObject, Sendable {
-  /// Receives the changes to its collection in one published state, in the order of commits, and the newest commit of the store.
+  /// Receives the changes that a published state made to the observer's collection, in the order of commits, and the state's commit.
   ///
-  /// The list may include changes of commits that the observer has read already, so the observer skips them by their revision. The list is
+  /// `changes` may include changes of commits that the observer has read already, which the observer skips by their revision. `changes` is
   /// empty if the commits changed other collections only.
   func receive(_ changes: [RecordChange], commit: Revision)
   /// Ends the observation, because the store was closed and the observer receives no more changes.
@@ -22,10 +22,10 @@ final class ChangeHub: Sendable {
 
   private struct Seats: Sendable {
     var byCollection: [Int: [Seat]] = [:]
-    /// Deferred observers by collection.
+    /// Deferred observers by collection, which the hub may call after the commit has ended.
     ///
-    /// The hub calls deferred observers at once within the limits ``few``, and otherwise on ``queue``, so that a commit waits for them only
-    /// if more than ``mostWaiting`` changes wait.
+    /// Within the limits ``few``, the hub calls deferred observers before the commit ends. Beyond the limits ``few``, the hub calls
+    /// deferred observers on ``queue``, and a commit waits for them only if more than ``mostWaiting`` changes wait.
     var later: [Int: [Seat]] = [:]
     var isFinished = false
     /// Announcements that the deferred observers have not received yet.
@@ -34,7 +34,7 @@ final class ChangeHub: Sendable {
     var waitingCount = 0
     /// True if a delivery on ``queue`` is scheduled or running.
     ///
-    /// Such a delivery also delivers the announcements that are added while it is scheduled or running.
+    /// A scheduled or running delivery also delivers the announcements that are added before it ends.
     var isDelivering = false
   }
 
@@ -48,34 +48,35 @@ final class ChangeHub: Sendable {
   /// Newest commit that the hub has announced to all observers that are not deferred.
   let progress = ChangeProgress()
   private let deletionLog: Mutex<DeletionLog>
-  /// Queue on which deferred observers are called, because all of them together may need longer than a commit should wait.
+  /// Queue on which the hub calls deferred observers, because all of them together may take longer than a commit should wait.
   private let queue = DispatchQueue(label: "larder.observers", qos: .userInitiated)
-  /// Number of waiting changes above which the executor blocks until deferred observers have received them, so that memory stays bounded.
+  /// Number of undelivered changes above which a commit blocks until deferred observers have received them, which bounds memory.
   static let mostWaiting = 4_096
-  /// Limits up to which deferred observers are called at once: number of changes, and number of changes times number of observers.
+  /// Limits for calling deferred observers before a commit ends: number of changes, and number of changes times number of observers.
   ///
-  /// Up to these limits, waking ``queue`` would take longer than the calls.
+  /// Within the limits ``few``, waking the thread of ``queue`` would take longer than calling the observers.
   static let few = (changes: 8, tests: 128)
-  /// Time for which the executor calls deferred observers at once, before it leaves the remaining observers to ``queue``.
+  /// Time that a commit spends on calling deferred observers, before it leaves the remaining observers to ``queue``.
   static let patience = Duration.microseconds(50)
 
-  /// Creates a hub whose deletion log holds the deletions of earlier runs of the store.
+  /// Creates a hub with a log of the deletions that were made before the store was opened.
   init(_ deletions: DeletionLog) { deletionLog = Mutex(deletions) }
 
   // A store that the app drops without closing it must end its readers too, because the readers would otherwise wait forever.
   deinit { finish() }
 
-  /// Adds an observer of a collection, or ends the observer at once if the store is closed.
+  /// Adds an observer of a collection, and ends the observer at once if the store is closed.
   ///
-  /// - Parameter isLater: True for a deferred observer. If deferred observers are more than ``few`` or take long, the hub calls them on
-  ///   ``queue``, so that no commit waits for all of them.
+  /// - Parameter isLater: True for a deferred observer, which the hub may call after the commit has ended. If the deferred observers are
+  ///   many or take long, the hub calls them on ``queue``, so that commits do not wait for all of them.
   func register(_ observer: any ChangeObserver, for collection: Int, isLater: Bool = false) {
     let isFinished = seats.withLock { seats in
       if isLater {
         seats.later[collection, default: []].removeAll { $0.observer == nil }
         seats.later[collection, default: []].append(Seat(observer: observer))
       } else {
-        // The hub holds observers weakly, so seats of dropped observers stay behind, and each announcement would go over these seats.
+        // The hub holds observers weakly, so the entries of released observers stay in the list. If these entries were not removed, each
+        // announcement would visit the entries of released observers.
         seats.byCollection[collection, default: []].removeAll { $0.observer == nil }
         seats.byCollection[collection, default: []].append(Seat(observer: observer))
       }
@@ -94,7 +95,8 @@ final class ChangeHub: Sendable {
 
   /// Adds the deletions of durable commits to the deletion log, before those commits are published.
   ///
-  /// A reader that reads a published state and then the log therefore finds every deletion up to that state. On the executor only.
+  /// A reader that reads a published state and then the log therefore finds every deletion up to that state. Must run on the store's
+  /// executor.
   func note(_ deletions: [DeletionLog.Deletion]) { deletionLog.withLock { $0.append(deletions) } }
 
   /// Returns the keys of all deletions in a collection that the deletion log still holds.
@@ -120,10 +122,10 @@ final class ChangeHub: Sendable {
 
   /// Announces published changes to the observers of each collection.
   ///
-  /// Deferred observers may receive the changes after this call has returned. Before this call, ``note(_:)`` has added the deletions among
-  /// the changes to the deletion log.
+  /// Deferred observers may receive the changes after `announce` has returned. The deletions among the changes are in the deletion log
+  /// before `announce` is called.
   ///
-  /// On the executor only.
+  /// Must run on the store's executor, which serializes all commits.
   func announce(_ changes: [RecordChange], commit: Revision) {
     let (observers, delivery) = seats.withLock { seats in
       (seats.byCollection.mapValues { $0.compactMap(\.observer) }, Self.add(Announcement(changes: changes, commit: commit), to: &seats))
@@ -133,15 +135,15 @@ final class ChangeHub: Sendable {
       let own = changes.filter { $0.collection == collection }
       for observer in observers { observer.receive(own, commit: commit) }
     }
-    // The progress advances after the calls: a task that reads the new progress must find the changes in every observer that is not
-    // deferred.
+    // `progress` advances after the observers were called: a task that reads the new `progress` must find the changes in every observer
+    // that is not deferred.
     progress.advance(to: commit)
     switch delivery {
     case .none: break
     case .immediate(let later): deliverAtOnce(Announcement(changes: changes, commit: commit), to: later)
     case .scheduled: queue.async { self.deliver() }
-    // The wait blocks the executor, and so the next commit, until the deferred observers have caught up. Without the wait, the number of
-    // waiting changes could grow without bound.
+    // `queue.sync` blocks the executor, and so the next commit, until the deferred observers have received all changes. If the executor did
+    // not wait, the number of undelivered changes could grow without bound.
     case .awaited: queue.sync { self.deliver() }
     }
   }
@@ -158,8 +160,8 @@ final class ChangeHub: Sendable {
     }
     for observer in observers { observer.finish() }
     if later.isEmpty { return }
-    // Deferred observers finish on the queue, after a delivery that may be running. The closure does not capture the hub, which may be in
-    // its `deinit`.
+    // Deferred observers finish on `queue`, after a delivery that may be running there. The closure does not capture the hub, which may be
+    // in its `deinit`.
     queue.async {
       Self.deliver(waiting, to: later)
       for observer in later.values.joined() { observer.finish() }
@@ -177,8 +179,8 @@ final class ChangeHub: Sendable {
   /// Adds an announcement for the deferred observers, and returns the way in which the hub delivers it.
   private static func add(_ announcement: Announcement, to seats: inout Seats) -> Delivery {
     guard !seats.later.isEmpty else { return .none }
-    // An announcement is delivered at once only if no earlier one waits, because observers need commits in order. Only the executor
-    // announces, one announcement after the other, so none can overtake this one.
+    // An announcement is delivered before the commit ends only if no earlier announcement waits, because observers need commits in order.
+    // Only the executor makes announcements, one after the other, so no later announcement can overtake this one.
     let count = seats.later.values.reduce(0) { $0 + $1.count }
     if !seats.isDelivering, announcement.changes.count <= few.changes, announcement.changes.count * count <= few.tests {
       var recipients: [Recipient] = []
@@ -196,9 +198,9 @@ final class ChangeHub: Sendable {
     return seats.isDelivering ? .none : .scheduled
   }
 
-  /// Calls deferred observers on the executor, and leaves the remaining ones to ``queue`` once the calls have taken ``patience``.
+  /// Calls deferred observers on the executor, and leaves the remaining observers to ``queue`` once the calls have taken ``patience``.
   ///
-  /// Runs on the executor only, like every announcement.
+  /// Must run on the store's executor, which serializes all commits.
   private func deliverAtOnce(_ announcement: Announcement, to recipients: [Recipient]) {
     let start = ContinuousClock.now
     var own: (collection: Int, changes: [RecordChange])?
@@ -206,7 +208,8 @@ final class ChangeHub: Sendable {
       // The clock is read for every fourth observer only, because reading it for each one would cost time on every commit.
       if position > 0, position.isMultiple(of: 4), ContinuousClock.now - start > Self.patience {
         let rest = Dictionary(grouping: recipients[position...], by: \.collection).mapValues { $0.map(\.observer) }
-        // With `isDelivering` set, every new announcement is queued, so each observer receives the announcements in the order of commits.
+        // While `isDelivering` is true, every new announcement is queued, so each observer receives the announcements in the order of
+        // commits.
         seats.withLock { $0.isDelivering = true }
         queue.async {
           Self.deliver([announcement], to: rest)
@@ -222,15 +225,15 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// Calls the deferred observers with all waiting announcements, until none is left.
+  /// Calls the deferred observers with all waiting announcements, until no announcement is left.
   ///
-  /// On ``queue`` only.
+  /// Must run on ``queue``, so that announcements are delivered one after the other.
   private func deliver() {
     while true {
       let (waiting, later) = seats.withLock { seats in
         defer { (seats.waiting, seats.waitingCount) = ([], 0) }
-        // `isDelivering` is cleared under the same lock as the check, so that an announcement that is added afterwards schedules a new
-        // delivery.
+        // `isDelivering` is cleared under the same lock as the check for waiting announcements, so that an announcement that is added
+        // afterwards schedules a new delivery.
         if seats.waiting.isEmpty { seats.isDelivering = false }
         for (collection, list) in seats.later where list.contains(where: { $0.observer == nil }) {
           let left = list.filter { $0.observer != nil }
@@ -253,7 +256,7 @@ final class ChangeHub: Sendable {
   }
 }
 
-/// The newest commit that the observers of a store have received, in an object that a reader can hold without keeping the store open.
+/// The newest commit that was announced to observers of a store, in an object that a reader can hold without keeping the store open.
 final class ChangeProgress: Sendable {
   private let commit = Mutex(Revision.zero)
 

@@ -1,26 +1,26 @@
 // Changes/ announces the commits of a store to its readers.
-// Invariant: a change is announced after its commit is durable and visible, in the order of commits. The changes that are buffered for a
-// slow reader are bounded.
-// Called by StoreCore. Apps read the sets.
+// Invariant: changes are announced in the order of commits, each after its commit is durable and visible. A reader's buffer is bounded.
+// Called by StoreCore. Apps read the change sets.
 
 /// The changes of one commit in a repository, or of several merged commits.
 ///
-/// Commits are merged if the reader is slow, or if another process made them. Apply change sets in order to the contents at the revision
-/// that you began from. After each set you have the contents of the repository at ``revision``, and never a state between two commits.
+/// Commits are merged if the reader is slow, or if another process made them. Apply change sets in order to the contents of the repository
+/// at the revision that you began from. After each change set you have the contents of the repository at its ``revision``, and never a
+/// state between two commits.
 public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
-  /// The newest commit that the set covers.
+  /// The revision of the newest commit that the change set covers.
   ///
-  /// Store this revision with the data that you derive from the changes. Pass it to ``LocalRepository/changes(since:)`` to continue after
-  /// it.
+  /// Store `revision` with the data that you derive from the changes. Pass `revision` to ``LocalRepository/changes(since:)`` to get the
+  /// changes after it.
   public let revision: Revision
-  /// The changes of the set, one for each record.
+  /// The changes of the change set, one for each record.
   ///
-  /// The list is never empty.
+  /// A change set has at least one change.
   public let changes: [Change]
 
   /// The change of one record.
   public struct Change: Sendable {
-    /// The kind of a change, from the record at the reader's previous revision to the record at the set's revision.
+    /// The kind of a change, from the record at the reader's previous revision to the record at the revision of the change set.
     public enum Kind: Hashable, Sendable {
       /// The record did not exist before the change.
       case inserted
@@ -28,11 +28,11 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
       case updated
       /// The record existed, and a write deleted it.
       ///
-      /// A resumed reader also gets this kind for a record that was inserted and deleted since its revision.
+      /// A reader that resumes from a revision also gets `deleted` for a record that was inserted and deleted since that revision.
       case deleted
-      /// The record was inserted or updated before a feed was resumed.
+      /// The record was inserted or updated before the reader resumed its change feed.
       ///
-      /// The store cannot distinguish an insertion from an update in this case.
+      /// The store cannot distinguish an insertion from an update that was made before the reader resumed.
       case upserted
     }
 
@@ -40,7 +40,7 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
     public let key: RecordKey
     /// The kind of the change.
     public let kind: Kind
-    /// The commit of the change.
+    /// The revision of the commit that made the change.
     ///
     /// For merged changes of one record, `revision` is the commit of the last change.
     public let revision: Revision
@@ -58,30 +58,30 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
 extension ChangeSet.Change: Identifiable {
   /// The id of the record.
   ///
-  /// It is `nil` only if neither ``old`` nor ``new`` can be read and the id cannot be derived from ``key``. Some id types with a custom
+  /// `id` is `nil` only if neither ``old`` nor ``new`` can be read and the id cannot be derived from ``key``. Some id types with a custom
   /// coding cannot be derived from the key.
   public var id: Item.ID? { new?.id ?? old?.id ?? coder.keys.id(of: key) }
 
-  /// The value before the change.
+  /// The value of the record before the change.
   ///
-  /// It is `nil` for a new record, after a resume (see ``Kind/upserted``), and if the value does not decode. Merged changes have the value
-  /// before the first change. Cost: a decode, unless the record was read before.
+  /// `old` is `nil` for a new record, after a resume (see ``Kind/upserted``), and if the value does not decode. For merged changes of one
+  /// record, `old` is the value before the first change. Reading `old` decodes the value, unless the record was read before.
   public var old: Item? { Self.value(oldSlot, coder).item }
 
-  /// The value after the change.
+  /// The value of the record after the change.
   ///
-  /// It is `nil` for a deleted record, and if the value does not decode (see ``error``). Merged changes have the value after the last
-  /// change.
+  /// `new` is `nil` for a deleted record, and if the value does not decode (see ``error``). For merged changes of one record, `new` is the
+  /// value after the last change.
   public var new: Item? { Self.value(newSlot, coder).item }
 
   /// The error that explains why ``new`` is `nil` although the record exists.
   ///
-  /// Its code is `.decodingFailed`, `.migrationFailed`, `.newerSchema` or `.tooLarge`.
+  /// The code of the error is `.decodingFailed`, `.migrationFailed`, `.newerSchema` or `.tooLarge`.
   public var error: RepositoryError? { Self.value(newSlot, coder).error }
 
   init(_ change: RecordChange, _ coder: RecordCoder<Item>) {
     key = change.key
-    // The first set of a resumed feed has no old values, so it cannot distinguish an insertion from an update.
+    // The first change set after a resume has no old values, so an insertion in it cannot be distinguished from an update.
     let insertion: Kind = change.origin == .unknown ? .upserted : .inserted
     kind = change.new == nil ? .deleted : change.old == nil ? insertion : .updated
     revision = change.revision
@@ -109,13 +109,13 @@ public enum ChangeOrigin: Hashable, Sendable {
   case remote
   /// A migration of the record to a newer schema version, which does not change the meaning of the record.
   case migration
-  /// The origin is not known, because no feed was open when the change was made.
+  /// The origin is not known, because the reader had no open change feed when the change was made.
   ///
-  /// The first set of a resumed feed has this origin.
+  /// The changes in the first change set after a resume have the origin `unknown`.
   case unknown
 }
 
-/// One record's change in one commit, with the slots of the record before and after it.
+/// One record's change in one commit, with the stored record before the change and after it.
 struct RecordChange: Sendable {
   let collection: Int
   let key: RecordKey

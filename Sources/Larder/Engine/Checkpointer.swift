@@ -2,10 +2,10 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Runs the checkpoints of one store, one at a time, when a caller requests one or when one is due.
+/// Runs the checkpoints of one store, one at a time, when a caller requests a checkpoint or an automatic checkpoint is due.
 ///
-/// A checkpoint folds the backend's journal (SQLite: its log) into the main file. The short parts of a checkpoint run on the store's
-/// executor, so no commit runs at the same time. The long part runs on another dispatch queue, beside commits.
+/// A checkpoint folds the backend's journal (in SQLite, the write-ahead log) into the main file. The short parts of a checkpoint run on the
+/// store's executor, so no commit runs at the same time. The long part runs on another dispatch queue, beside commits.
 final class Checkpointer: Sendable {
   private let state: Mutex<Progress>
   /// Semaphore with one permit, which a checkpoint holds while it runs.
@@ -48,14 +48,14 @@ final class Checkpointer: Sendable {
   /// True while a checkpoint holds the permit.
   var isRunning: Bool { turn.freeCount == 0 }
 
-  /// Error of the last automatic checkpoint, or `nil` if it succeeded.
+  /// Error of the last automatic checkpoint, or `nil` if that checkpoint or a later one succeeded.
   ///
   /// `verify` reports the error, because no caller waits for an automatic checkpoint.
   var failure: RepositoryError? { state.withLock { $0.failure } }
 
   /// True while the idle timer runs.
   ///
-  /// Only tests read this property.
+  /// Only tests read `isIdleTimerSet`.
   var isIdleTimerSet: Bool { state.withLock { $0.isIdleTimerSet } }
 
   /// True if a commit has failed with `.full` and no commit has succeeded since.
@@ -68,15 +68,15 @@ final class Checkpointer: Sendable {
   func noteWrite() {
     state.withLock { state in
       state.lastWrite = .now
-      // `commitOnFullDisk` may rewrite the whole store, so after a successful commit it is used only for a deletion whose own commit throws
-      // `.full`.
+      // `commitOnFullDisk` may rewrite the whole store, so after a successful commit the store calls it only for a deletion whose own
+      // commit throws `.full`.
       state.isDiskFull = false
     }
   }
 
   /// Folds the journal into the main file, and returns when the checkpoint is complete.
   ///
-  /// If another checkpoint is running, the call waits for its end and then makes a checkpoint of its own.
+  /// If another checkpoint is running, `checkpoint(_:)` waits for its end and then makes a checkpoint of its own.
   func checkpoint(_ core: StoreCore) async throws(RepositoryError) {
     await turn.acquire()
     defer {
@@ -100,12 +100,12 @@ final class Checkpointer: Sendable {
   func checkpointBySize(of core: StoreCore) {
     guard core.options.checkpoint.bySize, core.backend.wantsCheckpoint else { return }
     let commit = core.state.commit
-    // Without this check a failing checkpoint, for example on a full disk, would be repeated after every commit.
+    // Without the check of `retryFrom`, a failing checkpoint, for example on a full disk, would be repeated after every commit.
     guard commit >= state.withLock({ $0.retryFrom }) else { return }
     beginAutomatic(upTo: commit, core)
   }
 
-  /// Begins a checkpoint that no caller waits for.
+  /// Begins an automatic checkpoint, which no caller waits for.
   ///
   /// A failed automatic checkpoint makes no write fail. `verify` reports the error, and a later commit or the idle timer retries the
   /// checkpoint.
@@ -126,7 +126,7 @@ final class Checkpointer: Sendable {
       DispatchQueue(label: "larder.checkpoint", qos: .utility).async { [weak core] in
         work()
         // If the store was released during the long part, `core` is nil and the checkpoint is not finished. An unfinished checkpoint leaves
-        // the files whole, and the next opening continues with them.
+        // the files of the store valid, and the next opening reads them.
         core?.executor.queue.async { [weak core] in core.map { $0.checkpointer.continueAutomatic(upTo: commit, $0) } }
       }
     } catch {
@@ -153,7 +153,7 @@ final class Checkpointer: Sendable {
 
   /// Sets the idle timer, which begins a checkpoint after ``StoreOptions/Checkpoint-swift.struct/idle`` without a commit.
   ///
-  /// After a failed checkpoint the timer is set again with a longer delay, even if no further commit comes.
+  /// After a failed checkpoint the idle timer is set again with a longer delay, even if no further commit comes.
   func scheduleIdleCheckpoint(of core: StoreCore) {
     guard let idle = core.options.checkpoint.idle, core.options.access != .readOnly else { return }
     let published = core.state
@@ -168,12 +168,12 @@ final class Checkpointer: Sendable {
     core.executor.queue.asyncAfter(deadline: .now() + pause) { [weak core] in core.map { $0.checkpointer.idleTimerFired(idle, of: $0) } }
   }
 
-  /// Returns the delay of the idle timer in seconds: the option's value, doubled for each failed checkpoint, up to 64 times.
+  /// Returns the delay of the idle timer in seconds: the option's value, doubled for each failed checkpoint up to 64 times the value.
   static func pause(_ idle: Duration, afterFailures count: Int) -> Double {
     count == 0 ? idle.inSeconds : max(idle.inSeconds, 0.05) * Double(1 << min(count, 6))
   }
 
-  /// Begins a checkpoint if no commit came during the idle time, and sets the timer again if unfolded commits remain.
+  /// Begins a checkpoint if no commit came during the idle time, and sets the idle timer again if unfolded commits remain.
   ///
   /// Must run on the store's executor, which serializes all commits.
   func idleTimerFired(_ idle: Duration, of core: StoreCore) {

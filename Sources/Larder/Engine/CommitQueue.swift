@@ -5,8 +5,8 @@ internal import Synchronization
 /// Queues the writes of a store for group commit: writes that arrive during one sync share the next commit and its sync.
 ///
 /// Every commit first claims its writes, after which their callers cannot cancel them. The commit then stages the writes in a
-/// ``PendingState``, makes them durable, and publishes the new state. At last it resumes the callers and announces the changes to
-/// observers. All steps run on the store's executor, so no other commit runs between reading and replacing the published state.
+/// ``PendingState``, makes them durable, and publishes the new state. At last the commit resumes the callers and announces the changes to
+/// observers. All these steps run on the store's executor, so no other commit runs between reading and replacing the published state.
 final class CommitQueue: Sendable {
   private let inbox = Mutex(Inbox())
   /// Number of `suspend()` calls in progress.
@@ -19,64 +19,66 @@ final class CommitQueue: Sendable {
     var writes: [PendingWrite] = []
     /// Writes that wait for `resume()` in a suspended store, each with the time at which it fails with `.suspended`.
     ///
-    /// After `resume()` the held writes are committed before those in `writes`.
+    /// After `resume()` the held writes are committed before the writes in `writes`.
     var held: [(write: PendingWrite, deadline: ContinuousClock.Instant)] = []
     /// True while a timer runs for the earliest deadline in `held`.
     var isTimerSet = false
     /// True while a drain (the executor block that commits one group of writes after another) is scheduled or running.
     ///
-    /// While `isDraining` is true, `add` schedules no drain, because the scheduled or running drain commits the added write.
+    /// While `isDraining` is true, `add` schedules no drain of the queue, because the scheduled or running drain commits the added write.
     var isDraining = false
   }
 
-  /// Number of queued and held writes.
+  /// Number of writes that are queued, or held until `resume()`.
   ///
   /// Cancelled writes count until a commit removes them.
   var count: Int { inbox.withLock { $0.held.count + $0.writes.count } }
 
   // MARK: Gathering
 
-  /// Adds a write to the queue, and schedules a drain on the executor if none is scheduled or running.
+  /// Adds a write to the queue, and schedules a drain of the queue on the executor if none is scheduled or running.
   func add(_ write: PendingWrite, to core: StoreCore) {
     let startsDrain = inbox.withLock { inbox in
       inbox.writes.append(write)
       defer { inbox.isDraining = true }
       return !inbox.isDraining
     }
-    // If a drain is scheduled already, it commits this write too. A burst of writes thus costs one dispatch and not one for each write.
+    // If a block that commits queued writes is scheduled already, that block commits the new write too. Many writes at once thus cost one
+    // dispatch and not one for each write.
     if startsDrain { core.executor.queue.async { self.drain(core) } }
   }
 
-  /// Commits the next group of writes, and schedules another drain if the queue is not empty.
+  /// Commits the next group of writes, and schedules another drain of the queue if the queue is not empty.
   ///
-  /// Each group is a separate block on the executor. A waiting flush runs between two groups, even while writes arrive without a pause.
+  /// Each group of writes is a separate block on the executor. A waiting flush runs between two groups, even while writes arrive without a
+  /// pause.
   ///
   /// Must run on the store's executor, which serializes all commits.
   private func drain(_ core: StoreCore) {
     guard !core.state.holdsWrites else { return hold(by: core) }
     guard let writes = removeGroup() else { return rest(core) }
     commit(writes, to: core)
-    // The journal's size is checked after every group and not at the end of the drain. A steady stream of writes never ends the drain, and
-    // the journal would grow without limit.
+    // The journal's size is checked after every group of writes and not when the queue is empty. Under a steady stream of writes the queue
+    // is never empty, and the journal would grow without limit.
     core.checkpointer.checkpointBySize(of: core)
     if endIfEmpty() { return rest(core) }
     core.executor.queue.async { self.drain(core) }
   }
 
-  /// Schedules an idle checkpoint and the settling of index change logs, once the queue is empty.
+  /// Schedules an idle checkpoint and the application of logged changes to indexes, once the queue is empty.
   private func rest(_ core: StoreCore) {
     core.checkpointer.scheduleIdleCheckpoint(of: core)
     core.indexBuilder.settleSoon(core)
   }
 
-  /// Ends the drain and returns true if the queue is empty.
+  /// Ends the drain of the queue and returns true if the queue is empty.
   ///
-  /// After the end of a drain, the next write starts another one. If a single writer awaits each of its writes, nearly every drain ends
-  /// here, which saves one dispatch per commit.
+  /// After the end of a drain of the queue, the next write starts another drain. If a single writer awaits each of its writes,
+  /// `endIfEmpty()` ends nearly every drain, which saves one dispatch per commit.
   private func endIfEmpty() -> Bool {
     inbox.withLock { inbox in
-      // The queue is checked and `isDraining` is set under one lock. With two locks, a write added in between would start no drain and
-      // never be committed.
+      // The queue is checked and `isDraining` is set under one lock. If the lock were released between the two steps, a write that is added
+      // in between would schedule no drain of the queue and never be committed.
       inbox.isDraining = !inbox.writes.isEmpty
       return inbox.writes.isEmpty
     }
@@ -87,8 +89,8 @@ final class CommitQueue: Sendable {
   /// In a suspended store the waiting writes fail with `.suspended`. Must run on the store's executor.
   func commitAll(to core: StoreCore) {
     takeHeld()
-    // If `suspend()` ends the wait for another process's lock, these writes fail. If the failed writes were put back into the queue, this
-    // loop would never end.
+    // If `suspend()` ends the wait for another process's lock, the writes of the group fail. If the failed writes were put back into the
+    // queue, this loop would never end.
     while let writes = removeGroup() { commit(writes, to: core, putsBack: false) }
   }
 
@@ -99,8 +101,8 @@ final class CommitQueue: Sendable {
       var count = 0
       for write in inbox.writes {
         size.add(write.size)
-        // A write larger than the limit forms a group by itself. If no group accepted such a write, the write would block the queue for
-        // ever.
+        // A write larger than the size limit of a group forms a group by itself. If no group accepted such a write, the write would block
+        // the queue for ever.
         if count > 0, !size.isWithinGroup { break }
         count += 1
       }
@@ -127,7 +129,7 @@ final class CommitQueue: Sendable {
   /// Ends a suspension that ``beginSuspending()`` began.
   func endSuspending() { suspensions.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
 
-  /// Commits the next group, before the store is suspended.
+  /// Commits the next group of writes, before the store is suspended.
   ///
   /// Must run on the store's executor, which serializes all commits.
   func commitNext(to core: StoreCore) {
@@ -169,7 +171,7 @@ final class CommitQueue: Sendable {
     }
   }
 
-  /// Schedules a drain, which commits the queued writes, after the store was resumed.
+  /// Schedules a drain of the queue, which commits the queued writes, after the store was resumed.
   func drainSoon(to core: StoreCore) {
     inbox.withLock { $0.isDraining = true }
     core.executor.queue.async { self.drain(core) }
@@ -185,7 +187,7 @@ final class CommitQueue: Sendable {
 
   // MARK: Committing
 
-  /// Claims, stages and commits writes.
+  /// Claims, stages and commits writes of the queue.
   ///
   /// - Parameter putsBack: True if the writes go back into the queue when `suspend()` ends their wait for another process's lock.
   private func commit(_ writes: [PendingWrite], to core: StoreCore, putsBack: Bool = true) {
@@ -193,14 +195,14 @@ final class CommitQueue: Sendable {
     do throws(RepositoryError) {
       try state.checkWritable()
       if core.options.access == .shared {
-        // `beginSharedCommit` may wait for another process's lock, so no write is claimed before it. Callers can still cancel their writes
-        // during the wait.
+        // `beginSharedCommit` may wait for another process's lock, so no write is claimed before that call. Callers can still cancel their
+        // writes during the wait for the lock.
         let durability = writes.reduce(Durability.buffered) { $0.combined(with: $1.durability) }
         state = try core.follower.beginSharedCommit(durability, after: state, of: core)
       }
     } catch {
       if putsBack, isSuspending, error.code == .locked {
-        // `suspend()` has ended the wait for the lock, which is no fault of the writes. So the writes go back into the queue, and are
+        // `suspend()` has ended the wait for the lock, which is no fault of the writes. The writes go back into the queue, and are
         // committed after `resume()`.
         return inbox.withLock { $0.writes = writes + $0.writes }
       }
@@ -211,11 +213,11 @@ final class CommitQueue: Sendable {
     for group in stage(writes, on: state, of: core) { failure = group.commit(to: core, after: failure) }
   }
 
-  /// Stages writes until a commit is full, and returns them as one or two commit groups.
+  /// Stages writes until a commit has reached its size limit, and returns them as one or two commit groups.
   ///
-  /// Writes that no longer fit go back into the queue. If the last write makes the commit too large, the earlier writes form a group of
-  /// their own, and that write forms the second group. A shared store always has one group, because another process could commit between
-  /// two.
+  /// Writes that no longer fit into the commit go back into the queue. If the last staged write makes the commit too large, the earlier
+  /// writes form the first group, and the last write forms the second group. In a shared store all staged writes form one group, because
+  /// another process could commit between two groups.
   private func stage(_ writes: [PendingWrite], on state: StoreState, of core: StoreCore) -> [CommitGroup] {
     var before: [CommitGroup] = []
     var group = CommitGroup(pending: PendingState(state, of: core))
@@ -224,8 +226,8 @@ final class CommitQueue: Sendable {
       var size = group.pending.size
       size.add(write.size)
       if !before.isEmpty || (!group.pending.isEmpty && !size.isWithinGroup) {
-        // The writes that do not fit were removed from the queue but not claimed. At the front of the queue they keep their place in the
-        // order of writes.
+        // The writes that do not fit were removed from the queue but not claimed. At the front of the queue, writes that did not fit keep
+        // their place in the order of writes.
         inbox.withLock { $0.writes = writes[position...] + $0.writes }
         break
       }
@@ -253,7 +255,7 @@ final class PendingWrite: Sendable {
 
   let operation: WriteOperation
   let durability: Durability
-  /// Size of the records to be written, as far as it is known before staging.
+  /// Size of the records to be written, as far as the size is known before the write is staged.
   ///
   /// The size is stored and not computed, because the queue reads it while it holds its lock.
   let size: WriteSize
@@ -261,7 +263,7 @@ final class PendingWrite: Sendable {
   let outcome = OneShot<Outcome>()
   /// True once a commit has claimed the write or its caller has cancelled it.
   ///
-  /// Only the side that sets this flag from false to true may resolve the outcome.
+  /// Only the commit or cancellation that sets `isTaken` from false to true may resolve the outcome.
   private let isTaken = Atomic(false)
 
   init(_ operation: WriteOperation, _ durability: Durability) {
@@ -272,13 +274,13 @@ final class PendingWrite: Sendable {
 
   /// Claims the write for a commit.
   ///
-  /// After the claim, a cancellation has no effect.
+  /// After the claim, a cancellation of the write has no effect.
   /// - Returns: `false` if the write was cancelled or claimed before.
   func claim() -> Bool { isTaken.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged }
 
   /// Cancels the write if no commit has claimed it.
   ///
-  /// A claimed write is not changed, and succeeds or fails with its commit.
+  /// The cancellation of a claimed write has no effect, and the write succeeds or fails with its commit.
   func cancel() {
     guard claim() else { return }
     outcome.resolve(.failure(RepositoryError(.cancelled, "the task was cancelled before the commit point; nothing was written")))
@@ -303,17 +305,18 @@ private struct CommitGroup {
 
   /// Makes the group durable, publishes it, resumes the callers, and announces the changes to observers.
   ///
-  /// - Parameter earlier: Error of the previous group, if its commit failed. A group that was staged on top of a failed group fails too.
+  /// - Parameter earlier: Error of the previous commit group, if its commit failed. A group that was staged on top of a failed group fails
+  ///   too.
   /// - Returns: The error that prevented the commit of this group, or `nil`.
   func commit(to core: StoreCore, after earlier: RepositoryError?) -> RepositoryError? {
     let failure = earlier ?? makeDurable(by: core)
     let hasCommitted = failure == nil && !pending.isEmpty
-    // The old state is released after the callers are resumed, because its release took a seventh of the executor's time with groups of 64
-    // writes.
+    // The previous published state is released after the callers are resumed, because its release took a seventh of the executor's time
+    // with groups of 64 writes.
     var before: StoreState?
     if hasCommitted {
-      // The deletion log is extended before the new state is published. A reader of the new state could otherwise read the log and miss its
-      // deletions.
+      // The deletion log gets the deletions before the new state is published. If the log got them later, a reader of the new state could
+      // miss the deletions of that state.
       let deletions = pending.changes.compactMap(\.deletion)
       if !deletions.isEmpty { core.hub.note(deletions) }
       before = core.publish(pending.collections, commit: pending.latest)
@@ -325,7 +328,8 @@ private struct CommitGroup {
     withExtendedLifetime(before) {}
     if hasCommitted {
       core.hub.announce(pending.changes, commit: pending.latest)
-      // A rebase may sort all records of a collection, so it runs after the callers are resumed, and no caller waits for the sort.
+      // A rebase, which merges the changed records of a collection into its sorted array, may sort all of them. The rebase runs after the
+      // callers are resumed, so that no caller waits for the sort.
       core.rebaseIfWorthwhile()
     }
     return failure
@@ -334,7 +338,7 @@ private struct CommitGroup {
   /// Passes the staged records to the backend, which makes them durable.
   ///
   /// If the batch contains only deletions and the disk is full, calls the backend's `commitOnFullDisk` instead of `commit`.
-  /// - Returns: The error, or `nil` on success.
+  /// - Returns: The error of the backend, or `nil` on success.
   private func makeDurable(by core: StoreCore) -> RepositoryError? {
     guard !pending.isEmpty else {
       // `beginCommit` keeps other processes from committing until `commit` or `cancelCommit`. A group without records makes no `commit`, so
@@ -343,7 +347,7 @@ private struct CommitGroup {
       return nil
     }
     let batch = pending.writeBatch(durability)
-    // Shared stores have no disk reserve for deletions, because another process may run an older version of Larder, which keeps no reserve.
+    // Shared stores have no disk reserve for deletions, because another process may run an older version of Larder that keeps no reserve.
     let isDeletion = core.options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
     let wasFull = isDeletion && core.checkpointer.isDiskFull
     do throws(RepositoryError) {

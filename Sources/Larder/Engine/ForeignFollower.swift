@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Publishes foreign commits, which other processes have made in the same store.
+/// Publishes foreign commits, which are the commits of other processes in the same store.
 ///
 /// In a store that is open `.shared`, every commit of this process is staged on top of the foreign commits.
 final class ForeignFollower: Sendable {
@@ -32,11 +32,13 @@ final class ForeignFollower: Sendable {
 
   // MARK: Writing beside other processes
 
-  /// Keeps other processes from committing, and publishes their commits, so that this process stages its writes on the newest state.
+  /// Keeps other processes from committing, and publishes their earlier commits, so that this process stages its writes on the newest
+  /// state.
   ///
   /// Must run on the store's executor, which serializes all commits.
   /// - Returns: The newest state of the store, with all foreign commits.
-  /// - Throws: The backend's error. After the error other processes may commit, because this process has begun no commit.
+  /// - Throws: The error of the backend's `beginCommit`. If `beginSharedCommit` throws, other processes may commit, because this process
+  ///   has begun no commit.
   func beginSharedCommit(
     _ durability: Durability, after published: StoreState, of core: StoreCore
   ) throws(RepositoryError) -> StoreState {
@@ -58,8 +60,8 @@ final class ForeignFollower: Sendable {
     for record in commits.records where positions[record.collection] == nil {
       positions[record.collection] = core.collection(named: record.collection)
     }
-    // `core.collection(named:)` may have added collections above, so the state is copied after it. The copy then has the positions of added
-    // collections.
+    // `core.collection(named:)` may have added collections above, so the state is copied after that call. The copy of the state then has
+    // the positions of added collections.
     var published = core.state
     var changes: [RecordChange] = []
     changes.reserveCapacity(commits.records.count)
@@ -68,8 +70,8 @@ final class ForeignFollower: Sendable {
         RecordChange(collection: collection, key: key, revision: revision, origin: .anotherProcess, old: old, new: new))
     }
     let supportedVersions = state.withLock { $0.supportedVersions }
-    // A record that was inserted and deleted since the last read also gives a deletion. A reader that resumes a change feed needs such a
-    // deletion.
+    // A record that was inserted and deleted since the last read of foreign commits also adds a deletion. A reader that resumes a change
+    // feed needs the deletions of such records.
     var deletions: [DeletionLog.Deletion] = []
     for record in commits.records {
       guard let position = positions[record.collection] else { continue }
@@ -87,16 +89,17 @@ final class ForeignFollower: Sendable {
       for (position, name) in published.names.enumerated() {
         for slot in published.collections[position].records.ordered() {
           if addresses.contains(RecordAddress(collection: name, key: slot.key)) { continue }
-          // The tombstone of this record was forgotten, so the commit that deleted it is unknown. The deletion is announced with the
-          // revision `commits.commit`, which is not older than the deletion.
+          // The tombstone of a record without an address was forgotten, so the commit that deleted the record is unknown. The deletion is
+          // announced with the revision `commits.commit`, which is not older than the deletion.
           note(slot.key, in: position, at: commits.commit, from: published.collections[position].remove(slot.key), to: nil)
         }
       }
     }
-    // The deletions found through `addresses` were appended last. Observers receive changes in the order of their revisions.
+    // The changes are sorted because the deletions found through `addresses` were appended last. Observers receive changes in the order of
+    // their revisions.
     changes.sort { $0.revision < $1.revision }
-    // If `addresses` is set, tombstones were forgotten and the deletion log has a gap. After such a gap, a reader that resumes a change
-    // feed must load everything again.
+    // If `addresses` is set, tombstones were forgotten and the deletion log has a gap. After a gap in the deletion log, a reader that
+    // resumes a change feed must load everything again.
     if commits.addresses == nil { core.hub.note(deletions) } else { core.hub.forgetDeletions(upTo: commits.commit) }
     core.publish(published.collections, commit: commits.commit)
     if !changes.isEmpty { core.hub.announce(changes, commit: commits.commit) }
@@ -104,9 +107,9 @@ final class ForeignFollower: Sendable {
     core.indexBuilder.settleSoon(core)
   }
 
-  /// Returns a record of another process as a slot, the form of records in memory.
+  /// Returns a record of another process as a `RecordSlot`, which is the form of records in memory.
   ///
-  /// If the record's schema version is newer than this process reads, every read of the slot's value throws `.newerSchema`.
+  /// If the record's schema version is newer than this process reads, every read of its value throws `.newerSchema`.
   private func slot(of record: StoredRecord, _ value: Data, supported: Int?, limits: StoreOptions.Limits) -> RecordSlot {
     if let supported, record.schemaVersion > supported {
       return RecordSlot(
@@ -141,11 +144,11 @@ final class ForeignFollower: Sendable {
 
   /// Sets the poll timer, which starts the next read of foreign commits, unless the timer runs already.
   ///
-  /// The timer is not set again once the store is released, closed, poisoned or suspended.
+  /// The poll timer is not set again once the store is released, closed, poisoned (after a failed sync) or suspended.
   func schedulePoll(of core: StoreCore) {
     guard core.hasForeignWriters, let interval = core.options.pollInterval, core.state.isOpen else { return }
-    // If the store was suspended and resumed within one interval, the old timer still runs. A second poll timer would double the number of
-    // polls.
+    // If the store was suspended and resumed within one poll interval, the old timer still runs. A second poll timer would double the
+    // number of polls.
     let isFirst = state.withLock { state in
       defer { state.isTimerSet = true }
       return !state.isTimerSet

@@ -5,13 +5,13 @@ internal import Synchronization
 ///
 /// An index is built when a query first uses it. Before its first use, an index exists only as a declaration in its collection.
 final class IndexBuilder: Sendable {
-  /// Tasks that build an index or have built it, by the index's address.
+  /// Tasks that build an index or have built it, by the collection and position of the index.
   ///
-  /// A finished task stays here, so that a later query finds the finished task and does not build the index again.
+  /// A finished task stays in `builds`, so that a later query finds the task and does not build the index again.
   private let builds = Mutex<[Address: Task<Void, Never>]>([:])
   /// True while changes in index logs wait to be applied to the indexes, or are being applied.
   ///
-  /// Read and set only on the store's executor.
+  /// `isSettling` is read and set only on the store's executor.
   private let isSettling = Atomic(false)
   /// Pause in seconds before logged changes are applied to indexes, during which the changes of several commits are gathered.
   ///
@@ -24,14 +24,15 @@ final class IndexBuilder: Sendable {
     let index: Int
   }
 
-  /// Builds the indexes that are not built yet, in one pass over the records, while commits go on.
+  /// Builds those of the given indexes that are not built yet, in one pass over the records, while commits go on.
   ///
   /// If several calls need the same index, they await the same build.
   func build(_ indexes: [Int], of collection: Int, in core: StoreCore) async {
     let builds = builds.withLock { builds in
       let addresses = indexes.map { Address(collection: collection, index: $0) }
       let missing = addresses.filter { builds[$0] == nil }.map(\.index)
-      // The build task is created under the lock. Without the lock, two queries could both find the index missing and build it twice.
+      // The task that builds an index is created under the lock. Without the lock, two queries could both find the index missing and build
+      // it twice.
       if !missing.isEmpty {
         let task = Task { await Self.build(missing, of: collection, in: core) }
         for index in missing { builds[Address(collection: collection, index: index)] = task }
@@ -42,8 +43,8 @@ final class IndexBuilder: Sendable {
   }
 
   private static func build(_ wanted: [Int], of collection: Int, in core: StoreCore) async {
-    // The records are copied and the change log is started in one executor block. A commit between the copy and the start of the log would
-    // be missing in the index.
+    // The records are copied and the index's change log is started in one executor block. If a commit ran between the copy and the start of
+    // the log, its changes would be missing in the index.
     let begun: (slots: [RecordSlot], indexes: IndexSet)? = await core.executor.run {
       let begun: (RecordMap, IndexSet)? = core.updateCollection(collection) { state in
         guard wanted.contains(where: { !state.indexes.isBuilt($0) }) else { return nil }
@@ -63,7 +64,7 @@ final class IndexBuilder: Sendable {
     }
   }
 
-  /// Applies the changes in the index logs after 0.1 seconds, so that the changes of several commits are applied together.
+  /// Applies the logged changes to the indexes after 0.1 seconds, so that the changes of several commits are applied together.
   ///
   /// Must run on the store's executor, which serializes all commits.
   func settleSoon(_ core: StoreCore) {
@@ -94,7 +95,7 @@ extension TypedQueryRun {
   ///
   /// - Parameters:
   ///   - keyPath: A property whose index is built besides the indexes that the query uses.
-  ///   - state: Returns the newest state of the collection. The closure `state` is called again after each build of indexes.
+  ///   - state: Closure that returns the newest state of the collection. The closure `state` is called again after each build of indexes.
   /// - Throws: as ``init(_:coder:over:)``, or the error of `state`.
   nonisolated(nonsending) static func ready(
     _ query: Query<Item>, _ coder: RecordCoder<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, of collection: Int,

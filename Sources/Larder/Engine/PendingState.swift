@@ -4,7 +4,8 @@ internal import Synchronization
 /// The state that the next commit will publish: its collections, and the records to write.
 ///
 /// A pending state exists only on the store's executor, while a group of writes is staged. Every write of a group gets a commit number of
-/// its own. A compare-and-set can therefore expect the revision of an earlier write of its group, even if both writes share one sync.
+/// its own. A compare-and-set can therefore expect the revision that an earlier write of its group has assigned, even if both writes share
+/// one sync.
 package struct PendingState {
   private(set) var collections: [CollectionState]
   private(set) var records: [StoredRecord] = []
@@ -16,24 +17,26 @@ package struct PendingState {
   private var origin = ChangeOrigin.thisProcess
   /// Number that a trigger has assigned to a write, together with the commit number before that write.
   ///
-  /// See ``groupOfWrite``.
+  /// ``groupOfWrite`` returns the number only during that write.
   private var group: (commit: UInt64, number: UInt64)?
-  /// True if the present write has put a value into a unique index that already had the value of another record.
+  /// True if the write that is being staged has put a value into a unique index that already had this value for another record.
   ///
-  /// Uniqueness is checked when the write ends.
+  /// The unique indexes are checked when the write ends.
   private(set) var isContested = false
   let names: [String]
   /// Triggers and coders of tracked collections (collections with a trigger), by position.
   let triggers: [Int: CollectionTrigger]
   /// Newest commit before this group of writes, from which the commit numbers of the batch begin.
   private var committed: UInt64
-  /// Commit number of the last staged write that is complete.
+  /// Commit number of the last completely staged write.
   private var commit: UInt64
-  /// Number of entries of ``records`` that belong to complete writes.
+  /// Number of entries of ``records`` that belong to completely staged writes.
   ///
-  /// Later entries of ``records`` belong to the present write.
+  /// Later entries of ``records`` belong to the write that is being staged.
   private(set) var endedCount = 0
-  /// Store of the pending state, which is copied to a file before the first record of a newer schema version is staged.
+  /// Store that will publish the pending state.
+  ///
+  /// The store is copied to a file before the first record of a newer schema version is staged.
   let core: StoreCore
 
   init(_ state: StoreState, of core: StoreCore) {
@@ -45,7 +48,7 @@ package struct PendingState {
     commit = state.commit
   }
 
-  /// Moves the contents to a new value and empties this one, so that the arrays have one owner and change in place.
+  /// Moves the contents of this pending state to a new value and empties this one, so that the arrays have one owner and change in place.
   mutating func moveOut() -> PendingState {
     let moved = self
     // An array with two owners is copied as a whole at its first change.
@@ -55,22 +58,22 @@ package struct PendingState {
 
   var isEmpty: Bool { records.isEmpty }
   var recordCount: Int { records.count }
-  /// Revision that the records of the present write receive.
+  /// Revision that the records of the write that is being staged receive.
   package var revision: Revision { Revision(commit + 1) }
-  /// Newest commit before the present write.
+  /// Newest commit before the write that is being staged.
   var latest: Revision { Revision(commit) }
 
-  /// Number that a trigger has assigned to the present write, or `nil` if no trigger has yet.
+  /// Number that a trigger has assigned to the write that is being staged, or `nil` if no trigger has assigned one yet.
   ///
-  /// All records of one write share the trigger's number.
+  /// All records of one write share the number that the trigger has assigned.
   package var groupOfWrite: UInt64? {
-    // A number assigned during an earlier write is ignored, because its commit number differs. The number therefore need not be reset
-    // between two writes.
+    // A number assigned during an earlier write is ignored, because the commit number of that write differs. The number of a trigger
+    // therefore need not be reset between two writes.
     get { group.flatMap { $0.commit == commit ? $0.number : nil } }
     set { group = newValue.map { (commit, $0) } }
   }
 
-  /// Marks the present write as one that stores values received from another device.
+  /// Marks the write that is being staged as one that stores values received from another device.
   mutating func beginStored() { origin = .remote }
 
   /// Stages one write, and rolls its changes back to the savepoint if it fails.
@@ -81,8 +84,8 @@ package struct PendingState {
       case .put(let record, let collection, let expectation):
         try put(record, in: collection, expecting: expectation)
       case .putAll(let records, let collection):
-        // Space is reserved only if this write is larger than all earlier ones. An exact reservation for each of many small writes would
-        // copy the array each time.
+        // Space is reserved only if this write has more records than all earlier writes of the group together. An exact reservation for
+        // each of many small writes would copy the array each time.
         if records.count > self.records.count {
           self.records.reserveCapacity(self.records.count + records.count)
           changes.reserveCapacity(changes.count + records.count)
@@ -120,7 +123,7 @@ package struct PendingState {
   mutating func put(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
     try checkVersion(record.schemaVersion, of: collection)
     if case .anything = expecting {} else { try expecting.check(collections[collection].records[record.key], key: record.key) }
-    // The copy of the store comes after the other checks, because it may take long, and a refused write needs no copy.
+    // The store is copied after the other checks, because the copy may take long, and a refused write needs no copy.
     try beginVersion(record.schemaVersion, of: collection)
     let record = try tracked(record, in: collection)
     try upsert(record.slot(at: revision), as: record.stored, in: collection)
@@ -130,11 +133,12 @@ package struct PendingState {
   ///
   /// In a tracked collection the stored record keeps the JSON members that the record's type does not read.
   private mutating func tracked(_ record: EncodedRecord, in collection: Int) throws(RepositoryError) -> EncodedRecord {
-    // A write that stores a value from another device does not run the trigger. LarderSync's trigger would queue such a value to be sent
-    // back to the server.
+    // A write that stores a value from another device does not run the trigger. LarderSync's trigger would queue a value from another
+    // device to be sent back to the server.
     guard let trigger = triggers[collection], origin != .remote else { return record }
     let old = collections[collection].records[record.key]
-    // The stored record has a newer schema version. An edit by this version of the app would lose the members that it cannot decode.
+    // If the stored record has a newer schema version, an edit by this version of the app would lose the members that this version cannot
+    // decode.
     if let old, old.schemaVersion > record.schemaVersion {
       throw .newerRecords(in: names[collection], found: old.schemaVersion, supported: record.schemaVersion, key: record.key)
     }
@@ -142,7 +146,7 @@ package struct PendingState {
     if let stored = old?.stored(trigger.coder.schemaVersion) {
       let count = record.value.count
       record = trigger.coder.keepingUnknownMembers(record, of: stored)
-      // The kept members may take the record over a size limit, which the caller has checked without them.
+      // The kept JSON members may take the record over a size limit, which the caller has checked without these members.
       if record.value.count > count, let error = limitViolation(of: record.stored, key: record.key) { throw error }
     }
     let new = record.stored
@@ -180,9 +184,9 @@ package struct PendingState {
     try upsert(record.slot(at: kept, sameMeaning: old.sameMeaning.lowerBound...revision), as: record.stored, in: collection)
   }
 
-  /// Deletes the record of a key, leaving a tombstone.
+  /// Deletes the record of a key, and stages a tombstone in its place.
   ///
-  /// - Returns: Whether there was a record.
+  /// - Returns: True if the key had a record.
   mutating func delete(
     _ key: RecordKey, in collection: Int, schemaVersion: Int, expecting: Expectation = .anything
   ) throws(RepositoryError) -> Bool {
@@ -199,10 +203,10 @@ package struct PendingState {
     in collection: Int, with replacements: [EncodedRecord], schemaVersion: Int, ifDecodableBy coder: (any AnyRecordCoder)?
   ) throws(RepositoryError) {
     try checkVersion(schemaVersion, of: collection)
-    // The records are decoded before any change. Records that this version of the app cannot decode must not be deleted by it.
+    // The present records are decoded before any change, because this version of the app must not delete records that it cannot decode.
     try coder?.checkDecodable(collections[collection].records)
-    // The copy of the store precedes the first record of a newer version. A replacement by an empty list writes no record, so it needs no
-    // copy.
+    // The store is copied before its first record of a newer schema version is staged. A replacement by an empty list writes no record, so
+    // it needs no copy.
     if !replacements.isEmpty { try beginVersion(schemaVersion, of: collection) }
     var last: [RecordKey: EncodedRecord] = [:]
     for record in replacements { last[record.key] = record }
@@ -210,7 +214,8 @@ package struct PendingState {
       try trackDeletion(of: slot.key, in: collection)
       remove(slot.key, in: collection, schemaVersion: schemaVersion)
     }
-    // A dictionary's order differs between runs of a process. Sorted by key, equal calls give the backend equal batches.
+    // The records are sorted by key, because the order of a dictionary differs between runs of a process. With the sort, equal calls give
+    // the backend equal batches.
     for record in last.values.sorted(by: { $0.key < $1.key }) {
       let record = try tracked(record, in: collection)
       try upsert(record.slot(at: revision), as: record.stored, in: collection)
@@ -219,7 +224,7 @@ package struct PendingState {
 
   /// Inserts a record, or replaces the record with the same key.
   ///
-  /// Every value that a commit writes passes through this function.
+  /// Every value that a commit writes passes through `upsert`.
   /// - Throws: as ``RecordLimit/checkReadableForm(of:key:)``, with nothing changed.
   mutating func upsert(_ slot: RecordSlot, as stored: StoredValue, in collection: Int) throws(RepositoryError) {
     // The form of the value is checked first, so that a refused value changes nothing. A stored value with a line feed would make the whole
@@ -235,7 +240,7 @@ package struct PendingState {
 
   /// Removes a record, and stages a tombstone with the given schema version.
   ///
-  /// - Returns: Whether there was a record.
+  /// - Returns: True if the key had a record.
   @discardableResult mutating func remove(_ key: RecordKey, in collection: Int, schemaVersion: Int) -> Bool {
     guard let old = collections[collection].remove(key) else { return false }
     size.add(key: key, value: nil)
@@ -255,7 +260,7 @@ package struct PendingState {
   /// Refuses to write a record of an older schema version into a collection that has records of a newer version.
   ///
   /// An app of the older version cannot read the newer records that it would replace, because migrations lead only to newer versions.
-  /// - Throws: `.newerSchema`.
+  /// - Throws: `.newerSchema` if the collection has a record of a newer version.
   private func checkVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
     // A tracked collection may hold records of several versions, because newer devices sync theirs. For such collections, `tracked`
     // compares the versions of the single records.
@@ -266,7 +271,7 @@ package struct PendingState {
 
   /// Copies the store to a file before a collection gets its first record of a newer schema version.
   ///
-  /// - Throws: The error that prevented the copy.
+  /// - Throws: The error that prevented the copy of the store.
   private func beginVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
     if collections[collection].records.newestSchemaVersion < version { try core.copyStore(before: version, of: collection) }
   }
@@ -275,7 +280,7 @@ package struct PendingState {
 
   /// A point between two writes, or within a write, to which the pending state can be rolled back.
   struct Savepoint {
-    /// Collections at the savepoint, or `nil` if every write after it makes all its checks before its only change.
+    /// Collections at the savepoint, or `nil` if the next write makes all its checks before its only change.
     fileprivate var collections: [CollectionState]?
     fileprivate let size: WriteSize
     fileprivate let commit: UInt64
@@ -298,7 +303,7 @@ package struct PendingState {
 
   /// Rolls back all changes that were staged since a savepoint.
   mutating func restore(_ savepoint: Savepoint) {
-    // A failed write may have set `isContested` without staging a record. If the flag stayed set, the next write would be checked for
+    // A failed write may have set `isContested` without staging a record. If `isContested` stayed true, the next write would be checked for
     // uniqueness without need.
     isContested = false
     guard records.count > savepoint.recordCount, let before = savepoint.collections else { return }
@@ -317,7 +322,7 @@ package struct PendingState {
     records.removeFirst(savepoint.recordCount)
     changes.removeFirst(savepoint.recordCount)
     endedCount -= savepoint.recordCount
-    // The two parts become two batches of the backend, whose commit numbers must be consecutive.
+    // The split-off writes and the remaining writes become two batches of the backend, whose commit numbers must be consecutive.
     committed = savepoint.commit
     size.subtract(savepoint.size)
     return head

@@ -7,7 +7,7 @@ extension RepositorySchema {
 
   /// Refuses to open a collection that holds records of a newer schema version than this schema's.
   ///
-  /// - Throws: `.newerSchema`.
+  /// - Throws: `.newerSchema` if an unsynced collection holds a record of a newer schema version.
   func checkVersion(of state: StoreState) throws(RepositoryError) {
     for name in [name] + (renamedFrom.map { [$0] } ?? []) {
       guard let index = state.names.firstIndex(of: name) else { continue }
@@ -18,16 +18,17 @@ extension RepositorySchema {
     }
   }
 
-  /// Refuses to open a single-collection store under a name without records, although other names have records.
+  /// Refuses to open a single-collection store under a name that is probably wrong, because only other names have records.
   ///
-  /// Without this check the app would see an empty store. The cause may be that the app opens the store without its schema, or with a new
-  /// name for a collection that had the default name. Another cause may be that a newer version of the app has renamed the collection.
+  /// Without the check of the name, the app would see an empty store. For example, the app may open the store without its schema, or with a
+  /// new name for a collection that had the default name. A newer version of the app may also have renamed the collection.
   ///
-  /// The check applies only to a store that one repository opens. A ``Store`` may add a new, empty collection beside others.
-  /// - Throws: `.unsupported`.
+  /// The check of the name applies only to a store that one repository opens. A ``Store`` may add a new, empty collection beside others.
+  /// - Throws: `.unsupported` if only other names have records, and one of these holds: the schema has the default name, the default name
+  ///   has records, the schema states an older name, or the records of the schema's name have moved.
   func checkName(against found: LoadedStore) throws(RepositoryError) {
     if let renaming = renaming(in: found.file), try renaming.needsMove(in: found.state) {
-      // A store that may not move records is refused here, before recovery writes to its files.
+      // A store that may not move records is refused before recovery writes to the store's files.
       if let refusal = renaming.refusal(of: found.access) { throw refusal }
       return
     }
@@ -37,8 +38,8 @@ extension RepositorySchema {
         "expected records under the name \(name), found that they have moved to another name\(list(found)); update the app, or open it with `schema:` "
           + "and the new name", file: found.file)
     }
-    // A store without records opens under every name. A name with a tombstone was in use before, so an empty collection under it is no
-    // mistake.
+    // A store without records opens under every name. A name with a tombstone was in use before, so an empty collection under that name is
+    // no mistake.
     guard found.recordCount(of: name) == nil, !found.state.contents.isEmpty else { return }
     if name == Self.defaultName {
       throw RepositoryError(
@@ -72,7 +73,8 @@ extension RepositorySchema {
 
   /// Check that refuses a value whose latitude or longitude is not valid for a `.geo` index, or `nil` without such an index.
   ///
-  /// Without the check the value would be saved, and no query by place would find it. A value without a place is accepted.
+  /// Without the check, a value with an invalid latitude or longitude would be saved, and no query of the `.geo` index would find it. A
+  /// value without a latitude and longitude is accepted.
   var placeRefusal: (@Sendable (Item) -> RepositoryError?)? {
     let declared = indexes.filter { if case .geo = $0.kind { true } else { false } }
     guard !declared.isEmpty else { return nil }

@@ -24,14 +24,14 @@ extension StoreCore {
       }
       return self.backend.verify()
     }
-    // Automatic checkpoints and polls for foreign commits run without a caller, so their errors are reported here.
+    // Automatic checkpoints and polls for foreign commits run without a caller, so `verify` reports their errors.
     if let failure = checkpointer.failure { report.problems.append(failure) }
     if let failure = follower.failure { report.problems.append(failure) }
     report.duration = .now - start
     return report
   }
 
-  /// Commits the queued writes, then closes the backend.
+  /// Commits the queued writes, and then closes the store and its backend.
   ///
   /// A second call of `close` does nothing.
   func close() async throws(RepositoryError) {
@@ -47,7 +47,7 @@ extension StoreCore {
     }
   }
 
-  /// Closes an opened store that a check has refused, without any change to its files.
+  /// Closes an opened store that a check has refused, without any change to the store's files.
   func abandon() async {
     await executor.run {
       self.noteClosed()

@@ -4,9 +4,9 @@ internal import Foundation
 extension StoreCore {
   /// Opens the backend, reads its records, and returns the open store.
   ///
-  /// The backend first reads its files without writing, and `judge` accepts or refuses the records. Only an accepted store is recovered,
-  /// which may write to its files.
-  /// - Parameter judge: Refuses the store by throwing an error. The files of a store that `judge` refuses stay unchanged.
+  /// The backend first reads its files without writing, and the closure `judge` accepts or refuses the records. Only an accepted store is
+  /// recovered from a crash, which may write to its files.
+  /// - Parameter judge: Closure that refuses the store by throwing an error. The files of a store that `judge` refuses stay unchanged.
   static func open(
     _ backend: any StorageBackend, _ options: StoreOptions,
     judgedBy judge: @escaping @Sendable (LoadedStore) throws(RepositoryError) -> Void
@@ -15,8 +15,8 @@ extension StoreCore {
     let core = try await StoreUserCount.retryingWhileReleased(backend.name) { () async throws(RepositoryError) in
       try await executor.run { () throws(RepositoryError) in try openNow(backend, options, on: executor, judgedBy: judge) }
     }
-    // The tables of keys are built after the opening, because building them takes time for each record. Until the tables are built,
-    // look-ups use a binary search.
+    // The hash tables of the records' keys are built after the opening, because building them takes time for each record. Until the tables
+    // are built, look-ups use a binary search.
     let collections = core.state.collections
     executor.queue.async { for collection in collections { collection.records.index() } }
     core.checkpointer.scheduleIdleCheckpoint(of: core)
@@ -24,7 +24,7 @@ extension StoreCore {
     return core
   }
 
-  /// Opens the backend, passes its records to `judge`, and recovers the store if `judge` accepts it.
+  /// Opens the backend, passes its records to `judge`, and recovers the store if `judge` throws no error.
   ///
   /// Must run on the store's executor, which serializes all commits.
   private static func openNow(
@@ -54,7 +54,7 @@ extension StoreCore {
 
   /// Returns an open store in memory whose first commit contains `records`.
   ///
-  /// The records must be of one collection, and sorted by key.
+  /// All records must be of one collection, and sorted by key.
   static func previewing(_ records: [StoredRecord], _ leftOut: [RepositoryError]) -> StoreCore {
     let options = StoreOptions()
     let commit = records.isEmpty ? Revision.zero : Revision(1)
@@ -85,14 +85,14 @@ struct LoadedStore: Sendable {
 
 /// Builds the first published state from the records that a backend passes while it opens.
 ///
-/// The records are gathered in packs. A pack is one block of memory with the encoded records of one collection.
+/// The loader gathers the records in packs. A pack is one block of memory with encoded records of one collection.
 struct StoreLoader {
   private let limits: StoreOptions.Limits
   private var names: [String] = []
   private var packs: [[RecordPack]] = []
   /// Position of the collection of the last added record, or -1 before the first record.
   private var current = -1
-  /// Packer with the records of the current collection that are not in a finished pack yet.
+  /// Packer with the records of the current collection that are not in a finished pack (a block of encoded records) yet.
   private var packer: RecordPacker?
   private static let packSize = 256 << 10
   private var deletions: [DeletionLog.Deletion] = []
@@ -100,19 +100,19 @@ struct StoreLoader {
   private(set) var movedNames: Set<String> = []
   /// Records that exceed a size limit of the store.
   ///
-  /// A record over a limit stays in the store, and every read of its value throws.
+  /// A record over a size limit stays in the store, and every read of its value throws.
   private(set) var undecodable: [UndecodableRecord] = []
 
   init(limits: StoreOptions.Limits) { self.limits = limits }
 
   /// Opens a backend and adds all its records and tombstones.
   mutating func load(_ backend: any StorageBackend, _ options: StoreOptions) throws(RepositoryError) -> OpenReport {
-    // A backend that makes packs itself passes whole packs, which saves the creation of a `StoredRecord` for each record.
+    // A `PackingBackend` passes whole packs (blocks of encoded records), which saves the creation of a `StoredRecord` for each record.
     guard let backend = backend as? any PackingBackend else { return try backend.open(options) { add($0) } }
     return try backend.openPacked(options) { add($0) }
   }
 
-  /// Adds a pack of records, a record or a tombstone.
+  /// Adds a pack (a block of encoded records), a single record or a tombstone.
   ///
   /// Records must be added in the order in which the backend passes them.
   mutating func add(_ records: LoadedRecords) {
@@ -134,8 +134,8 @@ struct StoreLoader {
       select(record.collection)
     }
     guard let value = record.value else {
-      // Only a move to another name writes tombstones of this version. Without `movedNames`, the old name would look like a collection
-      // emptied by its user.
+      // Only the move of a collection to another name writes tombstones with the schema version `movedVersion`. Without `movedNames`, the
+      // old name would look like a collection that its user has emptied.
       if record.schemaVersion == StoreCore.movedVersion { movedNames.insert(record.collection) }
       return deletions.append(.init(collection: current, key: record.key, revision: record.revision))
     }
@@ -144,10 +144,10 @@ struct StoreLoader {
     if let packer, packer.byteCount >= Self.packSize { finishPack() }
   }
 
-  /// Returns a stored record as a slot, the form of records in memory.
+  /// Returns a stored record as a `RecordSlot`, which is the form of records in memory.
   ///
-  /// If the record exceeds a size limit, every read of the slot's value throws an error. The second part of the result is that error, or
-  /// `nil` for a record within the limits.
+  /// If the record exceeds a size limit, every read of its value throws an error. The second element of the result is that error, or `nil`
+  /// for a record within the size limits.
   static func slot(of record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
     let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
     let limits = limits.holding(for: record.collection)
@@ -157,15 +157,16 @@ struct StoreLoader {
     return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)
   }
 
-  /// Returns the state with all added records, as of the commit `commit`.
+  /// Returns the store's state at `commit`, with all added records.
   mutating func finish(commit: Revision) -> StoreState {
     finishPack()
     return StoreState(commit: commit.number, names: names, collections: packs.map { CollectionState(records: RecordMap($0)) })
   }
 
-  /// Returns the log of deletions from the added tombstones.
+  /// Returns a deletion log that is made from the added tombstones.
   ///
-  /// The log contains all deletions of the commits after `horizon`.
+  /// The deletion log contains the deletions of the commits after `horizon`. If the deletions exceed the tombstone limit, only the newest
+  /// deletions are kept.
   func deletionLog(since horizon: Revision) -> DeletionLog {
     DeletionLog(deletions, horizon: horizon, limit: limits.tombstones)
   }
@@ -193,20 +194,20 @@ struct StoreLoader {
   }
 }
 
-/// Findings of opening one repository, which depend on its schema and so are not in the report of the store.
+/// Findings of opening one repository, which depend on its schema and are therefore not in the report of opening the store.
 struct OpeningFindings: Sendable {
   /// Name of the repository's collection.
   let collection: String
   /// Groups of records that have the same values in a unique index, found when the index was built.
   var duplicates: [OpenReport.Duplicate] = []
-  /// Move of the records from an older name, with the move's commit, if this opening made the move.
+  /// Move of the records from an older name, with the commit of the move, or `nil` if the opening moved no records.
   var renamed: (renaming: OpenReport.Renaming, commit: Revision)?
-  /// All records of the collection, if none of them can be decoded.
+  /// All records of the collection if none of them can be decoded, otherwise empty.
   var undecodable: [UndecodableRecord] = []
 
   init(collection: String) { self.collection = collection }
 
-  /// Returns the report of the store with these findings added.
+  /// Returns the report of opening the store with the findings of the repository added.
   func added(to report: OpenReport) -> OpenReport {
     var report = report
     report.duplicates = duplicates
@@ -218,7 +219,7 @@ struct OpeningFindings: Sendable {
       report.collections.sort { $0.name < $1.name }
       report.undecodable = report.undecodable.map { $0.collection == renaming.oldName ? $0.moved(to: renaming.name, at: commit) : $0 }
     }
-    // The store's report already lists the records over a size limit, so the filter keeps such a record from being listed twice.
+    // The store's report already lists the records over a size limit, and the filter keeps a record from being listed twice.
     if !undecodable.isEmpty { report.undecodable = report.undecodable.filter { $0.collection != collection } + undecodable }
     return report
   }

@@ -2,9 +2,9 @@ internal import Synchronization
 
 /// Moves all records of a collection to another name, for ``RepositorySchema/renamedFrom``.
 ///
-/// A move is one commit, made like every other write. The backend receives a deletion for each record under the old name, and the record
-/// under the new name. Every such deletion has ``movedVersion`` as its schema version. By that version, a later opening distinguishes a
-/// moved collection from one that its user emptied.
+/// The move of a collection is one commit, made like every other write. The backend receives a deletion for each record under the old name,
+/// and the record under the new name. Each deletion of a moved record has the schema version ``movedVersion``, by which a later opening
+/// distinguishes a moved collection from one that its user has emptied.
 extension StoreCore {
   /// Schema version of the tombstones that a move leaves under the old name: the largest version that backends store.
   static let movedVersion = Int(Int32.max)
@@ -13,12 +13,12 @@ extension StoreCore {
   ///
   /// - Parameters:
   ///   - collection: The position of the collection to which the records move.
-  ///   - version: Version of the schema that is being opened. If the schema is newer than the records, the store is copied to a file before
-  ///     they move.
-  ///   - fits: Returns whether a record can be decoded as the schema's type.
+  ///   - version: Schema version of the repository that is being opened. If the schema is newer than the records, the store is copied to a
+  ///     file before the records move.
+  ///   - fits: Closure that returns whether a record can be decoded as the schema's type.
   /// - Returns: The number of moved records and the commit of the move, or `nil` if the old name had no records.
-  /// - Throws: as ``Renaming/needsMove(in:)``. `.unsupported` if the access, the type or an open repository forbids the move. Otherwise as
-  ///   ``submit(_:_:)``.
+  /// - Throws: as ``Renaming/needsMove(in:)``. `.unsupported` if the access, the type or an open repository forbids the move. All other
+  ///   errors of a move are those of ``submit(_:_:)``.
   func rename(
     _ renaming: Renaming, to collection: Int, version: Int, fits: (RecordSlot) -> Bool
   ) async throws(RepositoryError) -> (recordCount: Int, commit: Revision)? {
@@ -30,20 +30,21 @@ extension StoreCore {
     try reserve(renaming)
     do throws(RepositoryError) {
       let bytes = try await bytesOfRefusedRecords(of: renaming.oldName)
-      // The size `.alone` gives the move a commit of its own, so that it does not fail because of another write in its group.
+      // The size `.alone` gives the move a commit of its own, so that the move does not fail because of another write in its group.
       return try await write(size: .alone) { [renaming, self] pending throws(RepositoryError) in
-        // The check is repeated on the executor, because writes committed since the first check may have added records under either name.
+        // `needsMove` is called again on the executor, because writes committed since the first check may have added records under either
+        // name.
         guard try renaming.needsMove(in: pending.collections, pending.names), let old = pending.collection(named: renaming.oldName) else {
           return nil
         }
         let records = pending.collections[old].records
-        // After the move, an older version of the app can no longer open the store, but it can open this copy.
+        // After the move, an older version of the app can no longer open the store, but can still open the copy that `copyStore` makes.
         if records.newestSchemaVersion < version { try copyStore(before: version, of: old, movingTo: collection) }
         try pending.move(from: old, to: collection, bytes)
         return (records.count, pending.revision)
       }
     } catch {
-      // The records still have the old name, so repositories may open that name again.
+      // After a failed move the records still have the old name, so repositories may open the old name again.
       register.release(renaming.oldName)
       throw error.code == .full || error.code == .tooLarge ? renaming.needsRoom(error) : error
     }
@@ -61,7 +62,7 @@ extension StoreCore {
     }
   }
 
-  /// Returns the stored records whose bytes are not in memory, such as those over a size limit.
+  /// Returns the stored records of a collection whose bytes are not in memory, such as records over a size limit.
   private func bytesOfRefusedRecords(of name: String) async throws(RepositoryError) -> [RecordKey: StoredRecord] {
     let state = self.state
     guard let position = state.names.firstIndex(of: name) else { return [:] }
@@ -70,7 +71,7 @@ extension StoreCore {
       isMissing = slot.encoded == nil
       return !isMissing
     }
-    // The whole store is read again only if such a record exists, which is rare.
+    // The whole store is read again only if the bytes of a record are missing in memory, which is rare.
     guard isMissing else { return [:] }
     return try await maintain { backend throws(RepositoryError) in
       var found: [RecordKey: StoredRecord] = [:]
@@ -105,8 +106,8 @@ struct Renaming: Sendable {
     for (position, other) in names.enumerated() where other.hasPrefix(Self.syncPrefix) {
       var isSynced = false
       collections[position].records.visit { slot in
-        // The prefix is compared as UTF-8 bytes, because a combining mark after the slash would merge with it into one character and hide
-        // the prefix.
+        // The prefix is compared as UTF-8 bytes, because a combining mark after the slash would merge with the slash into one character and
+        // hide the prefix.
         isSynced = slot.key.text.utf8.starts(with: (oldName + "/").utf8)
         return !isSynced
       }
@@ -130,8 +131,8 @@ struct Renaming: Sendable {
 
   /// Returns the error for a read-only or shared store, which may not move records, or `nil` for an exclusive store.
   ///
-  /// In a shared store, an older version of the app may be running. An older version of the app would find its records gone after a move,
-  /// and write new ones under the old name.
+  /// In a shared store, an older version of the app may be running. After a move, the older version would miss its records and write new
+  /// records under the old name.
   func refusal(of access: StoreOptions.Access) -> RepositoryError? {
     switch access {
     case .exclusive: nil
@@ -158,14 +159,15 @@ struct Renaming: Sendable {
 
   /// Refuses the move if no record under the old name decodes as the new type.
   ///
-  /// If records were tried and none decodes as the new type, the move treats the records as those of another collection. At most 8 records
-  /// are tried. If at least one of the tried records decodes, all records move.
-  /// - Throws: `.unsupported`.
+  /// At most 8 records under the old name are tried. If none of the tried records decodes as the new type, the records count as those of
+  /// another collection and stay. If at least one of the tried records decodes, all records move.
+  /// - Throws: `.unsupported` if no tried record decodes.
   func checkType(in state: StoreState, _ fits: (RecordSlot) -> Bool) throws(RepositoryError) {
     guard let position = state.names.firstIndex(of: oldName) else { return }
     var (tried, isFitting) = (0, false)
     state.collections[position].records.visit { slot in
-      // `fits` decodes a new slot with the same bytes, because decoding the stored slot could release the bytes that the move must copy.
+      // `fits` decodes a new `RecordSlot` with the same bytes, because decoding the stored slot could release the bytes that the move must
+      // copy.
       guard let data = slot.encoded?.data else { return true }
       tried += 1
       isFitting = fits(RecordSlot(key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, value: data))
@@ -182,20 +184,20 @@ struct Renaming: Sendable {
 
   /// Prefix of the names of collections in which LarderSync stores its own data.
   ///
-  /// The keys in these collections begin with the name of a synced collection.
+  /// The keys of the records in LarderSync's collections begin with the name of a synced collection.
   private static let syncPrefix = "larder.sync."
 }
 
 extension PendingState {
-  /// Moves all records of a collection to another one in their stored form, together with the deletions that the log still holds.
+  /// Moves all records of a collection to another one in their stored form, together with the deletions in the deletion log.
   ///
-  /// - Parameter bytes: Stored records whose bytes are not in memory.
+  /// - Parameter bytes: Stored records of the collection whose bytes are not in memory.
   /// - Throws: `.unsupported` for a record whose bytes are neither in memory nor in `bytes`. `.corrupted` if a trigger finds its own data
   ///   damaged.
   mutating func move(from old: Int, to new: Int, _ bytes: [RecordKey: StoredRecord]) throws(RepositoryError) {
     for key in deletionsToMove(from: old) { noteDeletion(of: key, in: new) }
     for slot in collections[old].records.ordered() {
-      // If a migration has replaced the bytes in memory, the bytes are of a newer schema version than the slot's.
+      // If a migration has replaced the bytes in memory, the bytes are of a newer schema version than the slot (the record in memory).
       // Bytes of a newer schema version cannot be stored with the slot's version.
       var value = slot.encoded.flatMap { $0.isBroughtUp ? nil : $0.data }
       var moved = value.map { RecordSlot(key: slot.key, revision: revision, schemaVersion: slot.schemaVersion, value: $0) }
@@ -219,7 +221,7 @@ extension PendingState {
     }
   }
 
-  /// Returns the keys of a collection's known deletions, or none if all tombstones together would exceed the limit.
+  /// Returns the keys of a collection's known deletions, or none if they and the move's own tombstones would exceed the limit.
   private func deletionsToMove(from collection: Int) -> [RecordKey] {
     let records = collections[collection].records
     // The deletion log also lists a record that was deleted and inserted again. The deletion of such a record must not move, because the

@@ -7,7 +7,7 @@ internal import Synchronization
 extension StoreCore {
   /// Commits the next group of waiting writes (as many as fit into one commit), then releases the backend's locks.
   ///
-  /// The call changes nothing in a store that is closed, and commits nothing in a store that is suspended already.
+  /// `suspend()` changes nothing in a store that is closed, and commits nothing in a store that is suspended already.
   func suspend() async {
     // `beginSuspending` and `endWaiting` are called outside the executor, because a commit on the executor may be waiting up to
     // `lockTimeout` for another process's lock.
@@ -19,12 +19,13 @@ extension StoreCore {
     }
   }
 
-  /// Commits one group of waiting writes, marks the store as suspended, and releases the locks.
+  /// Commits one group of waiting writes, marks the store as suspended, and releases the locks on its files.
   ///
   /// Must run on the store's executor, which serializes all commits.
   private func suspendNow() {
     guard !state.isClosed else { return }
-    // Only one group is committed, because the system is about to stop the process. The other writes are held until `resume()`.
+    // Only one group of writes is committed, because the system is about to stop the process. All other waiting writes are held until
+    // `resume()`.
     if !state.isSuspended { commits.commitNext(to: self) }
     setSuspended(true)
     do throws(RepositoryError) {
@@ -39,11 +40,11 @@ extension StoreCore {
     }
   }
 
-  /// Takes the locks again, and publishes the commits that other processes have made during the suspension.
+  /// Takes the locks on the files again, and publishes the commits that other processes have made during the suspension.
   ///
-  /// If the store is not suspended, the call does nothing.
+  /// If an open store is not suspended, `resume()` does nothing.
   /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing`, or an error of opening. After any of these errors of `resume()` the store stays
-  ///   suspended. `.poisoned`, `.closed`.
+  ///   suspended. `.poisoned` after a failed sync. `.closed` in a closed store.
   func resume() async throws(RepositoryError) {
     try await executor.run { () throws(RepositoryError) in try self.resumeNow() }
     // The poll timer, the drain of the write queue and the migrations stopped at the suspension, so `resume()` starts them again.
@@ -52,7 +53,7 @@ extension StoreCore {
     migrations.resumeAll()
   }
 
-  /// Takes the locks again, publishes the commits of other processes, and moves the held writes back into the queue.
+  /// Takes the locks on the files again, publishes the commits of other processes, and moves the held writes back into the queue.
   ///
   /// Must run on the store's executor, which serializes all commits.
   private func resumeNow() throws(RepositoryError) {
@@ -69,7 +70,7 @@ extension StoreCore {
 
   /// Publishes the commits that other processes have made during the suspension.
   ///
-  /// If the commits cannot be read, the locks are released again and the store stays suspended.
+  /// If the commits of other processes cannot be read, the locks are released again and the store stays suspended.
   private func catchUp() throws(RepositoryError) {
     do throws(RepositoryError) { try follower.publishNewCommits(of: self) } catch {
       do throws(RepositoryError) { try backend.suspend() } catch {}  // the error of `publishNewCommits` is thrown below
@@ -101,8 +102,8 @@ extension StoreCore {
 /// Compares the records in memory with the records of a backend that is opened again after a suspension.
 ///
 /// Other processes may have written to the store during the suspension. Every commit after the suspension has a greater number than the
-/// newest commit in memory. A stored record with a commit number that is not greater must therefore equal the record in memory. If it
-/// differs, the files were replaced by an older copy of the store, or by a copy with another history.
+/// newest commit in memory. A stored record with a commit number that is not greater must therefore equal the record in memory. If a record
+/// of an older commit differs, the files were replaced by an older copy of the store, or by a copy with another history.
 private struct StoreComparison {
   private let state: StoreState
   private let commit: Revision
@@ -112,9 +113,9 @@ private struct StoreComparison {
   ///
   /// The addresses are hashed only if the backend may have forgotten tombstones.
   private var addresses: [RecordAddress] = []
-  /// Number of records in memory of which the backend has the same version, or a newer version or tombstone.
+  /// Number of records in memory for which the backend has the same revision, or a newer revision or tombstone.
   private var foundCount = 0
-  /// Key of the first stored record that differs from memory although its commit is not newer.
+  /// Key of the first stored record that differs from the record in memory although the commit of the stored record is not newer.
   private var difference: RecordKey?
 
   init(with state: StoreState) {
@@ -133,13 +134,12 @@ private struct StoreComparison {
     } else if let known, record.value != nil, known.revision == record.revision {
       foundCount += 1
     } else if known != nil || record.value != nil {
-      // No difference is noted for a tombstone that is not newer, of a record that memory lacks as well. Such a tombstone and the missing
-      // record in memory both state that the record is deleted.
+      // An older tombstone is no difference if memory has no record with its key, because then the record is deleted in both.
       difference = difference ?? record.key
     }
   }
 
-  /// Returns the commits that are newer than the state in memory, or `nil` if there are none.
+  /// Returns the commits that are newer than the state in memory, or `nil` if there are no newer commits.
   ///
   /// - Throws: `.dataMissing` unless the files hold the same store, with only later commits added.
   func finish(_ report: OpenReport, storeID: UUID, file: String) throws(RepositoryError) -> ForeignCommits? {
@@ -155,8 +155,8 @@ private struct StoreComparison {
     }
     let count = state.collections.reduce(0) { $0 + $1.records.count }
     let hasForgotten = report.tombstoneHorizon > commit
-    // If the backend has forgotten tombstones, another process may have deleted a record without a trace. In that case a missing record is
-    // no sign of a replaced store.
+    // If the backend has forgotten tombstones, another process may have deleted a record without a trace. A record that is missing in the
+    // backend is then no sign that the store was replaced.
     guard report.commit >= commit, difference == nil, foundCount == count || hasForgotten else {
       throw RepositoryError(
         .dataMissing,

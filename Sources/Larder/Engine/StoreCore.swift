@@ -8,8 +8,8 @@ internal import Synchronization
 
 /// An open store: its published state, its collections, and its life from opening to closing.
 ///
-/// ``submit(_:_:)`` receives a write. The queue ``commits`` groups the waiting writes, stages them, commits them, and publishes the new
-/// state. Published records change on ``executor`` only. Any thread may add a collection or declare indexes.
+/// ``submit(_:_:)`` adds a write to the queue ``commits``, which groups the waiting writes, stages them, commits them, and publishes the
+/// new state. Published records change on ``executor`` only. Any thread may add a collection or declare indexes.
 final class StoreCore: Sendable {
   let identity = StoreIdentity()
   let executor: StoreExecutor
@@ -28,7 +28,7 @@ final class StoreCore: Sendable {
   let migrations = MigrationRegister()
   /// Count of the repositories and ``Store`` objects that use this store.
   ///
-  /// The property is the last one, so it is released after the backend, which releases the locks on the files.
+  /// `usage` is the last stored property, so it is released after `backend`, which releases the locks on the files.
   let usage: StoreUserCount
 
   init(
@@ -53,7 +53,7 @@ final class StoreCore: Sendable {
 
   /// Number of writes that wait for their commit.
   ///
-  /// Cancelled writes count until a commit removes them. Tests read the number to fill the queue while the disk is busy.
+  /// Cancelled writes count until a commit removes them. Tests read `waitingWriteCount` to fill the queue while the disk is busy.
   var waitingWriteCount: Int { commits.count }
 
   // MARK: Writing
@@ -61,7 +61,7 @@ final class StoreCore: Sendable {
   /// Queues a write, and returns or throws when the write's commit has ended.
   ///
   /// - Throws: `.cancelled` if the task was cancelled before the commit claimed the write, with nothing written. `.unsupported` in a
-  ///   read-only store. Otherwise the error that refused the write or failed its commit.
+  ///   read-only store. All other errors are those with which the write was refused or its commit failed.
   @discardableResult
   func submit(_ operation: WriteOperation, _ durability: Durability? = nil) async throws(RepositoryError) -> WriteReceipt {
     guard options.access != .readOnly else {
@@ -81,7 +81,7 @@ final class StoreCore: Sendable {
 
   /// Runs a closure over the pending state as one write, and returns the closure's result once its changes are committed.
   ///
-  /// - Throws: The closure's error, with nothing written. Otherwise as ``submit(_:_:)``.
+  /// - Throws: The error of the closure `body`, with nothing written. All other errors are those of ``submit(_:_:)``.
   func write<Output: Sendable>(
     _ durability: Durability? = nil, size: WriteSize = .unknown,
     _ body: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Output
@@ -100,14 +100,14 @@ final class StoreCore: Sendable {
       do throws(Failure) {
         result.resolve(.success(try body(&pending)))
       } catch {
-        // The other writes of the group are committed even if this closure fails. The rollback here keeps the staged
-        // changes of a failed closure out of the group's commit.
+        // The other writes of the group are committed even if the closure of this write fails. The rollback keeps the staged changes of a
+        // failed closure out of the group's commit.
         pending.restore(savepoint)
         result.resolve(.failure(error))
       }
     }
     try await submit(.transaction(size, body), durability)
-    return await result.value()  // resolved already, because a successful write has run its closure
+    return await result.value()  // the result is resolved already, because a successful write has run its closure
   }
 }
 
@@ -120,18 +120,18 @@ final class StoreIdentity: Sendable {}
 extension StoreCore {
   /// Newest published state of the store.
   ///
-  /// Reading it copies a few references, under a lock that is held only for the copy.
+  /// Reading `state` copies a few references, under a lock that is held only for the copy.
   var state: StoreState { published.withLock { $0 } }
 
   /// Returns the position of a collection in the published state, and adds the collection if it is new.
   ///
-  /// A new collection writes nothing to the files. The backend receives the collection's name with its first record.
+  /// Adding a collection writes nothing to the files. The backend receives the collection's name with its first record.
   /// - Throws: `.unsupported` if a repository has opened the collection with another type, because its records keep values decoded as that
   ///   type. `.unsupported` for a name whose records have moved to another name.
   func collection<Item>(named name: String, of type: Item.Type) throws(RepositoryError) -> Int {
     let isSameType = register.register(type, for: name)
-    // A reserved name is registered with the type `Renaming`. The name is checked before the type, so that the error
-    // is about the move and not a misleading one about types.
+    // A reserved name is registered with the type `Renaming`. The name is checked before the type, so that the error names the move and not
+    // a difference of types.
     guard !register.isReserved(name) else {
       throw RepositoryError(
         .unsupported,
@@ -157,19 +157,19 @@ extension StoreCore {
 
   /// Returns the records and indexes of a collection, both of the same commit.
   ///
-  /// - Throws: `.closed`.
+  /// - Throws: `.closed` if the store is closed.
   func collectionState(_ collection: Int) throws(RepositoryError) -> CollectionState {
     let (state, isClosed) = published.withLock { state in (state.collections[collection], state.isClosed) }
     if isClosed { throw .storeClosed }
     return state
   }
 
-  /// Returns the records of a collection, for reading.
+  /// Returns the published records of a collection, for reading.
   ///
-  /// - Throws: `.closed`.
+  /// - Throws: `.closed` if the store is closed.
   func records(of collection: Int) throws(RepositoryError) -> RecordMap {
-    // `collectionState` would also copy the indexes. A look-up of one record costs little more than this lock, so a larger copy would be
-    // noticeable.
+    // `collectionState` would also copy the indexes. A look-up of one record costs little more than taking the lock, so copying the indexes
+    // would slow it noticeably.
     let (map, isClosed) = published.withLock { state in (state.collections[collection].records, state.isClosed) }
     if isClosed { throw .storeClosed }
     return map
@@ -195,7 +195,7 @@ extension StoreCore {
 
   /// Changes the indexes of a collection in the published state, without counting a new publication.
   ///
-  /// The change must not affect the records that readers see. An example of such a change is an index that has been built.
+  /// The closure `body` must not change the records that readers see. For example, `body` may set an index that has been built.
   func updateCollection<Output: Sendable>(_ collection: Int, _ body: (inout CollectionState) -> Output) -> Output {
     published.withLock { state in body(&state.collections[collection]) }
   }
@@ -212,7 +212,7 @@ extension StoreCore {
 
   /// Marks the store as closed.
   ///
-  /// Every later read or write throws `.closed`.
+  /// After `noteClosed()`, every read or write of the store throws `.closed`.
   func noteClosed() { published.withLock { $0.condition = .closed } }
 
   /// Marks the store as suspended or as resumed.
@@ -222,23 +222,24 @@ extension StoreCore {
 
   /// Number of the newest publication, or `nil` once the store is closed.
   ///
-  /// Reading it costs one lock.
+  /// Reading `openPublication` takes a lock once.
   var openPublication: UInt64? { published.withLock { $0.isClosed ? nil : $0.publication } }
 
   /// Publishes the collections of a commit that the backend has committed.
   ///
   /// Must run on the store's executor, which serializes all commits.
-  /// - Returns: The previous state. Release the previous state after the callers of the commit are resumed, because freeing the objects
-  ///   that only this state holds takes time.
+  /// - Returns: The previous state of the store. Release the previous state after the callers of the commit are resumed, because freeing
+  ///   the objects that only the previous state holds takes time.
   @discardableResult func publish(_ collections: [CollectionState], commit: Revision) -> StoreState {
     published.withLock { current in
-      // The old state is returned to the caller. If the old state were released here, under the lock, the objects that only the old state
-      // holds would be freed while readers wait for the lock.
+      // The old state is returned to the caller. If the old state were released under the lock, the objects that only the old state holds
+      // would be freed while readers wait for the lock.
       let old = current
       current.commit = commit.number
       current.publication += 1
       // Another thread may have added a collection or declared indexes after `collections` was copied. An added collection is empty and
-      // stays in place. Declared indexes stay too, and none of them is built yet, because only the executor begins a build.
+      // stays in the published state. Newly declared indexes stay in the state too, and none of them is built yet, because only the
+      // executor begins the build of an index.
       for (position, collection) in collections.enumerated() {
         current.collections[position] = collection
         if !collection.indexes.areDeclared { current.collections[position].indexes = old.collections[position].indexes }
@@ -247,12 +248,13 @@ extension StoreCore {
     }
   }
 
-  /// Builds a new base for each collection whose look-ups are slow because many of its records have changed.
+  /// Builds a new base (a sorted array of records) for each collection whose look-ups are slow because many records have changed.
   ///
-  /// A base is a sorted array of records, under a tree of the changes made later. A new base holds the same records.
+  /// The record map of a collection has a base and a tree of the changes made after the base. A new base includes these changes, so the map
+  /// holds the same records.
   ///
-  /// A new base is built after the callers of a commit are resumed, because after a large batch that takes as long as sorting all records.
-  /// If the store is about to be suspended, the base is left to a later commit.
+  /// A new base is built after the callers of a commit are resumed, because after a large batch the build takes as long as sorting all
+  /// records. If the store is about to be suspended, the build is left to a later commit.
   ///
   /// Must run on the store's executor, which serializes all commits.
   func rebaseIfWorthwhile() {
@@ -284,14 +286,14 @@ extension RepositoryError {
 
 /// Registers the type as which each collection is decoded, with the triggers and coders of tracked collections.
 ///
-/// A tracked collection is one with a trigger.
+/// A tracked collection is a collection with a trigger, which runs with each change of a record.
 final class CollectionRegister: Sendable {
   private let types = Mutex<[String: ObjectIdentifier]>([:])
   private let tracked = Mutex<[Int: CollectionTrigger]>([:])
 
   /// Registers the type of a collection, if the collection has no type yet.
   ///
-  /// Returns false if the collection is registered with another type.
+  /// `register` returns false if the collection is registered with another type.
   func register<Item>(_ type: Item.Type, for name: String) -> Bool {
     types.withLock { types in
       defer { types[name] = types[name] ?? ObjectIdentifier(type) }
@@ -301,7 +303,7 @@ final class CollectionRegister: Sendable {
 
   /// Reserves the old name of a collection, so that no repository opens it while its records move or afterwards.
   ///
-  /// Returns false if the name was opened or reserved before.
+  /// `reserve` returns false if the name was opened or reserved before.
   func reserve(_ oldName: String) -> Bool {
     types.withLock { types in
       // `Renaming` is registered as the type of a moved name. No repository decodes values of that type, so every opening of the name is

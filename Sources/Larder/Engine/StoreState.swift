@@ -12,7 +12,7 @@ struct StoreState: Sendable {
   var isSuspended = false
   /// Number of times that records were published since the store was opened.
   ///
-  /// Two states with the same number have the same records.
+  /// Two states of a store with the same publication number have the same records.
   var publication: UInt64 = 0
 
   /// Collections that hold records, sorted by name.
@@ -36,9 +36,9 @@ struct StoreState: Sendable {
   /// A poisoned or closed store refuses writes at once, even while it is suspended, because `resume()` could not commit them.
   var holdsWrites: Bool { if case .open = condition { isSuspended } else { false } }
 
-  /// Throws unless the store accepts writes.
+  /// Throws an error unless the store accepts writes.
   ///
-  /// - Throws: `.poisoned`, `.closed` or `.suspended`.
+  /// - Throws: `.poisoned` after a failed sync, `.closed` or `.suspended` in a closed or suspended store.
   func checkWritable() throws(RepositoryError) {
     switch condition {
     case .open: if isSuspended { throw .storeSuspended }

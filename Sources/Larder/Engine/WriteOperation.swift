@@ -8,11 +8,11 @@ enum WriteOperation: Sendable {
   case putAll([EncodedRecord], in: Int)
   /// Deletes the record of a key, if the record exists.
   case delete(RecordKey, in: Int, schemaVersion: Int, expecting: Expectation = .anything)
-  /// Replaces all records of a collection. With a coder, the write fails unless the coder decodes every record in the collection.
+  /// Replaces all records of a collection. If a coder is given, the write fails unless the coder decodes every present record.
   case replaceAll([EncodedRecord], in: Int, schemaVersion: Int, ifDecodableBy: (any AnyRecordCoder)? = nil)
   /// Replaces records by their migrated form, apart from records that were changed since the migration read them.
   case rewrite([MigratedRecord], in: Int)
-  /// Runs a closure that rolls back its own changes if it fails. See ``StoreCore/write(_:size:_:)``.
+  /// Runs a closure that rolls back its own changes if it fails, for ``StoreCore/write(_:size:_:)``.
   case transaction(WriteSize, @Sendable (inout PendingState) -> Void)
 
   /// Size of the records to be written, as far as the size is known before the write is staged.
@@ -28,11 +28,11 @@ enum WriteOperation: Sendable {
 
   /// Position of the collection, for a write that makes all its checks before its only change, apart from uniqueness.
   ///
-  /// The position is `nil` for all other writes.
+  /// `collectionOfOneChange` is `nil` for all other writes.
   var collectionOfOneChange: Int? {
     switch self {
     case .put(_, let collection, _), .delete(_, let collection, _, _): collection
-    // A write of these kinds may fail after some of its changes, so its rollback needs a savepoint with the collections.
+    // A write of several records may fail after some of its changes, so its rollback needs a savepoint with the collections.
     case .putAll, .replaceAll, .rewrite, .transaction: nil
     }
   }
@@ -54,24 +54,24 @@ struct WriteReceipt: Sendable {
 /// A record that a migration has brought to a newer schema version.
 struct MigratedRecord: Sendable {
   let record: EncodedRecord
-  /// The older record that was migrated.
+  /// The record of the older schema version, before its migration.
   let old: RecordSlot
 }
 
-/// A condition on the present record of a key.
+/// A condition on the present record of a key, which a write requires.
 ///
-/// If the condition is not met, the write is refused.
+/// If the expectation is not met, the write is refused.
 enum Expectation: Sendable {
   case anything
   case absent
   case revision(Revision)
 
-  /// Expects the record to have a revision, or accepts any record and no record if `revision` is `nil`.
+  /// Creates the expectation that the record has a revision, or the expectation that is always met if `revision` is `nil`.
   init(_ revision: Revision?) { self = revision.map(Self.revision) ?? .anything }
 
   /// Checks the present record of a key against the expectation.
   ///
-  /// - Throws: `.alreadyExists`, `.revisionMismatch`.
+  /// - Throws: `.alreadyExists` or `.revisionMismatch` if the expectation is not met.
   func check(_ slot: RecordSlot?, key: RecordKey) throws(RepositoryError) {
     switch self {
     case .anything: return
@@ -93,7 +93,7 @@ enum Expectation: Sendable {
 protocol AnyRecordCoder: Sendable {
   /// Returns a record with those JSON members of its old value that the record's type does not read.
   func keepingUnknownMembers(_ record: EncodedRecord, of old: StoredValue) -> EncodedRecord
-  /// Checks that all records decode.
+  /// Checks that all records of a collection decode as its type.
   ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode.
   func checkDecodable(_ records: RecordMap) throws(RepositoryError)
@@ -105,10 +105,10 @@ extension RecordCoder: AnyRecordCoder {
 
 /// The size of one or more writes: the number of bytes and records that the backend stores for them.
 struct WriteSize: Sendable, Equatable {
-  /// Largest size of one commit, unless a single write is larger: 64 MiB in 65,536 records.
+  /// Largest size of one commit, unless a single write is larger: 64 MiB and 65,536 records.
   ///
-  /// The limit bounds the memory of a batch. The limit is far below the limits of all backends, so that no write fails because of other
-  /// writes in its group.
+  /// The size limit of a commit bounds the memory of a batch. The size limit of a commit is far below the limits of all backends, so that
+  /// no write fails because of other writes in its group.
   static let group = WriteSize(bytes: 64 << 20, records: 65_536)
   /// Size of a write whose records are known only after it is staged, such as a transaction.
   static let unknown = WriteSize(bytes: 0, records: 1)

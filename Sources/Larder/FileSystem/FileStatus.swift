@@ -15,16 +15,16 @@ public struct FileStatus: Hashable, Sendable {
   public var kind: Kind
   /// Device and inode of the file, which are the same for all hard links to the file, or `nil` if the file system has no identities.
   public var identity: FileIdentity?
-  /// Size in bytes.
+  /// Size of the file in bytes.
   public var size: Int
-  /// Permission bits.
+  /// Permission bits of the file.
   public var mode: UInt16
   /// Number of names (hard links) of the file, which is 0 if the file was removed while it was open.
   public var linkCount: Int
   /// Owner of the file, or `nil` if the file system has no owners.
   public var owner: FileOwner?
 
-  /// Creates a status.
+  /// Creates a file status.
   public init(kind: Kind = .file, identity: FileIdentity?, size: Int, mode: UInt16, linkCount: Int = 1, owner: FileOwner? = nil) {
     self.kind = kind
     self.identity = identity
@@ -41,10 +41,10 @@ public struct FileIdentity: Hashable, Sendable {
   public let device: UInt64
   /// Inode number of the file on its device.
   ///
-  /// The system may give the number to a new file once this file is removed and closed by every process.
+  /// The system may give the inode number to a new file once the old file is removed and closed by every process.
   public let inode: UInt64
 
-  /// Creates an identity.
+  /// Creates the identity of a file.
   public init(device: UInt64, inode: UInt64) {
     self.device = device
     self.inode = inode
@@ -53,12 +53,12 @@ public struct FileIdentity: Hashable, Sendable {
 
 /// The user and group that own a file.
 public struct FileOwner: Hashable, Sendable {
-  /// Numeric id of the user.
+  /// Numeric id of the user that owns the file.
   public var user: UInt32
-  /// Numeric id of the group.
+  /// Numeric id of the group that owns the file.
   public var group: UInt32
 
-  /// Creates an owner.
+  /// Creates the owner of a file.
   public init(user: UInt32, group: UInt32) {
     self.user = user
     self.group = group
@@ -79,7 +79,7 @@ extension FileStatus {
       case S_IFREG: .file
       case S_IFDIR: .directory
       case S_IFLNK: .symbolicLink
-      // Opening a pipe, socket or device could block or have side effects, so all of them count as one kind that a store refuses.
+      // Opening a pipe, socket or device could block or have side effects, so they all have the kind `other`, which a store refuses.
       default: .other
       }
     self.init(

@@ -6,8 +6,8 @@ struct CollectionState: Sendable {
 
   /// Inserts a record or replaces the record with the same key, and returns the replaced record.
   ///
-  /// - Parameter isContested: Becomes `true` if a unique index now holds the record's values for another record, too. The function never
-  ///   sets it to `false`.
+  /// - Parameter isContested: Becomes `true` if a unique index now holds the record's values for another record, too. `upsert` never sets
+  ///   `isContested` to `false`.
   mutating func upsert(_ slot: RecordSlot, isContested: inout Bool) -> RecordSlot? {
     // An index finds the entry of the replaced record by its old values, so each index gets the old and the new record.
     let old = records.upsert(slot)
@@ -25,23 +25,25 @@ struct CollectionState: Sendable {
 
   /// Removes the record of a key and returns the record, or `nil` if the collection does not hold the key.
   mutating func remove(_ key: RecordKey) -> RecordSlot? {
-    // Without this check, each removal of an absent key would append an empty change to the change log of every index.
+    // Without the `guard`, each removal of an absent key would append an empty change to the change log of every index.
     guard let old = records[key] else { return nil }
     records.remove(key)
     _ = indexes.replace(old, with: nil)
     return old
   }
 
-  /// Returns a copy of the records with all changes merged into its base, or `nil` if the changed records do not outnumber the base.
+  /// Returns a record map with all changes merged into its base, or `nil` if the changes are too few to be worth merging.
   ///
-  /// The base of a ``RecordMap`` holds the records of its creation and is faster to search than the tree of later changes.
+  /// The base of a ``RecordMap`` holds the records of the map's creation and is faster to search than the tree of later changes. Merging is
+  /// worthwhile if the changed records outnumber the base by more than 4,096.
   ///
-  /// - Parameter isGivenUp: Polled during the sort of the changed records. Once it returns `true`, the result is `nil`.
+  /// - Parameter isGivenUp: Closure that is polled during the sort of the changed records. If the closure returns `true`, the result is
+  ///   `nil`.
   func rebasedIfWorthwhile(unless isGivenUp: () -> Bool) -> RecordMap? {
     var records = records
     return records.rebaseIfWorthwhile(unless: isGivenUp) ? records : nil
   }
 
-  /// Replaces the records by the result of ``rebasedIfWorthwhile(unless:)``, which holds the same records.
+  /// Replaces the record map by the result of ``rebasedIfWorthwhile(unless:)``, which holds the same records.
   mutating func replaceRecords(with rebased: RecordMap) { records = rebased }
 }

@@ -3,11 +3,11 @@ internal import Synchronization
 
 /// The content of one index at one commit: not built, being built, or built.
 enum IndexBody: Sendable {
-  /// Not built, because no query has needed the index yet.
+  /// The index is not built, because no query has needed the index yet.
   case absent
-  /// Being built from the records of an earlier commit. The associated changes of later commits are applied when the build ends.
+  /// The index is being built from the records of an earlier commit. When the build ends, it applies the associated changes.
   case building([IndexChange])
-  /// Built, with a log of later changes of records that the next reader of the index applies. See ``FollowedIndex``.
+  /// The index is built, and has a log of later changes of records that the next reader of the index applies. See ``FollowedIndex``.
   case followed(FollowedIndex)
   case ordered(PersistentTree<IndexEntry>)
   case geo(GeoIndex)
@@ -33,7 +33,7 @@ extension IndexDefinition {
   func apply(_ changes: some Collection<IndexChange>, to body: inout IndexBody) {
     if case .text(var text) = body {
       // `body` is emptied first, so that `text` is the only owner of its trees. If the trees had a second owner, each change would copy
-      // their nodes.
+      // tree nodes.
       body = .absent
       text.apply(changes.lazy.map { TextChange($0, self) })
       body = .text(text)
@@ -44,12 +44,12 @@ extension IndexDefinition {
 
   /// Applies a change of one record to a built index.
   ///
-  /// - Returns: True if the index is unique and holds the new values for another record, too.
+  /// - Returns: True if the index is unique and another record has the same values.
   func apply(_ change: IndexChange, to body: inout IndexBody) -> Bool {
     let (old, new) = (change.old, change.new)
     var isContested = false
     switch body {
-    // `IndexSet` and `FollowedIndex` append changes to the logs of these cases. These types call `apply` only with a built index.
+    // `IndexSet` and `FollowedIndex` append changes to the logs of `.building` and `.followed`, and call `apply` only with a built index.
     case .absent, .building, .followed:
       break
     case .ordered(var tree):
@@ -57,8 +57,8 @@ extension IndexDefinition {
       // its nodes.
       body = .absent
       let (before, after) = (old.flatMap(entry), new.flatMap(entry))
-      // If the indexed values did not change, `insert` below replaces the entry. Removing the entry first would cost a second descent of
-      // the tree.
+      // If the indexed values did not change, `insert` replaces the entry. Removing the entry before the insertion would cost a second
+      // descent of the tree.
       let isMoved = before != after
       // If a type decodes the same bytes to other values each time, `remove` cannot find the entry by its values. `sweep` then compares the
       // record key of every entry.
@@ -98,14 +98,14 @@ extension TextChange {
 
 /// An index at one commit: a built index, and a log of later changes that are not applied yet.
 ///
-/// A commit only appends its changes to the log, so that a write does not wait for indexes. The first reader of the index applies the
-/// changes and stores the result for later readers. From ``many`` pending changes on, a background thread applies the changes together,
-/// which costs less than applying them one by one. In a pause between writes the store calls ``settled(_:)``. The settled index has an
-/// empty log, so the replaced records that the old log kept alive can be freed. If ``limit`` changes are pending, the next write applies
-/// them itself.
+/// A commit usually only appends its changes to the log, so that a write does not wait for indexes. The first reader of the index applies
+/// the changes and stores the result for later readers. If ``many`` or more changes are pending, a background thread applies them together,
+/// which costs less than applying them one by one. In a pause between writes the store calls ``settled(_:)``, which applies all changes.
+/// The settled index has an empty log, so the replaced records that the old log kept alive can be freed. If ``limit`` changes are pending,
+/// the next write applies all of them before it adds its own change.
 struct FollowedIndex: Sendable {
   private var log: IndexLog
-  /// Number of changes at the start of the log that this commit sees.
+  /// Number of changes at the start of the log that belong to this commit or an earlier one.
   ///
   /// The log may also hold changes of later commits.
   private var count: Int
@@ -113,9 +113,9 @@ struct FollowedIndex: Sendable {
   /// Creates a followed index from a built index, with an empty log of changes.
   init(_ body: IndexBody) { (log, count) = (IndexLog(body, []), 0) }
 
-  /// Number of pending changes at which a background thread starts to apply them.
+  /// Number of pending changes from which a background thread applies the changes.
   static let many = 64
-  /// Largest number of pending changes.
+  /// Largest number of changes in a log that are not applied to the index yet.
   ///
   /// The limit bounds the work of a read, which applies all pending changes on its own thread without suspending its task.
   private static let limit = 512
@@ -126,13 +126,13 @@ struct FollowedIndex: Sendable {
   mutating func follow(_ change: IndexChange, _ definition: IndexDefinition) {
     // If the log is empty and no other commit shares it, the change goes straight into the index and needs no append.
     if isKnownUniquelyReferenced(&log), log.applyInPlace(change, definition) { return }
-    // In a long row of writes without a pause, the store never settles the log. Without a limit the log would then grow without bound.
+    // While writes follow each other without a pause, the store does not empty the log. Without a limit, the log would grow without bound.
     if count >= Self.limit {
       (log, count) = (IndexLog(log.bodyWaiting(for: count, definition), []), 0)
       if log.applyInPlace(change, definition) { return }
     }
     if let renewed = log.note(change, behind: count) { (log, count) = renewed } else { count += 1 }
-    // The background thread starts after the append, so that it applies this change, too.
+    // The background thread starts after the append, so that the thread applies the new change, too.
     if count >= Self.many { log.startApplying(definition) }
   }
 
@@ -141,12 +141,12 @@ struct FollowedIndex: Sendable {
 
   /// True if the log holds a change, even one of a write that was rolled back.
   ///
-  /// A log with changes keeps the replaced records in memory, so the store settles the index.
+  /// A log with changes keeps the replaced records in memory, so the store calls `settled(_:)` to free them.
   var keepsChanges: Bool { log.hasChanges }
 
   /// Returns the same index with its pending changes applied and an empty log.
   ///
-  /// The function may block its thread, so it is called on a dispatch queue and not in a task.
+  /// `settled` may block its thread, so it is called on a dispatch queue and not in a task.
   func settled(_ definition: IndexDefinition) -> FollowedIndex { FollowedIndex(log.bodyWaiting(for: count, definition)) }
 
   /// True if two followed indexes share one log object and see the same number of its changes.
@@ -174,9 +174,9 @@ private final class IndexLog: Sendable {
   }
 
   private let contents: Mutex<Contents>
-  /// Held by ``bodyWaiting(for:_:)``, so that two threads do not apply the same changes at once.
+  /// Mutex that ``bodyWaiting(for:_:)`` holds, so that two of its callers do not apply the same changes at once.
   private let applying = Mutex(())
-  // True once the log's only background thread was started. The flag is never reset.
+  // True once the log's only background thread was started. `isApplying` is never reset.
   private let isApplying = Atomic(false)
 
   init(_ base: IndexBody, _ changes: [IndexChange]) {
@@ -186,19 +186,19 @@ private final class IndexLog: Sendable {
   deinit {
     let contents = contents.withLock { $0 }
     // A log with many changes keeps many tree nodes alive. If the store's executor drops the last reference to the log, freeing the nodes
-    // here would hold up commits. A background thread therefore usually drops the last reference to the contents of a log with many
+    // in `deinit` would delay commits. A background thread therefore usually drops the last reference to the contents of a log with many
     // changes.
     if contents.changes.count >= FollowedIndex.many { DispatchQueue.global(qos: .utility).async { withExtendedLifetime(contents) {} } }
   }
 
-  /// Appends a change directly after the first `count` changes, in this log or in a new one.
+  /// Appends a change directly after the first `count` changes, in this log or in a new log.
   ///
   /// - Returns: The new log that holds the change, with its number of changes, or `nil` if this log holds the change.
   func note(_ change: IndexChange, behind count: Int) -> (IndexLog, count: Int)? {
     contents.withLock { contents in
       let start = contents.start(for: count)
       // Changes beyond `count` belong to a write that was rolled back, so the change goes into a new log without them. If some of the first
-      // `count` changes are applied already, the new log starts from the resulting index and drops them.
+      // `count` changes are applied already, the new log starts from the resulting index and drops the applied changes.
       guard start.count > 0 || contents.changes.count != count else {
         contents.changes.append(change)
         return nil
@@ -210,7 +210,7 @@ private final class IndexLog: Sendable {
 
   /// Applies a change directly to the base index, for a caller that is the log's only owner.
   ///
-  /// - Returns: False if the log holds changes. If the function returns false, the change is not applied.
+  /// - Returns: False if the log holds changes, in which case the change is not applied.
   func applyInPlace(_ change: IndexChange, _ definition: IndexDefinition) -> Bool {
     contents.withLock { contents in
       // Changes must reach the index in the order of their writes, so a change cannot overtake the changes in the log.
@@ -230,11 +230,11 @@ private final class IndexLog: Sendable {
       return (start, contents.changes[start.count..<count])
     }
     if changes.isEmpty { return start.body }
-    // The changes are applied outside the lock, so that commits that append to the log do not wait.
+    // The changes are applied while the mutex is unlocked, so that commits that append to the log do not wait.
     var body = start.body
     definition.apply(changes, to: &body)
     let applied = body
-    // The displaced index leaves the lock as the result and is freed outside of it, because it may be the last reference to a whole tree.
+    // The closure returns the displaced index, so that the index is freed after the mutex is unlocked. Freeing a whole tree takes time.
     _ = contents.withLock { contents in
       let displaced = contents.older
       if let newest = contents.newest, newest.count >= count {
@@ -247,19 +247,19 @@ private final class IndexLog: Sendable {
     return body
   }
 
-  /// Returns the index as ``body(at:_:)`` does, after any other thread in this function has applied its changes.
+  /// Returns the result of ``body(at:_:)``, after waiting for any other thread that is in `bodyWaiting`.
   ///
-  /// The function may block its thread, so it is called on the store's executor or on a dispatch queue, and not in a task.
+  /// `bodyWaiting` may block its thread, so it is called on the store's executor or on a dispatch queue, and not in a task.
   func bodyWaiting(for count: Int, _ definition: IndexDefinition) -> IndexBody {
     applying.withLock { _ in body(at: count, definition) }
   }
 
-  /// Starts a background thread that applies all changes, including those appended meanwhile, unless the log has started one before.
+  /// Starts a background thread that applies all changes, even changes appended while it runs, unless the log has already started one.
   func startApplying(_ definition: IndexDefinition) {
     guard isApplying.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged else { return }
     DispatchQueue.global(qos: .utility).async {
       var applied = 0
-      // `isApplying` is not reset: this log has applied changes afterwards, so `note` puts the next change into a new log.
+      // `isApplying` stays `true`, because the log then contains applied changes, and `note` puts the next change into a new log.
       while case let count = self.contents.withLock({ $0.changes.count }), count > applied {
         _ = self.bodyWaiting(for: count, definition)
         applied = count

@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// A ``RepositoryIndex`` without the generic type of its records, whose closures read the indexed values of a record slot.
+/// A ``RepositoryIndex`` without the generic type of its records, whose closures read the indexed values of a record.
 ///
-/// Query plans, index walks and commits use this type. Code that is generic over the record type would look up type metadata at each call,
-/// which takes longer than planning a query.
+/// Query plans, scans of an index and commits use `IndexDefinition` instead of `RepositoryIndex`. Code that is generic over the record type
+/// would look up type metadata at each call, and the look-ups take longer than planning a query.
 struct IndexDefinition: Sendable {
   /// The kind of an index, which determines the data structure in ``IndexBody``.
   enum Kind: Sendable {
@@ -24,11 +24,11 @@ struct IndexDefinition: Sendable {
   let name: String
   let isUnique: Bool
   let columns: [Column]
-  /// Decodes the value of a record and caches it in the record, or returns `nil` for a record that does not decode.
+  /// Closure that decodes and caches the value of a record, or returns `nil` for a record that does not decode.
   private let value: @Sendable (RecordSlot) -> (any DecodedRecord)?
-  /// Decodes the value of a record without caching it in the record.
+  /// Closure that decodes the value of a record without caching the value in the record.
   ///
-  /// Index builds use this closure, because caching would keep the decoded value of every record in memory.
+  /// Index builds use `peek`, because caching would keep the decoded value of every record in memory.
   let peek: @Sendable (RecordSlot) -> (any DecodedRecord)?
   private var readEntry: @Sendable (any DecodedRecord, RecordSlot) -> IndexEntry? = { _, _ in nil }
   private var readPlace: @Sendable (any DecodedRecord) -> GeoCoordinate? = { _ in nil }
@@ -40,14 +40,14 @@ struct IndexDefinition: Sendable {
     columns = declaration.columns.map { Column(keyPath: $0.keyPath, isDescending: $0.isDescending, rawValues: $0.rawValues) }
     value = { slot in do throws(RepositoryError) { return try slot.decoded(coder) } catch { return nil } }
     peek = { slot in do throws(RepositoryError) { return try slot.peek(coder) } catch { return nil } }
-    // The closures below unwrap optionals with `guard`, because `flatMap` would look up type metadata at each record.
+    // The closures that read index values unwrap optionals with `guard`, because `flatMap` would look up type metadata at each record.
     switch declaration.kind {
     case .ordered:
       kind = .ordered
       let read = declaration.columns.map(\.value)
       let order = IndexEntry.Order(descending: columns.map(\.isDescending), keys: coder.keys.order)
       readEntry = { value, slot in
-        // Another repository may have decoded the record as another type. A record that was decoded as another type has no entry in this
+        // Another repository may have decoded the record as another type. A record that was decoded as another type has no entry in the
         // index.
         guard let value = coder.typed(value) else { return nil }
         var values: [IndexValue] = []
@@ -90,7 +90,7 @@ struct IndexDefinition: Sendable {
   /// Returns the texts of a decoded value in a full-text index, or `nil` for another kind of index or another type of value.
   func texts(of value: any DecodedRecord) -> [String]? { readTexts(value) }
 
-  /// True if two definitions declare the same kind of index on the same properties.
+  /// True if two definitions declare the same kind of index, with the same properties, directions and uniqueness.
   func isSame(as other: Self) -> Bool {
     kind == other.kind && isUnique == other.isUnique && columns.count == other.columns.count
       && zip(columns, other.columns).allSatisfy { $0.keyPath.isSame(as: $1.keyPath) && $0.isDescending == $1.isDescending }
@@ -105,7 +105,7 @@ extension RecordCoder {
 }
 
 extension AnyKeyPath {
-  /// True if two key paths lead to the same property.
+  /// True if two key paths are equal, which means that they lead to the same property.
   ///
   /// Identity is compared first, because two key paths from one place in the code are often one object. The operator `==` is slower, since
   /// it compares the key paths component by component.

@@ -4,7 +4,7 @@
 #endif
 
 extension IndexSet {
-  /// Starts to log changes of records for an index that will be built from the records of this commit.
+  /// Starts to log changes of records for an index that will be built from the records of the current commit.
   mutating func startBuilding(_ index: Int) {
     // An index under construction keeps its log. A new empty log would lose the changes since the start of its build.
     if case .absent = bodies[index] { bodies[index] = .building([]) }
@@ -25,12 +25,12 @@ extension IndexSet {
     for (index, body) in zip(missing, built(missing, over: records.ordered())) { bodies[index] = followed(body, index) }
   }
 
-  /// Builds the wanted indexes over records that are sorted by key, and returns them.
+  /// Builds the wanted indexes over records that are sorted by key, and returns the indexes.
   ///
   /// Cost: one pass over the records for all indexes together. The pass decodes records that are not decoded yet, and reads and sorts the
-  /// indexed properties in portions. The portions of each index are then merged, all indexes in parallel. No decoded value is cached in its
-  /// record, because most of the values are never read. The function blocks its thread. `explain` and a snapshot's word search call this
-  /// function on the thread of their own caller. All other callers call it on a thread that may block.
+  /// indexed properties in portions. The portions of each index are then merged, all indexes in parallel. The build does not cache the
+  /// decoded values in their records, because most of the values are never read again. `built` blocks its thread. `explain` and a
+  /// snapshot's word search call `built` on the thread of their own caller. All other callers call `built` on a thread that may block.
   func built(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
     let bodies = gathered(wanted, over: slots)
     if slots.count >= FreedMemory.many { FreedMemory.giveBack() }
@@ -41,7 +41,7 @@ extension IndexSet {
   private func gathered(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
     let definitions = wanted.map { self.definitions[$0] }
     let parts = ConcurrentMap.blockingParts(slots) { IndexPortion.portions(definitions, $0) }
-    // The work is divided into parts of one index each, so that each index is joined from its portions on a thread of its own.
+    // The work is divided into parts of one index each, so that each index is merged from its portions on a thread of its own.
     return ConcurrentMap.blockingParts(Array(wanted.indices), of: 1) { (positions: ArraySlice<Int>) -> [IndexBody] in
       positions.map { position in joined(parts.map { $0[position] }, definitions[position].kind) }
     }.flatMap { $0 }
@@ -72,7 +72,7 @@ private enum IndexPortion: Sendable {
 
   /// Returns one portion of each index over the given records, and decodes each record once for all indexes.
   static func portions(_ definitions: [IndexDefinition], _ slots: ArraySlice<RecordSlot>) -> [IndexPortion] {
-    // All definitions belong to one collection and decode its records to the same type, so the first definition decodes for all.
+    // All index definitions belong to one collection and decode its records to the same type, so the first definition decodes for all.
     guard let peek = definitions.first?.peek else { return [] }
     let gatherers = definitions.map(IndexGatherer.init)
     for slot in slots {
@@ -104,16 +104,17 @@ private final class IndexGatherer {
   func portion() -> IndexPortion {
     switch definition.kind {
     case .ordered: .ordered(OrderedPortion(entries))
-    // Portions are sorted here, in parallel on all cores, so that joining them only merges sorted lists.
+    // Each portion is sorted before the portions are merged, in parallel on all cores, so that building the index from its portions only
+    // merges sorted lists.
     case .geo: .geo(places.sorted { $0.cell == $1.cell ? $0.key < $1.key : $0.cell < $1.cell })
     case .fullText: .text(words.finish())
     }
   }
 }
 
-/// A function that returns memory to the system which the process has freed but the allocator still holds.
+/// A way to return memory to the operating system that the process has freed but the allocator still holds.
 enum FreedMemory {
-  /// Number of records from which the build of an index frees enough memory to be worth returning to the system.
+  /// Number of records from which an index build frees enough memory that returning the memory to the system is worthwhile.
   static let many = 10_000
 
   /// Returns whole free pages of memory to the system, in the background.

@@ -12,7 +12,7 @@ struct IndexSet: Sendable {
   let definitions: [IndexDefinition]
   /// Order of record ids, which decides between entries with equal indexed values.
   let keys: KeyOrder
-  /// True once a repository has declared the collection's indexes, even if it declared none.
+  /// True once a repository has declared the collection's indexes, even if the repository declared no index.
   let areDeclared: Bool
   /// True if the collection has a unique index, which may refuse a write.
   let areUnique: Bool
@@ -32,11 +32,13 @@ struct IndexSet: Sendable {
     bodies = definitions.map { _ in .absent }
   }
 
-  /// True if indexes need the decoded values of `count` written records.
+  /// True if the indexes need the decoded values of `count` written records soon after the write.
   ///
-  /// If the result is true, the writing task decodes the values, so that the store's executor does not have to.
+  /// A unique index reads the decoded values of written records at once. If `FollowedIndex.many` or more changes are pending, a background
+  /// thread reads the decoded values. If `needsValues` returns true, the writing task decodes the values, so that the store's executor does
+  /// not have to decode them.
   func needsValues(of count: Int) -> Bool {
-    // An index that is neither built nor under construction follows no commit, so it needs no decoded values.
+    // An index that is neither built nor under construction reads no written records, so it needs no decoded values.
     let isFollowed = bodies.contains { if case .absent = $0 { false } else { true } }
     return isFollowed && (areUnique || count >= FollowedIndex.many)
   }
@@ -61,12 +63,12 @@ struct IndexSet: Sendable {
     if case .ordered(let tree) = body(index) { tree } else { nil }
   }
 
-  /// True if the change log of any index holds changes, because a logged change keeps its replaced record in memory.
+  /// True if the change log of any index holds changes, each of which keeps its replaced record in memory.
   var keepChanges: Bool { bodies.contains { if case .followed(let followed) = $0 { followed.keepsChanges } else { false } } }
 
   /// Returns each index whose change log is not empty, together with its settled form, to which the logged changes are applied.
   ///
-  /// The function blocks its thread until the changes are applied.
+  /// `settled()` blocks its thread until the changes are applied.
   func settled() -> [(index: Int, before: FollowedIndex, after: FollowedIndex)] {
     bodies.indices.compactMap { index in
       guard case .followed(let followed) = bodies[index], followed.keepsChanges else { return nil }
@@ -89,15 +91,16 @@ struct IndexSet: Sendable {
 extension IndexSet {
   /// Applies or logs a change of one record in every index.
   ///
-  /// - Returns: True if a unique index holds the new values for another record, too.
+  /// - Returns: True if the new record has the same values as another record in a unique index.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool {
     let change = IndexChange(old: old, new: new)
     var isContested = false
     for index in bodies.indices {
-      // An index that no query has needed yet is skipped, so that it costs a write nothing.
+      // An index that no query has needed yet is not built and is skipped, so that a declared index costs no write time before its first
+      // use.
       if case .absent = bodies[index] { continue }
-      // The body is swapped out of the array while it changes, so that it has one owner and its trees change in place. If the array kept a
-      // second reference to the body, each change would copy tree nodes.
+      // The content of the index is moved out of the array while it changes, so that the content has one owner and its trees change in
+      // place. If the array kept a second reference to the content, each change would copy tree nodes.
       var body = IndexBody.absent
       swap(&body, &bodies[index])
       if follow(change, by: definitions[index], in: &body) { isContested = true }
@@ -108,7 +111,7 @@ extension IndexSet {
 
   private func follow(_ change: IndexChange, by definition: IndexDefinition, in body: inout IndexBody) -> Bool {
     switch body {
-    // Each case empties `body` before it changes the content, so that the content has one owner and changes in place.
+    // Each case of the `switch` empties `body` before it changes the content, so that the content has one owner and changes in place.
     case .building(var log):
       body = .absent
       log.append(change)
@@ -125,14 +128,15 @@ extension IndexSet {
 
   /// Returns a built index in the form that commits update: a unique index itself, any other index with a log of changes.
   ///
-  /// A unique index may refuse a write, so each write must see its newest entries. The log of ``FollowedIndex`` applies changes later.
+  /// A unique index applies each change at once, because each write must be compared with the newest entries. An index with the log of
+  /// ``FollowedIndex`` applies changes later.
   func followed(_ built: IndexBody, _ index: Int) -> IndexBody {
     definitions[index].isUnique ? built : .followed(FollowedIndex(built))
   }
 }
 
 extension IndexSet {
-  /// Returns the error for a record that duplicates another one in a unique index, or `nil` if the record may be written.
+  /// Returns the error for a record that duplicates another record in a unique index, or `nil` if the record may be written.
   ///
   /// - Parameter old: The record before the write that is being staged, or `nil` if the write inserts the record.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
@@ -141,22 +145,22 @@ extension IndexSet {
       .uniqueViolation, "\(found.index) holds these values for the record \(found.other) already", keyHash: new.key.hash)
   }
 
-  /// Returns the name of the first unique index in which a write gave a record the values of another record, and that record's key.
+  /// Returns the first unique index in which a write gave a record the values of another record, and the key of the other record.
   ///
   /// - Returns: `nil` if the write caused no duplicate.
   func newDuplicate(of new: RecordSlot, replacing old: RecordSlot?) -> (index: String, other: RecordKey)? {
     for (index, definition) in definitions.enumerated() where definition.isUnique {
-      // Two records whose values hold a `nil` are never duplicates, as with NULL in SQL.
+      // A record with `nil` among its indexed values is never a duplicate, as with NULL in a unique index of SQL.
       guard let tree = tree(index), let entry = definition.entry(new), !entry.hasNull else { continue }
-      // If the write leaves the values in this index unchanged, a record that is already a duplicate may be saved. The app can resolve the
-      // duplicate later.
+      // If the write leaves the values in the unique index unchanged, a record that is already a duplicate may be saved. The app can
+      // resolve the duplicate later.
       if let old, let oldEntry = definition.entry(old), oldEntry.hasValues(of: entry) { continue }
       if let other = Self.other(than: entry, in: tree) { return (definition.name, other.slot.key) }
     }
     return nil
   }
 
-  /// Returns another record that has the same values as a given record in a unique index, preferably the record `other`.
+  /// Searches a unique index for another record with the same values as a given record, and prefers the record with the key `other`.
   func duplicate(of slot: RecordSlot, preferring other: RecordKey, index name: String) -> KnownDuplicate {
     guard let index = definitions.firstIndex(where: { $0.isUnique && $0.name == name }), let tree = tree(index) else { return .unknown }
     guard let entry = definitions[index].entry(slot), !entry.hasNull else { return .none }
@@ -179,7 +183,7 @@ extension IndexSet {
     return other
   }
 
-  /// Returns the records with equal values in a unique index, each paired with the first record of its group of equal ones.
+  /// Returns the records with equal values in a unique index, each paired with the first record that has the same values.
   func duplicates(_ index: Int, collection: String) -> [OpenReport.Duplicate] {
     guard definitions[index].isUnique, let tree = tree(index) else { return [] }
     var duplicates: [OpenReport.Duplicate] = []
@@ -200,7 +204,7 @@ extension IndexSet {
 
 /// The result of the search in a unique index for another record with the same values.
 package enum KnownDuplicate: Sendable, Hashable {
-  /// No open repository has declared the unique index, or it is not built, so duplicates cannot be found.
+  /// No open repository has declared the unique index, or the index is not built, so duplicates cannot be found.
   case unknown
   /// No other record has the same values in the unique index.
   case none

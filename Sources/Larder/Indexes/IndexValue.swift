@@ -11,7 +11,7 @@ public struct IndexValue: Hashable, Sendable {
     case null
     case bool(Bool)
     case integer(Int64)
-    /// An unsigned integer above `Int64.max`. Smaller ones are ``integer(_:)``, so that each integer has one form.
+    /// An unsigned integer above `Int64.max`. Smaller unsigned integers have the form ``integer(_:)``, so that each integer has one form.
     case large(UInt64)
     case real(Double)
     case text(String)
@@ -58,7 +58,8 @@ extension IndexValue: Comparable {
   /// Returns true if the left value comes first in the order of all index values.
   public static func < (left: IndexValue, right: IndexValue) -> Bool {
     switch (left.form, right.form) {
-    // Pairs of one kind come first, the most frequent pairs at the top, because each comparison of an index search runs this `switch`.
+    // Pairs of values of one kind come first, and the most frequent pairs at the top, because each comparison in an index search runs this
+    // `switch`.
     case (.text(let left), .text(let right)): left < right
     case (.integer(let left), .integer(let right)): left < right
     case (.real(let left), .real(let right)): left < right
@@ -98,8 +99,8 @@ extension IndexValue: Codable {
       case "x": text.isEmpty ? .notANumber : nil
       case "b": text == "1" ? .bool(true) : text == "0" ? .bool(false) : nil
       case "i": Int64(text).map { .integer($0) }
-      // A number up to `Int64.max` is always written with the tag "i". A number up to `Int64.max` as `.large` would
-      // not equal the same number as `.integer`.
+      // A number up to `Int64.max` is always written with the tag "i". The form `.large` of a number up to `Int64.max` would not equal the
+      // form `.integer` of the same number.
       case "u": UInt64(text).flatMap { $0 > UInt64(Int64.max) ? .large($0) : nil }
       case "r": UInt64(text, radix: 16).flatMap { IndexValue(Double(bitPattern: $0)).form }
       case "t": .text(text)
@@ -133,25 +134,26 @@ extension IndexValue: Codable {
   }
 }
 
-/// A run-time check that the index values of a raw-representable type are the index values of its raw values.
+/// A run-time check whether each value of a raw-representable type has the same index value as its raw value.
 ///
 /// A type inherits ``IndexableValue/hasExactIndexValues`` from its raw value, but it may define an ``IndexableValue/indexValue`` of its own
 /// that different values share. An inherited ``IndexableValue/hasExactIndexValues`` does not show whether different values share an index
 /// value. Until the first unequal pair, the index value of each raw-representable value that goes into an index is compared with the index
-/// value of the raw value. The constants of predicates are compared in the same way. As long as all pairs are equal, an index value stands
-/// for one value of the type. After the first unequal pair, queries test each record that an index finds.
+/// value of the raw value. The constants in the predicates of queries are compared in the same way. As long as all pairs are equal, queries
+/// assume that each index value belongs to only one value of the type. After the first unequal pair, queries test each record that an index
+/// finds.
 final class RawIndexValues: Sendable {
   // True once a value of the type had another index value than its raw value has.
   private let isOwnSeen = Atomic(false)
   private static let types = Mutex<[ObjectIdentifier: RawIndexValues]>([:])
 
-  /// Returns the check for a type, or for the wrapped type of an optional.
+  /// Returns the check of index values for a type, or for the wrapped type of an optional.
   ///
   /// The result is `nil` for a type without a raw value, and for a type whose ``IndexableValue/hasExactIndexValues`` is `false`.
   static func of<Value: IndexableValue>(_ type: Value.Type) -> RawIndexValues? {
     let wrapped: Any.Type = (type as? any OptionalType.Type)?.wrapped ?? type
     guard wrapped is any RawRepresentable.Type, type.hasExactIndexValues else { return nil }
-    // The process has one object for each type, so an unequal pair that one store meets counts for the indexes of all stores.
+    // The process has one `RawIndexValues` for each type, so an unequal pair that one store meets counts for the indexes of all stores.
     return types.withLock { types in
       if let known = types[ObjectIdentifier(wrapped)] { return known }
       let new = RawIndexValues()
@@ -162,25 +164,25 @@ final class RawIndexValues: Sendable {
 
   /// True if every checked value of the type had the index value of its raw value.
   ///
-  /// The property never returns from `false` to `true`. A value is checked before it enters an index. The planner reads `areExact` for an
+  /// `areExact` never returns from `false` to `true`. A value is checked before it enters an index. The planner reads `areExact` for an
   /// index only after every value in that index was passed to ``note(_:_:)``.
   var areExact: Bool { !isOwnSeen.load(ordering: .acquiring) }
 
   /// Compares the index value of a value with the index value of its raw value, and records a difference.
   func note<Value>(_ value: Value, _ indexValue: IndexValue) {
-    // Once `areExact` is false it stays false, so later values skip the casts, which are slow.
+    // If `areExact` is `false`, the slow casts are skipped, because `areExact` never becomes `true` again.
     guard areExact, var raw = (value as? any RawRepresentable).map({ $0.rawValue as Any }) else { return }
     // A raw value may itself be of a type with a raw value, so the innermost raw value is compared.
     while let next = raw as? any RawRepresentable { raw = next.rawValue }
-    // A raw value that is not indexable has no index value to compare. For such a type, only its own declaration of `hasExactIndexValues`
-    // counts.
+    // A raw value that is not indexable has no index value to compare. For a type whose raw value is not indexable, only the type's own
+    // declaration of `hasExactIndexValues` counts.
     guard let indexable = raw as? any IndexableValue, indexable.indexValue != indexValue else { return }
     isOwnSeen.store(true, ordering: .releasing)
   }
 }
 
 extension IndexableValue {
-  /// True if an index value of the type stands for one value, by the type's declaration and by the values checked so far.
+  /// True if each index value belongs to only one value of the type, by the type's declaration and by the values checked so far.
   static var standsForOneValue: Bool { hasExactIndexValues && RawIndexValues.of(Self.self)?.areExact ?? true }
 }
 

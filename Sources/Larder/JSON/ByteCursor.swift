@@ -2,7 +2,8 @@ package import Foundation
 
 /// A reading position in the bytes of a file that has exactly one valid spelling, such as the main file of a JSON store.
 ///
-/// Each reading function moves the position behind the text that it has read. Errors name the file, the offset and the expected text.
+/// Each reading function moves the position to the first byte after the text that it has read. The errors of a cursor name the file, the
+/// offset and the expected text.
 struct ByteCursor {
   let bytes: UnsafeRawBufferPointer
   let file: String
@@ -26,12 +27,12 @@ struct ByteCursor {
     RepositoryError(.corrupted, message, file: file, offset: UInt64(base + (position ?? offset)))
   }
 
-  /// Moves behind a literal if the literal comes next in the bytes.
+  /// Moves the cursor past a literal if the literal comes next in the bytes.
   ///
   /// - Returns: True if the literal came next.
   mutating func skip(_ literal: StaticString) -> Bool {
     let count = literal.utf8CodeUnitCount
-    // The length is checked first, because `memcmp` would read behind the end of the bytes.
+    // The length is checked first, because `memcmp` could read past the end of the bytes.
     guard bytes.count - offset >= count, let base = bytes.baseAddress, memcmp(base + offset, literal.utf8Start, count) == 0 else {
       return false
     }
@@ -39,7 +40,7 @@ struct ByteCursor {
     return true
   }
 
-  /// Moves behind a literal that must come next in the bytes.
+  /// Moves the cursor past a literal that must come next in the bytes.
   ///
   /// - Throws: `.corrupted` if anything else comes next.
   mutating func expect(_ literal: StaticString) throws(RepositoryError) {
@@ -53,7 +54,7 @@ struct ByteCursor {
     while let byte = next, (0x30...0x39).contains(byte) {
       let (product, overflows) = value.multipliedReportingOverflow(by: 10)
       let (sum, carries) = product.addingReportingOverflow(UInt64(byte - 0x30))
-      // Wrapping around at 2^64 would turn a damaged number into a valid one.
+      // Wrapping around at 2^64 would turn a damaged number into a valid number.
       if overflows || carries { throw corrupted("expected a number below 2^64", at: start) }
       value = sum
       offset += 1
@@ -78,7 +79,7 @@ struct ByteCursor {
     return value
   }
 
-  /// Reads the contents of a string and its closing quotation mark, and throws for an escape of a character that needs none.
+  /// Reads a string after its opening quotation mark, and throws for an escape of a character that needs no escape.
   mutating func string() throws(RepositoryError) -> String {
     let start = offset
     while let byte = next {
@@ -86,7 +87,7 @@ struct ByteCursor {
         defer { offset += 1 }
         return String(decoding: bytes[start..<offset], as: UTF8.self)
       }
-      // Strings without an escape, which most are, are created from the bytes in one step.
+      // Most strings have no escape and are created from the bytes in one step.
       if byte == UInt8(ascii: "\\") { return try escapedString(from: start) }
       if byte < 0x20 { throw corrupted("expected an escape for a control character") }
       offset += 1
@@ -94,7 +95,7 @@ struct ByteCursor {
     throw endsEarly
   }
 
-  /// Reads the rest of a string from its first escape on, with the escapes resolved.
+  /// Reads the rest of a string from its first escape on, and returns the whole string with its escapes resolved.
   private mutating func escapedString(from start: Int) throws(RepositoryError) -> String {
     var text = Array(bytes[start..<offset])
     while let byte = next {
@@ -122,7 +123,7 @@ struct ByteCursor {
 }
 
 extension ContiguousBytes {
-  /// Calls a closure with the bytes and rethrows its typed error, because `withUnsafeBytes` does not rethrow typed errors.
+  /// Calls a closure with the bytes and rethrows the closure's typed error, because `withUnsafeBytes` does not rethrow typed errors.
   package func lending<R>(_ body: (UnsafeRawBufferPointer) throws(RepositoryError) -> R) throws(RepositoryError) -> R {
     let result: Result<R, RepositoryError> = withUnsafeBytes { bytes in
       do throws(RepositoryError) { return .success(try body(bytes)) } catch { return .failure(error) }

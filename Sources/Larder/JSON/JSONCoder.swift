@@ -1,10 +1,10 @@
-// JSON/ holds the coder of records, JSON values for migrations, and the scanner that checks a JSON text.
+// The folder JSON/ holds the coder of records, the JSON values that migrations edit, and the scanner that checks a JSON text.
 // Invariant: a number that no migration edits keeps its digits, and Larder's own decoder checks a whole text before it decodes any value.
-// Called by Records, JSONFile and migrations.
+// The folder JSON/ is called by the folders Records/ and JSONFile/ and by migrations.
 
 internal import Foundation
 
-/// A JSON coder of values: Larder's own, or Foundation's if the options of the store choose it.
+/// A JSON coder of values: Larder's own coder, or Foundation's if the options of the store choose Foundation's.
 struct JSONCoder: Sendable {
   private let direct: DirectEncoder
   private let foundation: Foundation?
@@ -14,20 +14,20 @@ struct JSONCoder: Sendable {
     let decoder = JSONDecoder()
 
     init() {
-      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]  // as `DirectEncoder`, so that both encoders give equal bytes
+      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]  // as `DirectEncoder` does, so that both encoders give equal bytes
     }
   }
 
   init(_ coding: StoreOptions.Coding = .larder, depthLimit: Int) {
-    // `DirectEncoder` is created for Foundation's coder too: Foundation's encoder has no depth limit, so `encode` checks the depth with
-    // `DirectEncoder`.
+    // A coder that uses Foundation has a `DirectEncoder` too, because Foundation's encoder has no depth limit and `encode` checks the depth
+    // with `DirectEncoder`.
     direct = DirectEncoder(depthLimit: depthLimit)
     foundation = coding == .foundation ? Foundation() : nil
   }
 
   /// Encodes a value as JSON.
   ///
-  /// - Throws: As ``DirectEncoder/encode(_:)``.
+  /// - Throws: The errors of ``DirectEncoder/encode(_:)``, and the errors of Foundation's encoder if the store uses it.
   func encode(_ value: some Encodable) throws -> DirectEncoder.Output {
     guard let foundation else { return try direct.encode(value) }
     // Foundation's encoder has no depth limit, and a value that nests 20,000 deep would overflow the stack of its thread.
@@ -42,7 +42,7 @@ struct JSONCoder: Sendable {
 
   /// Decodes the value of a JSON text.
   ///
-  /// - Throws: As ``DirectDecoder/decode(_:from:)``, or the errors of Foundation's decoder if the store uses it.
+  /// - Throws: The errors of ``DirectDecoder/decode(_:from:)``, or the errors of Foundation's decoder if the store uses Foundation's.
   func decode<Value: Decodable>(_ type: Value.Type, from json: Data) throws -> Value {
     if let foundation { return try foundation.decoder.decode(type, from: json) }
     return try DirectDecoder().decode(type, from: json)

@@ -1,6 +1,7 @@
 /// A reading position in a JSON text.
 ///
-/// The cursor reads the parts that a caller requests, and skips white space and unwanted values without parsing them.
+/// The caller requests one token or value after the other. The cursor skips white space, and skips values that the caller does not need
+/// without parsing them.
 package struct JSONCursor {
   let bytes: UnsafeRawBufferPointer
   /// Offset of the next byte to read.
@@ -24,7 +25,7 @@ package struct JSONCursor {
 
   mutating func advance() { position += 1 }
 
-  /// Moves behind a byte if that byte comes next, with or without white space before it.
+  /// Skips white space, and moves the position behind a byte if that byte comes next.
   ///
   /// - Returns: True if the byte came next.
   package mutating func take(_ byte: UInt8) -> Bool {
@@ -33,7 +34,7 @@ package struct JSONCursor {
     return true
   }
 
-  /// Returns the contents of the next string as they are written, or `nil` if no complete string comes next.
+  /// Returns the bytes of the next string with its escapes and without quotation marks, or `nil` if no complete string comes next.
   package mutating func takeString() -> Slice<UnsafeRawBufferPointer>? {
     guard take(UInt8(ascii: "\"")) else { return nil }
     let start = position
@@ -42,8 +43,8 @@ package struct JSONCursor {
       case UInt8(ascii: "\""):
         position += 1
         return bytes[start..<position - 1]
-      // An escaped quotation mark does not end the string. If the text ends with a backslash, the position exceeds the text and the loop
-      // ends.
+      // An escaped quotation mark does not end the string. If the text ends with a backslash, the position moves beyond the end of the
+      // text, and the loop ends.
       case UInt8(ascii: "\\"): position += 2
       default: position += 1
       }
@@ -53,8 +54,8 @@ package struct JSONCursor {
 
   /// Returns the integer that comes next, or `nil` if no integer comes next or it does not fit into 64 bits.
   ///
-  /// After an integer was returned, the position is behind its last digit. A fraction or an exponent behind the digits is left to the
-  /// caller.
+  /// After an integer was returned, the position is behind its last digit. The cursor does not read a fraction or an exponent behind the
+  /// digits.
   package mutating func takeInteger() -> Int64? {
     guard let first = peek() else { return nil }
     let isNegative = first == UInt8(ascii: "-")
@@ -72,7 +73,7 @@ package struct JSONCursor {
     return position > start ? value : nil
   }
 
-  /// Moves behind `count` bytes if only the closing bracket of the text follows them.
+  /// Moves the position forward by `count` bytes, if exactly one byte follows these bytes and that byte is a closing brace.
   ///
   /// - Returns: True if the position was moved.
   package mutating func skipToLastBracket(over count: Int64) -> Bool {
@@ -81,7 +82,7 @@ package struct JSONCursor {
     return true
   }
 
-  /// Moves behind the next value without parsing it.
+  /// Moves the position behind the next value without parsing the value.
   ///
   /// - Returns: `false` if the text ends within the value, or brackets and separators show that no value comes next. Numbers and the names
   ///   of literals are not checked.
@@ -97,18 +98,18 @@ package struct JSONCursor {
         continue
       case UInt8(ascii: "}"), UInt8(ascii: "]"):
         depth -= 1
-        // A closing bracket without an opening one means that the text is no JSON.
+        // A closing bracket without an opening bracket means that the text is not valid JSON.
         guard depth >= 0 else { return false }
         position += 1
       case UInt8(ascii: ","), UInt8(ascii: ":"):
-        // A separator in the place of a value means that the text is no JSON.
+        // A comma or colon in the place of a value means that the text is not valid JSON.
         guard depth > 0 else { return false }
         position += 1
         continue
-      // Separators, brackets and white space are handled above, so `skipScalar()` consumes at least one byte and the loop ends.
+      // `skipScalar()` consumes at least one byte, so the loop ends: the other cases handle all bytes at which `skipScalar()` stops.
       default: skipScalar()
       }
-      // Inside an array or object, the skipped value ends only with its closing bracket.
+      // An array or object that is skipped ends with its closing bracket, at which `depth` is 0.
       if depth == 0 { return true }
     }
     return false

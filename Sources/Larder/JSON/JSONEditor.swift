@@ -1,14 +1,15 @@
 internal import Foundation
 
-/// An editor that applies declared edits to the JSON text of a record, where possible without a tree of its values.
+/// An editor that applies declared edits to the JSON text of a record, where possible without parsing the text into JSON values.
 ///
-/// The editor copies the text of a record member by member, if Larder's encoder has written the text and the names it compares are ASCII
-/// without escapes. It parses other text, such as an object with names in another order, and writes it anew.
+/// If a record's text is as Larder's encoder writes it, and all compared names are ASCII without escapes, the editor copies the text member
+/// by member. The editor parses any other text, such as an object with names in another order, into a `JSONObject`, and encodes the edited
+/// object.
 struct JSONEditor: Sendable {
   private let edits: [JSONEdit]
-  /// The edits with their names and values as ranges of ``text``, or `nil` if a name in an edit is not ASCII or needs an escape.
+  /// The edits, with names and values as ranges of ``text``, or `nil` if any name in the edits is not ASCII or needs an escape.
   private let operations: [Operation]?
-  /// Names and values of the edits as JSON, one behind the other.
+  /// The JSON of all names and values in the edits, concatenated.
   private let text: [UInt8]
 
   fileprivate enum Operation: Sendable {
@@ -26,7 +27,7 @@ struct JSONEditor: Sendable {
     }
     /// Returns the names of a path as ranges of `text`, or `nil` if a name is not ASCII or needs an escape.
     ///
-    /// The order of names with escapes as JSON text may differ from the order of the same names as characters.
+    /// Escaped names may sort differently as JSON text than as characters, so they cannot be compared as bytes.
     func pieces(_ path: JSONPath) -> [Piece]? {
       let isPlain = path.names.allSatisfy { $0.utf8.allSatisfy { (0x20..<0x7F).contains($0) && $0 != 0x22 && $0 != 0x5C } }
       return isPlain && !path.names.isEmpty ? path.names.map { piece($0.utf8) } : nil
@@ -45,7 +46,7 @@ struct JSONEditor: Sendable {
   /// Returns the edited text of a record.
   /// - Throws: `.decodingFailed` for a text that is not one JSON object, unless there are no edits.
   func edit(_ json: Data) throws(RepositoryError) -> Data {
-    // A step without edits must not refuse a record that is an array, since a type may encode as an array.
+    // A migration step without edits must accept a record that is an array, because a type may encode itself as an array.
     if edits.isEmpty { return json }
     if let operations, let edited = edit(json, operations) { return edited }
     var object = try JSONObject(json: json)
@@ -53,13 +54,14 @@ struct JSONEditor: Sendable {
     return object.json
   }
 
-  /// Returns the edited text, or `nil` for a text that must be parsed.
+  /// Returns the edited text of a record, or `nil` if the text must be parsed before it can be edited.
   private func edit(_ json: Data, _ operations: [Operation]) -> Data? {
     json.withUnsafeBytes { record in
       guard let start = record.baseAddress else { return nil }
       var scan = JSONScan(record, depthLimit: StoreOptions.Limits.maximumDepth)
       guard case .valid = scan.run() else { return nil }
-      // A stored record is one line, so a line feed in the white space of the text must not be copied. Strings hold no bare line feed.
+      // A stored record is one line, so a line feed in the white space of the text must not be copied. JSON strings hold no unescaped line
+      // feed, so every line feed in a valid text is white space.
       if memchr(start, 0x0A, record.count) != nil { return nil }
       return text.withUnsafeBytes { own in
         let pass = EditPass(record: record, own: own, entries: scan.entries)
@@ -75,7 +77,7 @@ struct JSONEditor: Sendable {
   }
 }
 
-/// A range of the text of a record, or of the text of the edits.
+/// A range of bytes in the text of a record, or in the concatenated text of the edits.
 private struct Piece: Sendable {
   let isOwn: Bool
   let range: Range<Int>
@@ -87,7 +89,7 @@ private struct Member {
   var value: Value
 
   enum Value {
-    /// A value as text, with the position of its scanned entry if the value is in the record, or `nil` if an edit has set the value.
+    /// A value as a range of text. `entry` is the index of its `JSONEntry` in the record's scan, or `nil` if an edit has set the value.
     case text(Piece, entry: Int?)
     /// An object in which an edit has changed a member.
     case object([Member])
@@ -97,7 +99,7 @@ private struct Member {
 /// The error for a text that must be parsed before it can be edited.
 private struct NeedsParsing: Error {}
 
-/// The state of applying all edits to the text of one record.
+/// The inputs for applying all edits to the text of one record: the text, the names and values of the edits, and the scanned entries.
 private struct EditPass {
   let record: UnsafeRawBufferPointer
   let own: UnsafeRawBufferPointer
@@ -109,9 +111,9 @@ private struct EditPass {
 
   // MARK: Reading
 
-  /// Returns the members of an object of the record, whose text ends at an offset.
+  /// Returns the members of one object in the record's text, where `end` is the offset behind the object.
   func members(of object: Int, endingAt end: Int) throws(NeedsParsing) -> [Member] {
-    // Names that are ASCII, without escapes and in ascending order can be compared as bytes, and no two of them are equal.
+    // In a plain entry, the names are ASCII, without escapes and in ascending order, so they can be compared as bytes and no two are equal.
     guard entries[object].kind == .object, entries[object].isPlain, record[end - 1] == UInt8(ascii: "}") else { throw NeedsParsing() }
     var members: [Member] = []
     members.reserveCapacity(Int(entries[object].length) + 2)
@@ -119,7 +121,7 @@ private struct EditPass {
     let next = Int(entries[object].next)
     while at < next {
       let behind = Int(entries[at + 1].next)
-      // A comma and a quotation mark stand between this value and the next name.
+      // A comma and a quotation mark stand between a value and the next member's name, whose offset is that of its first character.
       let valueEnd = behind < next ? Int(entries[behind].offset) - 2 : end - 1
       members.append(Member(name: Piece(isOwn: false, range: entries[at].range), value: try value(of: at + 1, endingAt: valueEnd)))
       at = behind
@@ -127,14 +129,15 @@ private struct EditPass {
     return members
   }
 
-  /// Returns a value of the record, whose text ends at an offset.
+  /// Returns one value of the record's text, where `end` is the offset behind the value.
   private func value(of entry: Int, endingAt end: Int) throws(NeedsParsing) -> Member.Value {
     var range = entries[entry].range
     switch entries[entry].kind {
     case .string: range = range.lowerBound - 1..<range.upperBound + 1
     case .object, .array:
-      // The entry of an array or object does not hold its end, so `end` is computed from the next name. White space around the comma before
-      // that name would make `end` wrong, and then no closing bracket stands before `end`.
+      // The scan's entry of an array or object does not hold its end, so `end` is computed from the offset of the next name. White space
+      // around the comma between two members makes the computed `end` wrong. If the byte before `end` is no closing bracket, the text must
+      // be parsed.
       let start = range.lowerBound
       let bracket = entries[entry].kind == .object ? UInt8(ascii: "}") : UInt8(ascii: "]")
       guard end > start, record[end - 1] == bracket else { throw NeedsParsing() }
@@ -172,23 +175,23 @@ private struct EditPass {
     if path.count == 1 { return members.remove(at: index).value }
     guard var inner = try object(members[index].value) else { return nil }
     let removed = try remove(at: path.dropFirst(), from: &inner)
-    // An object from which no member was removed keeps its bytes.
+    // If no member was removed from an object, the object's text is copied unchanged.
     if removed != nil { members[index].value = .object(inner) }
     return removed
   }
 
-  /// Returns the members of a value, or `nil` for one that is not an object.
+  /// Returns the members of a value that is an object, or `nil` for any other value.
   private func object(_ value: Member.Value) throws(NeedsParsing) -> [Member]? {
     switch value {
     case .object(let members): members
     case .text(let piece, let entry?):
       entries[entry].kind == .object ? try members(of: entry, endingAt: piece.range.upperBound) : nil
-    // An earlier edit has set this value, and the text of the edits was not scanned.
+    // An earlier edit has set the value. The values of edits were not scanned, so their members are unknown.
     case .text(_, nil): throw NeedsParsing()
     }
   }
 
-  /// Returns the position of a name in the order of names, and whether a member has the name.
+  /// Returns the index at which a name belongs in sorted members, and whether a member has the name.
   private func position(of name: Piece, in members: [Member]) -> (index: Int, isFound: Bool) {
     let name = bytes(name)
     for (index, member) in members.enumerated() {
@@ -200,7 +203,7 @@ private struct EditPass {
 
   private func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     let count = min(left.count, right.count)
-    // An empty name may have no address.
+    // The buffer of an empty name may have no base address.
     if count > 0, let left = left.baseAddress, let right = right.baseAddress, case let order = memcmp(left, right, count), order != 0 {
       return Int(order)
     }

@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// A JSON object whose members a migration step reads and changes.
+/// A JSON object, whose members a migration step can read and change.
 ///
-/// Members that a step does not change keep their values exactly, and numbers keep every digit. Two names are equal only if their UTF-8
-/// bytes are. The members have no order, because records are stored with their names sorted.
+/// Members that a migration step does not change keep their values exactly, and numbers keep every digit. Two names are equal only if their
+/// UTF-8 bytes are equal. The members have no order, because records are stored with their names sorted.
 public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   private var members: [RecordKey: JSONValue] = [:]
 
@@ -19,11 +19,11 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 
   /// The value of a member, or `nil` if the object has no member with this name.
   ///
-  /// Set `nil` to remove the member. A member that is present and null has the value ``JSONValue/null``.
+  /// Set `nil` to remove the member. A member whose JSON value is null has the value ``JSONValue/null``.
   public subscript(name: String) -> JSONValue? {
     get { members[RecordKey(name)] }
     set { members[RecordKey(name)] = newValue }
-    // With `_modify` a nested value is changed in place. `get` and `set` would copy the nested value at each change.
+    // `_modify` changes a nested value in place. Without `_modify`, each change of a nested value would copy it through `get` and `set`.
     _modify { yield &members[RecordKey(name)] }
   }
 
@@ -46,8 +46,8 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   }
 
   mutating func set(_ value: JSONValue?, at path: [String]) {
-    // If `path` has one name, it is the name of the member to set: the enclosing calls of `set` have found or created the objects that lead
-    // to this member.
+    // A path of one name is the end of the recursion: the calls of `set` for the outer objects have found or created every object on the
+    // path.
     guard let name = path.first, path.count > 1 else {
       if let name = path.first { self[name] = value }
       return
@@ -65,9 +65,9 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   /// Number of members of the object.
   public var count: Int { members.count }
 
-  /// Renames a member.
+  /// Renames a member of the object.
   ///
-  /// If the object has no member `name`, the call does nothing. A member that already has the new name is replaced.
+  /// If the object has no member `name`, the call does nothing. If another member already has the new name, that member is replaced.
   public mutating func rename(_ name: String, to newName: String) {
     guard let value = members.removeValue(forKey: RecordKey(name)) else { return }
     members[RecordKey(newName)] = value
@@ -75,7 +75,8 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 
   /// The members in the order of their names' UTF-8 bytes.
   var sorted: [(name: String, value: JSONValue)] {
-    // The members are sorted by bytes, as by the encoder, so that an object and an encoded value with equal contents have equal JSON.
+    // The members are sorted by bytes, as the encoder sorts them, so that an object and an encoded value with equal contents have equal
+    // JSON.
     members.sorted { $0.key < $1.key }.map { ($0.key.text, $0.value) }
   }
 }

@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// A reader of JSON text into ``JSONValue`` that keeps the digits of numbers, which Foundation's readers do not.
+/// A reader that parses JSON text into ``JSONValue`` and preserves all digits of numbers, unlike Foundation's readers.
 struct JSONReader {
   private let text: DecodingText
 
   /// Reads the value of a JSON text.
   ///
   /// - Throws: `.decodingFailed` for a text that is not one JSON value, that nests deeper than a record may, or that has an object with two
-  ///   members of the same name. Of two members with the same name, a migration could not decide which is the right one.
+  ///   members of the same name. If two members had the same name, a migration could not decide which value is the right one.
   static func value(of json: Data) throws(RepositoryError) -> JSONValue {
     let limit = StoreOptions.Limits.maximumDepth
     return try json.lending { bytes throws(RepositoryError) in
@@ -22,7 +22,7 @@ struct JSONReader {
   }
 
   private func value(at entry: Int) throws(RepositoryError) -> JSONValue {
-    // Recursion cannot overflow the stack here, because the scan has refused a text that nests too deep.
+    // The recursion cannot overflow the stack, because the scan has refused a text that nests too deep.
     switch text.entries[entry].kind {
     case .null: .null
     case .true: .bool(true)
@@ -49,7 +49,7 @@ struct JSONReader {
     for entry in text.names(of: object) {
       let name = text.text(at: entry)
       guard members[name] == nil else {
-        // The entry of a name begins behind its opening quotation mark, and the offset in the error is that of the mark.
+        // The scan's entry for a name begins behind the opening quotation mark, and the error names the offset of that quotation mark.
         throw RepositoryError(
           .decodingFailed, "expected members with different names, found two with one name", offset: UInt64(text.entries[entry].offset) - 1)
       }
@@ -59,13 +59,13 @@ struct JSONReader {
   }
 }
 
-/// A writer of ``JSONValue`` as one line of JSON, in the form in which records are stored.
+/// A writer that encodes a ``JSONValue`` as one line of JSON, in the form in which records are stored.
 ///
-/// Names are sorted. Slashes and non-ASCII text are not escaped.
+/// The names of each object are sorted. Slashes and non-ASCII text are not escaped.
 struct JSONWriter: ~Copyable {
   private var bytes = ByteBuffer(capacity: 512)
 
-  /// Returns a value as one line of JSON.
+  /// Returns a JSON value encoded as one line of JSON text.
   static func json(of value: JSONValue) -> Data {
     var writer = JSONWriter()
     writer.write(value)
@@ -76,7 +76,7 @@ struct JSONWriter: ~Copyable {
     switch value {
     case .null: bytes.append("null")
     case .bool(let value): bytes.append(value ? "true" : "false")
-    // The text of the number is written as it was read, because converting it to a number type could lose digits.
+    // A number is written with the digits that were read, because converting it to a number type could lose digits.
     case .number(let number): bytes.append(plain: number.text)
     case .string(let text): bytes.append(quoting: text)
     case .array(let elements):

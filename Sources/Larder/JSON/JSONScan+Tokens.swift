@@ -1,4 +1,4 @@
-// Reading of single tokens of a JSON text: names, strings, numbers and literals.
+// `JSONScan+Tokens.swift` reads the single tokens of a JSON text: names, strings, numbers and literals.
 extension JSONScan {
   var current: UInt8? { index < bytes.count ? bytes[index] : nil }
 
@@ -9,7 +9,7 @@ extension JSONScan {
   }
 
   mutating func skipSpace() {
-    // Records are stored without white space, so this comparison mostly fails at once and the loop ends.
+    // Larder stores records without white space between tokens, so the loop mostly ends at its first comparison.
     while index < bytes.count, bytes[index] <= 0x20 {
       guard [0x20, 0x0A, 0x0D, 0x09].contains(bytes[index]) else { return }
       index += 1
@@ -25,7 +25,7 @@ extension JSONScan {
     return .end
   }
 
-  /// Reads the name of a member and the colon behind it.
+  /// Reads the name of an object's member and the colon behind the name.
   mutating func name() -> Bool {
     guard current == UInt8(ascii: "\""), string() else { return false }
     noteOrder()
@@ -54,7 +54,7 @@ extension JSONScan {
       // An exponent of three or more digits is valid JSON, but may be beyond the range of the type that decodes the number.
       if count > 2 { hasUnusualNumber = true }
     }
-    // A number of many digits is valid JSON, but the type that decodes it may be unable to hold them.
+    // A number of many digits is valid JSON, but the type that decodes the number may be unable to hold all digits.
     if index - start > JSONSyntax.usualNumberLength { hasUnusualNumber = true }
     note(.number, isPlain: isInteger, from: start, to: index)
     return true
@@ -66,7 +66,7 @@ extension JSONScan {
     return index - start
   }
 
-  /// Reads a string, from its opening quotation mark to behind the closing one.
+  /// Reads a string, and moves behind its closing quotation mark.
   mutating func string() -> Bool {
     index += 1
     let start = index
@@ -84,7 +84,7 @@ extension JSONScan {
         guard escape() else { return false }
       case 0x80...:
         isPlain = false
-        // UTF-8 is checked here, because `String(decoding:as:)` would replace invalid UTF-8 silently, and the record would be changed.
+        // The UTF-8 of a string is checked, because `String(decoding:as:)` would silently replace invalid bytes when the record is decoded.
         guard multibyteCharacter() else { return false }
       case 0x20...:
         index += 1
@@ -94,15 +94,15 @@ extension JSONScan {
     }
   }
 
-  /// Skips ASCII characters that have no meaning inside a JSON string, eight at a time.
+  /// Skips ASCII characters that have no special meaning inside a JSON string, eight at a time.
   ///
-  /// In each byte of `marks`, the high bit is set for a quotation mark, a reverse solidus, a control character or a byte that is not ASCII.
-  /// The test is the zero-byte test of Warren, Hacker's Delight, section 6-1. The lowest byte that the test marks is always marked rightly,
-  /// while bytes above it may be marked wrongly.
+  /// Each byte of `marks` has its high bit set if the text's byte is a quotation mark, a reverse solidus, a control character or not ASCII.
+  /// The marks are computed with the zero-byte test of Warren, Hacker's Delight, section 6-1. The lowest mark is always right, while the
+  /// marks of bytes above it may be wrong.
   mutating func skipPlainText() {
     let ones: UInt64 = 0x0101_0101_0101_0101
     while bytes.count - index >= 8 {
-      // The bytes are loaded as little-endian, so that the lowest marked byte is the first one in the text.
+      // The eight bytes are loaded as a little-endian number, so that the lowest marked byte is the first marked byte in the text.
       let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
       let quotes = word ^ (ones &* 0x22)
       let solidi = word ^ (ones &* 0x5C)
@@ -117,7 +117,7 @@ extension JSONScan {
   }
 
   mutating func escape() -> Bool {
-    // A text that ends directly behind the reverse solidus is malformed, and the next read would be outside the buffer.
+    // A text that ends directly behind a reverse solidus is malformed, and reading the escaped character would be outside the buffer.
     guard index + 1 < bytes.count else { return false }
     switch bytes[index + 1] {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
@@ -135,7 +135,7 @@ extension JSONScan {
     }
   }
 
-  /// Reads the code unit of an escape `\uXXXX`, or returns `nil` if the escape is malformed.
+  /// Returns the UTF-16 code unit of an escape `\uXXXX`, or `nil` if the escape is malformed.
   mutating func codeUnit() -> UInt16? {
     guard index + 6 <= bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u") else { return nil }
     var unit: UInt16 = 0
@@ -161,7 +161,7 @@ extension JSONScan {
     case 0xF4: (count, second) = (4, 0x80...0x8F)
     default: return false
     }
-    // A text that ends within the character is malformed, and the next read would be outside the buffer.
+    // A text that ends within a UTF-8 character is malformed, and reading the rest of the character would be outside the buffer.
     guard index + count <= bytes.count, second.contains(bytes[index + 1]) else { return false }
     for offset in 2..<max(count, 2) where bytes[index + offset] & 0xC0 != 0x80 { return false }
     index += count

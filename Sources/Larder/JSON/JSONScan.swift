@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// A single pass over a JSON text that checks the grammar and lists the text's values and names for a decoder.
+/// A scan that checks the grammar of a JSON text in one pass, and lists the text's values and names for a decoder.
 struct JSONScan {
   let bytes: UnsafeRawBufferPointer
   private let depthLimit: Int
   var index = 0
   var hasUnusualNumber = false
-  /// Entries of the values and member names that were read so far, in the order of the text.
+  /// One entry for each value and member name that was read so far, in the order of the text.
   private(set) var entries: ContiguousArray<JSONEntry> = []
-  /// Arrays and objects around the current position, from the outermost to the innermost.
+  /// Arrays and objects whose closing bracket was not read yet, from the outermost to the innermost.
   private var open: ContiguousArray<OpenContainer> = []
 
   private struct OpenContainer {
-    /// Position of the container's entry in ``JSONScan/entries``.
+    /// Index in ``JSONScan/entries`` of the entry of the array or object.
     let entry: Int
     var count = 0
-    /// Position of the entry of the object's previous name, or 0 before the first name.
+    /// Index in ``JSONScan/entries`` of the object's last name that was read, or 0 before the first name.
     var lastName = 0
     var hasOrderedNames = true
   }
@@ -23,8 +23,8 @@ struct JSONScan {
   init(_ bytes: UnsafeRawBufferPointer, depthLimit: Int) {
     self.bytes = bytes
     self.depthLimit = depthLimit
-    // One entry for eight bytes is more than most records need: they have about one value or name for each fifteen bytes. The cap keeps a
-    // huge text from reserving too much memory at once.
+    // Most records have about one value or name for each fifteen bytes, so one entry for each eight bytes is enough. The maximum of 2^20
+    // entries keeps a huge text from reserving too much memory at once.
     entries.reserveCapacity(8 + min(bytes.count / 8, 1 << 20))
   }
 
@@ -32,9 +32,10 @@ struct JSONScan {
 
   /// Scans the text, and returns `.valid` if it is one JSON value within the depth limit.
   mutating func run() -> JSONSyntax.Verdict {
-    // Entries store offsets in 32 bits. A record has at most 1 GiB, so this check refuses no valid record.
+    // Entries store offsets in 32 bits, so a text of 4 GiB or more is refused. A record has at most 1 GiB, so no valid record is refused.
     guard bytes.count < UInt32.max else { return .malformed(offset: Int(clamping: UInt32.max)) }
-    // The scan is a loop with its own stack of containers, because recursion on a hostile text would overflow the stack of the thread.
+    // The scan is a loop with its own stack of open arrays and objects, because recursion on a hostile text could overflow the thread's
+    // stack.
     while true {
       switch value() {
       case .value: continue
@@ -50,7 +51,7 @@ struct JSONScan {
     }
   }
 
-  /// Reads a scalar, an empty container, or the beginning of a container up to its first value.
+  /// Reads a scalar, an empty array or object, or the beginning of an array or object up to its first value.
   private mutating func value() -> Step {
     skipSpace()
     guard let byte = current else { return .failed }
@@ -76,7 +77,7 @@ struct JSONScan {
     }
   }
 
-  /// Reads the commas and closing brackets behind a value, up to the next value or the end of the text.
+  /// Reads the comma or closing brackets that follow a value, up to the next value or the end of the text.
   private mutating func follow() -> Step {
     while true {
       skipSpace()
@@ -100,10 +101,10 @@ struct JSONScan {
   }
 
   private mutating func push(isObject: Bool) -> Bool {
-    // A type that decodes the text recurses once for each level, so a text that is too deep is refused before any decoding.
+    // Decoding recurses once for each level of nesting, so the scan refuses a text that nests too deep before any of it is decoded.
     guard open.count < depthLimit else { return false }
     open.append(OpenContainer(entry: entries.count))
-    // Length 0 here is a placeholder: `pop()` sets the number of values and the next entry when the container is closed.
+    // The entry's length 0 is a placeholder: `pop()` sets the number of values and the next entry at the closing bracket.
     note(isObject ? .object : .array, from: index, to: index)
     index += 1
     return true
@@ -117,7 +118,7 @@ struct JSONScan {
     return .end
   }
 
-  /// Appends the entry of a value or a member name.
+  /// Appends an entry for a value or a member name.
   @inline(__always) mutating func note(_ kind: JSONEntry.Kind, isPlain: Bool = true, from start: Int, to end: Int) {
     entries.append(
       JSONEntry(
@@ -131,12 +132,12 @@ struct JSONScan {
     let container = open.count - 1
     let last = open[container].lastName
     open[container].lastName = name
-    // If an object's names are plain and in ascending order, they are unique, and a decoder can compare them as bytes.
+    // Names that are plain (ASCII without escapes) and in ascending order are unique, and a decoder can compare them as bytes.
     if !entries[name].isPlain || (last > 0 && !isBefore(entries[last], entries[name])) { open[container].hasOrderedNames = false }
   }
 
   private func isBefore(_ left: JSONEntry, _ right: JSONEntry) -> Bool {
-    // Both names were read from `bytes`, so `bytes` is not empty and has an address.
+    // The two compared names were read from `bytes`, so `bytes` is not empty and has a base address.
     let difference = memcmp(
       bytes.baseAddress.unsafelyUnwrapped + Int(left.offset), bytes.baseAddress.unsafelyUnwrapped + Int(right.offset),
       Int(min(left.length, right.length)))
@@ -144,10 +145,10 @@ struct JSONScan {
   }
 }
 
-/// One entry of the scan: a value of a JSON text, or the name of a member.
+/// A value of a JSON text, or the name of a member, as `JSONScan` lists it.
 ///
-/// The entry of a name comes directly before the entry of its value. The entries of a container's contents come directly after the
-/// container's entry.
+/// The entry of a name comes directly before the entry of its value. The entries of the contents of an array or object come directly after
+/// the entry of the array or object.
 struct JSONEntry {
   enum Kind: UInt8 { case null, `true`, `false`, number, string, array, object }
 
@@ -155,13 +156,13 @@ struct JSONEntry {
   /// True if the value has the simplest form of its kind, which a decoder can read in fewer steps.
   ///
   /// A plain string is ASCII without escapes. A plain number is written as an integer. The names of a plain object are plain strings in
-  /// ascending order, so that no two are equal.
+  /// ascending order, so that no two names are equal.
   var isPlain: Bool
-  /// Offset of the value's text, which for a string begins behind its quotation mark.
+  /// Offset of the first byte of the value's text, or, for a string, of the first byte behind its opening quotation mark.
   let offset: UInt32
-  /// Length of the value's text in bytes or, for an array or object, the number of its values.
+  /// Length of the value's text in bytes, or, for an array or object, the number of values that it holds.
   var length: UInt32
-  /// Position of the entry that follows this value and all its contents.
+  /// Index of the first entry behind the value and all its contents.
   var next: UInt32
 
   var range: Range<Int> { Int(offset)..<Int(offset) + Int(length) }

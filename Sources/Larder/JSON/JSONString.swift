@@ -1,10 +1,10 @@
 /// Functions on the strings of a JSON text that ``JSONScan`` has found to be well formed.
 enum JSONString {
-  /// Returns the text of a string's contents, given without quotation marks, with its escapes resolved.
+  /// Returns the text of a JSON string with its escapes resolved, given the bytes between the quotation marks.
   static func text(_ contents: UnsafeRawBufferPointer) -> String {
-    // Most strings have no escape, and their bytes are converted without the loop below.
+    // Most strings have no escape, and their bytes are converted in one step.
     guard contents.contains(UInt8(ascii: "\\")) else { return String(decoding: contents, as: UTF8.self) }
-    // An escape is never shorter than the UTF-8 of its character, so the result fits into as many bytes as the contents have.
+    // An escape is never shorter than the UTF-8 of its character, so the text needs no more bytes than the JSON string.
     return String(unsafeUninitializedCapacity: contents.count) { text in
       var (from, to) = (0, 0)
       while from < contents.count {
@@ -21,7 +21,8 @@ enum JSONString {
           continue
         }
         var scalar = codeUnit(contents, &from)
-        // The scan has checked that a low surrogate follows each high one, so reading the second escape stays within the contents.
+        // `JSONScan` has checked that an escaped low surrogate follows each high surrogate, so reading the second escape stays within the
+        // contents.
         if scalar & 0xFC00 == 0xD800 {
           from += 2
           scalar = 0x1_0000 + (scalar & 0x3FF) << 10 + codeUnit(contents, &from) & 0x3FF
@@ -53,7 +54,7 @@ enum JSONString {
 
   private static func codeUnit(_ contents: UnsafeRawBufferPointer, _ position: inout Int) -> UInt32 {
     var unit: UInt32 = 0
-    // The scan has checked the digits, so `?? 0` never replaces an invalid digit.
+    // `JSONScan` has checked that the escape has four hexadecimal digits, so `?? 0` never replaces an invalid digit.
     for byte in contents[position..<(position + 4)] { unit = unit << 4 | UInt32(Hexadecimal.value(of: byte) ?? 0) }
     position += 4
     return unit

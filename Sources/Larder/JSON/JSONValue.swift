@@ -1,10 +1,10 @@
 public import Foundation
 
-/// A JSON value that a migration step reads and writes.
+/// A JSON value, which a migration step can read and change.
 ///
 /// You can write a value as a literal: `"UTC"`, `3`, `0.5`, `true`, `[1, 2]`, `["latitude": 35.1]`. Use ``null`` for the JSON null.
-/// Properties such as ``stringValue`` and ``intValue`` return the contents, or `nil` for a value of another kind. Set ``arrayValue`` and
-/// ``objectValue`` to change nested values.
+/// Properties such as ``stringValue`` and ``intValue`` return the contents of the value, or `nil` if the value is of another kind. Set
+/// ``arrayValue`` and ``objectValue`` to change nested values.
 public enum JSONValue: Hashable, Sendable {
   case null
   case bool(Bool)
@@ -13,20 +13,20 @@ public enum JSONValue: Hashable, Sendable {
   case array([JSONValue])
   case object(JSONObject)
 
-  /// The text of a string, or `nil` for a value of another kind.
+  /// The text of the string, or `nil` if the value is no string.
   public var stringValue: String? { if case .string(let text) = self { text } else { nil } }
-  /// The truth value, or `nil` for a value of another kind.
+  /// The truth value, or `nil` if the value is neither `true` nor `false`.
   public var boolValue: Bool? { if case .bool(let value) = self { value } else { nil } }
-  /// The number as it was written, or `nil` for a value of another kind.
+  /// The number with the digits as written, or `nil` if the value is no number.
   public var numberValue: JSONNumber? { if case .number(let number) = self { number } else { nil } }
-  /// The number as an `Int`, or `nil` if the value is not a number that is written as an integer and fits.
+  /// The number as an `Int`, or `nil` if the value is no number, is not written as an integer, or does not fit into an `Int`.
   public var intValue: Int? { numberValue?.exactly(Int.self) }
-  /// The `Double` nearest to the number, or `nil` for a value of another kind.
+  /// The `Double` nearest to the number, or `nil` if the value is no number.
   public var doubleValue: Double? { numberValue?.doubleValue }
   /// True if the value is the JSON null.
   public var isNull: Bool { self == .null }
 
-  /// The elements of an array, or `nil` for a value of another kind.
+  /// The elements of the array, or `nil` if the value is no array.
   ///
   /// Set this property to make the value an array. Setting `nil` makes the value null.
   public var arrayValue: [JSONValue]? {
@@ -34,7 +34,7 @@ public enum JSONValue: Hashable, Sendable {
     set { self = newValue.map(JSONValue.array) ?? .null }
   }
 
-  /// The members as an object, or `nil` for a value of another kind.
+  /// The value as an object, or `nil` if the value is no object.
   ///
   /// Set this property to make the value an object. Setting `nil` makes the value null.
   public var objectValue: JSONObject? {
@@ -44,7 +44,7 @@ public enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// Creates a number, or null for a `Double` that is not finite, because JSON has no infinity and no NaN.
+  /// Creates a JSON number, or null for a `Double` that is not finite, because JSON has no infinity and no NaN.
   public init(_ value: Double) { self = JSONNumber(value).map(JSONValue.number) ?? .null }
   /// Creates a number from an integer of any width.
   public init(_ value: some BinaryInteger) { self = .number(JSONNumber(value)) }
@@ -55,12 +55,12 @@ extension JSONValue {
 
   /// The value of an object's member, or `nil` if there is no such member or the value is no object.
   ///
-  /// Setting a member of a value of another kind replaces the value with an object. Set `nil` to remove the member.
+  /// If you set a member and the value is no object, an object with that member replaces the value. Set `nil` to remove the member.
   public subscript(name: String) -> JSONValue? {
     get { objectValue?[name] }
     set {
       var object = objectValue ?? JSONObject()
-      // A value that is no object has no member to remove. Without this return, removing a member would replace the value with an empty
+      // A value that is no object has no member to remove, and assigning the empty `object` to `self` would replace the value with an empty
       // object.
       if newValue == nil, objectValue == nil { return }
       object[name] = newValue
@@ -74,7 +74,7 @@ extension JSONValue {
   public subscript(index: Int) -> JSONValue? {
     get { arrayValue.flatMap { $0.indices.contains(index) ? $0[index] : nil } }
     set {
-      // A migration step runs on records with arrays of every length, so an index beyond the end must not end the process.
+      // A migration step runs on records with arrays of any length, so an index beyond the end must not trap.
       guard case .array(var elements) = self, elements.indices.contains(index) else { return }
       if let newValue { elements[index] = newValue } else { elements.remove(at: index) }
       self = .array(elements)
@@ -93,13 +93,13 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Ex
   public init(integerLiteral value: Int) { self = .number(JSONNumber(value)) }
   /// Creates a number, or null for a literal that is not finite, because JSON has no infinity and no NaN.
   public init(floatLiteral value: Double) { self = JSONNumber(value).map(JSONValue.number) ?? .null }
-  /// Creates an array.
+  /// Creates a JSON array from an array literal.
   public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
   /// Creates an object, and keeps the last value if several members have the same name.
   public init(dictionaryLiteral members: (String, JSONValue)...) { self = .object(JSONObject(members)) }
 }
 
-/// Conversions between JSON text and values.
+/// Conversions between JSON text and `JSONValue`.
 extension JSONValue {
   /// Creates a value from JSON text, and keeps the digits of its numbers.
   ///
@@ -107,7 +107,7 @@ extension JSONValue {
   ///   members of the same name.
   public init(json: Data) throws(RepositoryError) { self = try JSONReader.value(of: json) }
 
-  /// The value as one line of JSON, with the names of each object sorted.
+  /// The value as one line of JSON text, with the names of each object sorted.
   public var json: Data { JSONWriter.json(of: self) }
 }
 
@@ -129,17 +129,17 @@ public struct JSONNumber: Hashable, Sendable, CustomStringConvertible {
 
   /// Creates a number from its JSON text, or `nil` if the text is not a JSON number.
   public init?(text: String) {
-    // The check of the grammar accepts strings and literals too, so the first character must be one with which a number begins.
+    // `JSONSyntax` accepts strings and literals too, so the first character must be a minus sign or a digit.
     guard case .valid = JSONSyntax.verdict(on: Data(text.utf8), depthLimit: 0), let first = text.utf8.first,
       first == UInt8(ascii: "-") || (0x30...0x39).contains(first)
     else { return nil }
-    // JSON allows white space behind a number. It is removed, because two equal numbers would otherwise differ in their texts.
+    // JSON allows white space behind a number. The white space is removed, because two equal numbers would otherwise differ in their texts.
     self.text = String(text.prefix { !$0.isWhitespace })
   }
 
   init(checked text: String) { self.text = text }
 
-  /// Returns the number as an integer, or `nil` if the number is not written as an integer or does not fit.
+  /// Returns the number as an integer, or `nil` if the number is not written as an integer or does not fit into the type.
   public func exactly<Integer: FixedWidthInteger>(_ type: Integer.Type) -> Integer? { Integer(text, radix: 10) }
 
   /// The nearest `Double`, which is infinite for a number beyond the range of `Double`.

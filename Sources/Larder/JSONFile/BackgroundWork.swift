@@ -1,40 +1,40 @@
 internal import Synchronization
 
-/// A long file operation, such as writing a checkpoint's main file, that runs beside commits on another thread and can be cancelled.
+/// A long file operation, such as writing a checkpoint's main file, that can be cancelled and runs on another thread beside commits.
 final class BackgroundWork<Output: Sendable>: Sendable {
   private let body: @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output
   private let givenUp = Atomic(false)
   /// Result of the background work, or `nil` before its end.
   ///
-  /// ``run()`` holds the mutex while the work runs, so that ``giveUp()`` blocks until the work has ended.
+  /// ``run()`` holds the mutex of `outcome` while the work runs, so that ``giveUp()`` blocks until the work has ended.
   private let outcome = Mutex<Result<Output, RepositoryError>?>(nil)
 
   init(_ body: @escaping @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output) { self.body = body }
 
-  /// Runs the work, unless it has run or was cancelled.
+  /// Runs the background work, unless it has run already or was cancelled.
   func run() {
     outcome.withLock { outcome in
-      // The background thread and a commit that needs the result may both call `run()`, and the work must run only once.
+      // The background thread and a commit that needs the result may both call `run()`, and the background work must run only once.
       guard outcome == nil, !isGivenUp else { return }
       do throws(RepositoryError) { outcome = .success(try body(self)) } catch { outcome = .failure(error) }
     }
   }
 
-  /// True if the work was cancelled.
+  /// True if the background work was cancelled.
   var isGivenUp: Bool { givenUp.load(ordering: .acquiring) }
 
   /// Throws `.cancelled` if ``giveUp()`` was called.
   ///
-  /// The work calls `check()` between its steps, so that ``giveUp()`` need not wait for the whole work.
+  /// The background work calls `check()` between its steps, so that it ends soon after ``giveUp()`` was called.
   func check() throws(RepositoryError) {
     if isGivenUp { throw .checkpointGivenUp }
   }
 
-  /// Cancels the work, and waits until it has ended.
+  /// Cancels the background work, and blocks until the work has ended.
   ///
-  /// - Returns: The result of the work if it has succeeded, and `nil` otherwise.
+  /// - Returns: The result of the background work if the work has succeeded, and `nil` otherwise.
   func giveUp() -> Output? {
-    // The flag is set before the mutex is taken: running work holds the mutex until it ends, and ends early only if it reads the flag.
+    // The flag is set before the mutex is taken, because running work holds the mutex and ends early only if it reads the flag.
     givenUp.store(true, ordering: .releasing)
     return outcome.withLock { outcome in
       guard case .success(let output) = outcome else { return nil }
@@ -42,7 +42,7 @@ final class BackgroundWork<Output: Sendable>: Sendable {
     }
   }
 
-  /// Error that the work has thrown, if any.
+  /// Error that the background work has thrown, or `nil`.
   var failure: RepositoryError? {
     outcome.withLock { outcome in
       guard case .failure(let error) = outcome else { return nil }
@@ -50,14 +50,14 @@ final class BackgroundWork<Output: Sendable>: Sendable {
     }
   }
 
-  /// True if the work has ended.
+  /// True if the background work has ended.
   ///
-  /// Reading the property never blocks: running work holds the mutex, and then the property is `false`.
+  /// Reading `isDone` never blocks. While the work runs, it holds the mutex, and `isDone` is `false`.
   var isDone: Bool { outcome.withLockIfAvailable { $0 != nil } ?? false }
 
-  /// Returns the result of the work.
+  /// Returns the result of the background work.
   ///
-  /// - Throws: The error of the work, or `.cancelled` if the work did not run.
+  /// - Throws: The error that the background work has thrown, or `.cancelled` if the work did not run.
   func result() throws(RepositoryError) -> Output {
     guard let outcome = outcome.withLock({ $0 }) else { throw RepositoryError(.cancelled, "the checkpoint was not done") }
     return try outcome.get()
@@ -65,14 +65,14 @@ final class BackgroundWork<Output: Sendable>: Sendable {
 }
 
 extension RepositoryError {
-  /// Error of work that ended because its checkpoint was given up.
+  /// The error of background work that ended because its checkpoint was cancelled.
   static var checkpointGivenUp: RepositoryError { RepositoryError(.cancelled, "the checkpoint was given up") }
 }
 
-/// A box whose value one owner can take out, even while other references to the box remain.
+/// A box from which one thread can take the value, even while other threads have references to the box.
 ///
-/// The owner can then change the value without a copy-on-write copy, or free it on a thread that no commit waits for. Copying or freeing
-/// the changes of a million records takes longer than a commit may wait.
+/// The thread that takes the value can change it without a copy-on-write copy, or free it on a thread that no commit waits for. Copying or
+/// freeing the changes of a million records takes longer than a commit may wait.
 final class TransferBox<Value: Sendable>: Sendable {
   private let contents: Mutex<Value?>
 
@@ -81,8 +81,8 @@ final class TransferBox<Value: Sendable>: Sendable {
   /// Value in the box, or `nil` after ``take()``.
   var value: Value? { contents.withLock { $0 } }
 
-  /// Takes the value out of the box.
+  /// Takes the value out of the box, which is empty afterwards.
   ///
-  /// If the caller does not use the result, the value is freed at once.
+  /// If the caller does not use the result, this call frees the value.
   @discardableResult func take() -> Value? { contents.withLock { $0.take() } }
 }

@@ -1,6 +1,7 @@
-// JSONFile/ keeps a store in one JSON document that people can read, and a journal (an append-only log) beside it while the store is open.
+// The folder JSONFile/ keeps a store in one JSON document that people can read, and a journal (an append-only log) beside it while the
+// store is open.
 // Invariant: document ("main file") and journal together hold every acknowledged commit, at every moment of every operation.
-// Called through StorageBackend.
+// The folder JSONFile/ is called through the protocol StorageBackend.
 
 public import Foundation
 internal import Synchronization
@@ -12,25 +13,27 @@ internal import Synchronization
 /// let spots = try await store.repository(RepositorySchema<Spot>("spots"))
 /// ```
 ///
-/// If your store has one repository, ``LocalRepository/init(jsonFile:schema:options:)`` does the same in one line. Prefer SQLite if several
-/// processes write.
+/// If your store has one repository, ``LocalRepository/init(jsonFile:schema:options:)`` opens the store and the repository in one line.
+/// Prefer SQLite if several processes write.
 ///
 /// A save appends to the journal, so a save costs the same for ten records and for a hundred thousand. A checkpoint folds the journal into
-/// a new document. After a clean close of a store of up to 1 MiB, only the document remains. Beside a document of more than 1 MiB, a
-/// journal of up to half the document's size may remain too, because folding it would rewrite the whole document. Call ``checkpoint()`` if
-/// you need the document alone to be complete. You can read the document with any tool, but do not edit it by hand: every line has a
-/// checksum.
+/// a new document. After a clean close of a store of up to 1 MiB, no journal remains. Beside a document of more than 1 MiB, a journal of up
+/// to half the document's size may remain too, because folding the journal would rewrite the whole document. Call ``checkpoint()`` before
+/// you close the store if you need the document alone to be complete. You can read the document with any tool, but do not edit it by hand:
+/// every line has a checksum.
 ///
-/// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if you ask for it), `-quarantine-…` (bytes that were cut from a journal),
-/// and `-tmp` while one of them is being written.
+/// The files beside `spots.json` have its name and a suffix: `-journal`, `-lock`, `-previous` (with
+/// ``StoreOptions/keepsPreviousSnapshot``), `-quarantine-…` (bytes that were cut from a journal). A file that is being written has `-tmp`
+/// at the end of its name.
 ///
-/// One process at a time writes the file. Every other open for writing throws: `.alreadyOpen` in this process, `.locked` in another.
+/// Only one backend at a time can have the file open for writing. A second open for writing throws `.alreadyOpen` in the same process, and
+/// `.locked` in another process.
 ///
 /// ## Cost
 ///
-/// Opening reads the whole file, and keeps every record in memory as bytes until its first use. A durable commit is one write and one sync.
-/// The first commit also creates the journal, and a commit that finds no allocated space first grows the journal. A checkpoint rewrites the
-/// document on another thread, with memory for the changes in the journal and some MiB.
+/// Opening a store reads the whole file, and keeps every record in memory as bytes until the record's first use. A durable commit is one
+/// write and one sync. The first commit also creates the journal, and a commit that finds too little allocated space first grows the
+/// journal. A checkpoint rewrites the document on another thread, and needs memory for the changes in the journal and some MiB more.
 ///
 /// ## Topics
 ///
@@ -55,17 +58,17 @@ public final class JSONFileBackend: PackingBackend {
     /// ``open(_:_:)`` has read the files, and ``recover(_:)`` was not called yet.
     case found(JSONFileOpening.Found, OpenReport)
     case open(JSONFileStore)
-    /// The store is suspended, and holds no lock.
+    /// The store is suspended, and holds no lock of a file.
     case suspended(JSONFileStore)
     case reading
     case closed
   }
 
-  /// Sizes that govern the journal and the document, which only tests set to other values.
+  /// Sizes that govern the journal and the document, and whose default values only tests change.
   package struct Tuning: Sendable {
     /// Unit in bytes in which space for the journal is allocated, a multiple of 512.
     package var journalChunk = 64 << 10
-    /// Size in bytes up to which a pause or a close rewrites the document for any change.
+    /// Size of the document in bytes up to which a pause in writing or a close rewrites the document for any change.
     package var smallFile = 1 << 20
 
     package init(journalChunk: Int = 64 << 10, smallFile: Int = 1 << 20) {
@@ -74,7 +77,7 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Creates a backend for a file, which is not touched before ``open(_:_:)``.
+  /// Creates a backend for a file, without reading or creating the file before ``open(_:_:)``.
   public convenience init(file: URL) {
     self.init(file: file, fileSystem: POSIXFileSystem(), tuning: .init())
   }
@@ -91,16 +94,16 @@ public final class JSONFileBackend: PackingBackend {
     self.tuning = tuning
   }
 
-  /// Path of the JSON document.
+  /// Path of the JSON document that the backend reads and writes.
   public var name: String { paths.mainFile }
 
-  /// Reads the store in the state in which a crash may have left it, and passes every record to `visit`.
+  /// Reads the store, also after a crash, and passes every record to `visit`.
   ///
-  /// Creates only the lock file and missing directories, and changes no other file. With `access: .readOnly` the call takes no lock either,
-  /// and also reads the files beside a writer.
+  /// `open(_:_:)` creates the lock file and missing directories, and changes no other file. With `access: .readOnly` the call creates
+  /// nothing, takes no lock, and can read the files while another process writes them.
   ///
   /// - Throws: as ``StorageBackend/open(_:_:)``. `.unsupported` for a file that has several names (hard links) and is opened for writing,
-  ///   for a name that is too long, and for anything but a plain file. In every case the files are left as they were.
+  ///   for a name that is too long, and for anything but a plain file. If the call throws, the document and the journal are unchanged.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try open(options, limits: nil) { $0.forEach(visit) }
   }
@@ -112,12 +115,12 @@ public final class JSONFileBackend: PackingBackend {
   private func open(
     _ options: StoreOptions, limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
   ) throws(RepositoryError) -> OpenReport {
-    // While a JSON store is open, it reads no commits of other processes, so several processes cannot write to it at once.
+    // An open JSON store reads no commits of other processes, so it does not support several writing processes at once.
     guard options.access != .shared else {
       throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
     }
     guard isFileURL else { throw .noFileURL(name) }
-    // The phase changes before the files are read, so that a second `open` on another thread throws instead of reading at the same time.
+    // The phase changes before the files are read, so that a second `open` on another thread throws and does not read at the same time.
     let isFree = phase.withLock { phase in
       switch phase {
       case .new, .closed:
@@ -127,7 +130,7 @@ public final class JSONFileBackend: PackingBackend {
       }
     }
     guard isFree else { throw RepositoryError(.alreadyOpen, "the backend is open: close its store first", file: name) }
-    // The files are read outside the mutex, because `visit` is the caller's code and reading takes long.
+    // The files are read without holding the mutex, because `visit` is the caller's code and reading takes long.
     do throws(RepositoryError) {
       if options.access == .readOnly {
         let (records, report) = try reading(options).run(limits)
@@ -139,19 +142,19 @@ public final class JSONFileBackend: PackingBackend {
       phase.withLock { $0 = .found(found, report) }
       return report
     } catch {
-      // A backend whose `open` has thrown must accept another `open`.
+      // After an `open` that has thrown, the backend must accept another `open`.
       phase.withLock { $0 = .new }
       throw error
     }
   }
 
-  /// Creates a new store, or makes a crashed one ready for commits.
+  /// Creates a new store, or makes an existing store ready for commits after a clean close or a crash.
   ///
   /// Copies a torn tail (an unfinished write at the end of the journal) to a quarantine file and cuts it, renews the journal, and removes
-  /// temporary files. Writes the document again in an unused store and after deletions on a full disk, because a failed sync may have left
-  /// the document's name undurable.
+  /// temporary files. In a store without commits, and after deletions on a full disk, the call also writes the document again. A failed
+  /// sync may have left the document's directory entry undurable.
   ///
-  /// - Throws: as ``StorageBackend/recover(_:)``. `.locked` if another process has created the store meanwhile.
+  /// - Throws: as ``StorageBackend/recover(_:)``. `.locked` if another process has created the store since ``open(_:_:)``.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     try phase.withLock { (phase) throws(RepositoryError) -> OpenReport in
       guard case .found(let found, _) = phase else {
@@ -163,23 +166,23 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Always `false`, because a JSON file has one writer, and a reader shows the state found at open.
+  /// Always `false`, because a JSON file has one writer, and a store that is opened `.readOnly` shows the state at its opening.
   public var hasOtherWriters: Bool { false }
 
   /// Appends the batch to the journal as one checksummed frame, and syncs it if the batch is durable.
   ///
-  /// - Throws: as ``StorageBackend/commit(_:)``. `.dataMissing` or `.locked` if the store's files were removed, replaced or moved while it
-  ///   is open. With these two codes nothing was written, and commits succeed again once the files are back.
+  /// - Throws: as ``StorageBackend/commit(_:)``. `.dataMissing` or `.locked` if the store's files were removed, replaced or moved while the
+  ///   store is open. If the code is `.dataMissing` or `.locked`, nothing was written, and commits succeed again once the files are back.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commit(batch) }
   }
 
-  /// Commits deletions in space that the journal reserves for them, and then folds the journal to free the deleted bytes.
+  /// Commits deletions in space that the journal reserves for deletions, and then folds the journal to free the deleted bytes.
   ///
-  /// If the deletions have no room in the journal, the document is written again without the deleted records. The journal first gives back
-  /// the space that it has allocated ahead, which makes room for the new document. If tombstones (records of deletions) have no room
-  /// either, they are dropped, and the next opening reports the commit up to which deletions are unknown.
-  /// - Throws: as ``commit(_:)``. `.full` if the remaining records have no room beside the old document.
+  /// If the deletions have no room in the journal, the document is written again without the deleted records. To make room for the new
+  /// document, the space that the journal has allocated ahead is freed first. If the tombstones (records of deletions) have no room in the
+  /// new document, they are dropped, and the next opening reports the commit up to which deletions are unknown.
+  /// - Throws: as ``commit(_:)``. `.full` if the disk has no room for a new document with the remaining records beside the old document.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commitOnFullDisk(batch) }
   }
@@ -196,38 +199,38 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Whether the journal is larger than one and a half times the document, and larger than 4 MiB.
+  /// True if the journal is larger than 4 MiB and larger than one and a half times the document.
   public var wantsCheckpoint: Bool {
     phase.withLock { if case .open(let store) = $0 { store.wantsCheckpoint } else { false } }
   }
 
-  /// Whether the document is small (1 MiB), or at most twice as large as the journal, or the oldest change in the journal is a day old.
+  /// True if the document has at most 1 MiB or at most twice the journal's size, or if the journal's oldest change is a day old.
   ///
   /// The store reads this property at a pause after a commit, and ``close()`` reads it too. A change that is a day old starts no checkpoint
-  /// before such a pause or close.
+  /// before the next pause or close.
   public var isCheckpointWorthwhile: Bool {
     phase.withLock { if case .open(let store) = $0 { store.isCheckpointWorthwhile } else { false } }
   }
 
-  /// Writes a new document with all records, and begins a new, empty journal.
+  /// Writes a new document with all records, and creates a new, empty journal.
   ///
   /// Cost: reads and writes the whole document.
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` if the store goes on as before, `.corrupted` if the document was
-  ///   damaged, `.dataMissing` if it was removed or replaced, `.locked` for a journal of another process, `.outcomeUnknown`, `.poisoned`,
-  ///   `.closed`. `.unsupported` in a store opened `.readOnly`.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` if the store can be used as before, `.corrupted` if the document was
+  ///   damaged, `.dataMissing` if the document was removed or replaced, `.locked` for a journal of another process, `.outcomeUnknown`,
+  ///   `.poisoned`, `.closed`. `.unsupported` in a store opened `.readOnly`.
   public func checkpoint() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).checkpoint() }
   }
 
-  /// Begins a checkpoint whose new document is written while commits go on.
+  /// Begins a checkpoint whose new document is written on another thread, while the store can commit.
   ///
-  /// Cost: reads and writes the whole document on another thread, with memory for the changes of the journal and some MiB.
+  /// Cost: reads and writes the whole document on another thread, and needs memory for the changes in the journal and some MiB more.
   /// - Throws: as ``checkpoint()``.
   public func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).beginCheckpoint() }
   }
 
-  /// Renames the new document into place, and then a new journal with the commits made since ``beginCheckpoint()``.
+  /// Renames the new document over the old one, and then replaces the journal by one with the commits since ``beginCheckpoint()``.
   ///
   /// - Throws: as ``checkpoint()``.
   public func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
@@ -243,12 +246,12 @@ public final class JSONFileBackend: PackingBackend {
     try phase.withLock { (phase) throws(RepositoryError) in
       switch phase {
       case .open(let store):
-        // The phase changes before the call, because `store.suspend()` releases the locks even if it throws.
+        // The phase changes before `store.suspend()` is called, because `store.suspend()` releases the locks even if it throws.
         phase = .suspended(store)
         try store.suspend()
       case .found(let found, _):
-        // A store that was read and not recovered has made no commits, so it can be closed. `resume()` returns `false` for a closed
-        // backend, and its caller then reads the store again.
+        // A store that was read but not recovered has made no commits, so the backend can be closed. `resume()` returns `false` for a
+        // closed backend, and the caller of `resume()` then reads the store again.
         phase = .closed
         found.release()
       case .new, .opening, .suspended, .reading, .closed: return
@@ -256,12 +259,13 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Takes the locks again if the document is unchanged since ``suspend()``, and reads the commits that others have appended.
+  /// Takes the locks again if the document is unchanged since ``suspend()``, and reads commits that other processes have appended.
   ///
-  /// Cost: some 0.1 ms if no other process has written. If another process has appended commits, the call reads and copies the journal. The
-  /// call returns `false` after a checkpoint of another process, which every close of a store of up to 1 MiB makes. The store then reads
-  /// everything again.
-  /// - Throws: `.locked`, `.alreadyOpen`, `.unsupported` for a document that has several names by now, `.full`, `.dataMissing`,
+  /// Cost: some 0.1 ms if no other process has written. If another process has appended commits, the call reads and copies the journal.
+  ///
+  /// The call returns `false` after a checkpoint of another process. In a store of up to 1 MiB, the close of another process makes such a
+  /// checkpoint if the journal has commits. If `resume()` returns `false`, the store reads all records again.
+  /// - Throws: `.locked`, `.alreadyOpen`, `.unsupported` if the document has several names (hard links) by now, `.full`, `.dataMissing`,
   ///   `.inputOutput`, `.protectedDataUnavailable`.
   public func resume() throws(RepositoryError) -> Bool {
     try phase.withLock { (phase) throws(RepositoryError) in
@@ -285,7 +289,7 @@ public final class JSONFileBackend: PackingBackend {
     phase.withLock { if case .open(let store) = $0 { store.foreignCommits(after: revision) } else { nil } }
   }
 
-  /// Reads document and journal back and compares every checksum, without changing anything.
+  /// Reads the document and the journal again and compares every checksum, without changing a file.
   public func verify() -> VerifyReport {
     phase.withLock { phase in
       switch phase {
@@ -299,7 +303,8 @@ public final class JSONFileBackend: PackingBackend {
 
   /// Writes a document with all records to a new file, durably.
   ///
-  /// No journal of this store continues the copy. If the copy is put in the place of the document, Larder refuses it beside the journal.
+  /// No journal of this store continues the copy. If you put the copy in the place of the document while the document's journal exists, the
+  /// next opening throws.
   /// - Throws: `.alreadyExists`, `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.corrupted`, `.poisoned`, `.closed`. `.unsupported`
   ///   for a name that is too long, and in a store opened `.readOnly`.
   public func backup(to url: URL) throws(RepositoryError) {
@@ -310,14 +315,15 @@ public final class JSONFileBackend: PackingBackend {
   ///
   /// - Throws: as ``StorageBackend/readCopy(at:_:)``.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    // The copy is read by a new backend, so that the call may run beside calls of the open store without waiting for this backend's mutex.
+    // A new backend reads the copy, so that this call does not wait for the mutex of the open store's backend.
     try JSONFileBackend(file: url, fileSystem: fileSystem, tuning: tuning).open(StoreOptions(access: .readOnly), visit)
   }
 
-  /// Folds the journal into the document or makes the journal durable, and releases the lock even if that fails.
+  /// Folds the journal into the document or makes the journal durable, and releases the locks even if the call throws.
   ///
-  /// ``isCheckpointWorthwhile`` decides between folding and leaving the journal.
-  /// - Throws: The error that prevented a clean close. The journal then stays, and the next opening replays it.
+  /// If ``isCheckpointWorthwhile`` is true, the call folds the journal. If ``isCheckpointWorthwhile`` is false, the journal stays beside
+  /// the document.
+  /// - Throws: The error that prevented a clean close. If the call throws, the journal stays, and the next opening replays it.
   public func close() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in
       let old = phase
@@ -329,7 +335,7 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Releases the lock and leaves every file as it was found.
+  /// Releases the locks without writing to the document or the journal.
   public func abandon() {
     phase.withLock { phase in
       if case .found(let found, _) = phase { found.release() }
@@ -349,7 +355,7 @@ public final class JSONFileBackend: PackingBackend {
     JSONFileReader(paths: paths, fileSystem: fileSystem, options: options)
   }
 
-  /// Returns the open store, after recovering a store that was only read, because a write to it accepts its contents.
+  /// Returns the open store, and first recovers a store that was read but not recovered, because a write accepts the store's contents.
   private func store(_ phase: inout Phase) throws(RepositoryError) -> JSONFileStore {
     switch phase {
     case .open(let store): return store

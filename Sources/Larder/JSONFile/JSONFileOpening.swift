@@ -1,20 +1,21 @@
 internal import Foundation
 
-/// The first step of opening a JSON store: reads its files in the state in which a crash may have left them, and changes nothing.
+/// The first step of opening a JSON store, which reads the store's files, also after a crash, without changing their contents.
 ///
-/// Directory, main file and journal are synced before they are read. Without these syncs, a power cut could take away bytes on which a
-/// decision of this opening was based.
+/// The first step creates the directory and the lock file if they are missing. The first step syncs directory, main file and journal before
+/// it reads them. Without a sync before each read, a power cut could later remove bytes that the opening has read and reported as
+/// committed.
 struct JSONFileOpening {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let tuning: JSONFileBackend.Tuning
   let options: StoreOptions
 
-  /// The open files and locks that ``JSONFileOpening`` passes to the second step, ``JSONFileRecovery``.
+  /// The open files and locks that ``JSONFileOpening`` passes to ``JSONFileRecovery``, the second step of opening a store.
   struct Found: Sendable {
     let lock: any HeldLock
     let options: StoreOptions
-    /// Open main file, or `nil` for a store that does not exist yet.
+    /// The open main file, or `nil` if the store does not exist yet.
     var main: MainFile?
     var journal: Journal?
 
@@ -25,32 +26,33 @@ struct JSONFileOpening {
 
     /// Releases the locks and closes the main file.
     func release() {
-      // Nothing was written to the main file, so an error of `close` is harmless. The last reference closes the descriptor at the latest.
+      // Nothing was written to the main file, so an error of `close` is harmless. The descriptor is closed at the latest when its last
+      // reference is released.
       do throws(RepositoryError) { try main?.file.close() } catch {}
       lock.release()
     }
   }
 
-  /// Reads the store and passes its records to `visit`.
+  /// Reads the store's files and passes all records to `visit`.
   ///
   /// - Parameter limits: Size limits that each record must keep, or `nil` to refuse no record.
   func run(_ limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> (Found, OpenReport) {
     try paths.checkLength()
     for path in [paths.mainFile, paths.journal] {
-      // Both paths are checked before the lock file and directories are created, so that a refused store leaves nothing behind.
+      // The paths are checked before the lock file and directories are created, so that an opening that throws leaves no new file behind.
       guard let kind = try fileSystem.status(of: path)?.kind, kind != .file else { continue }
       throw .notAPlainFile(kind, path)
     }
     for path in paths.drafts(keepsPrevious: options.keepsPreviousSnapshot) where try fileSystem.status(of: path)?.kind == .directory {
-      // A directory at a temporary path cannot be removed, and every save would fail. Opening throws here, so that the caller learns of the
-      // directory before the first save.
+      // A temporary file cannot replace a directory, so every save would fail if a directory had the temporary path. Opening throws for
+      // such a directory, so that the caller learns of it before the first save.
       throw .notAPlainFile(.directory, path)
     }
     try fileSystem.createDirectory(paths.directory)
     let lock = try fileSystem.lock(paths.lock)
     do throws(RepositoryError) {
-      // A crash may have left a rename of the main file that is not durable. The sync of the directory keeps a power cut from undoing that
-      // rename after this opening has found the main file.
+      // After a crash, the last rename of a main file may not be durable yet. The sync of the directory makes the rename durable, so that
+      // no power cut can undo it after the main file was read.
       try fileSystem.syncDirectory(paths.directory)
       let removed = try paths.temporaryFiles(in: fileSystem)
       guard let file = try MainFile.open(paths.mainFile, fileSystem) else {
@@ -61,7 +63,8 @@ struct JSONFileOpening {
       do throws(RepositoryError) {
         return try read(file, under: lock, removed: removed, limits: limits, visit)
       } catch {
-        // The caller needs the error of reading, so an error of closing is ignored. The last reference closes the descriptor at the latest.
+        // The caller needs the error of reading, so an error of closing is ignored. The descriptor is closed at the latest when its last
+        // reference is released.
         do throws(RepositoryError) { try file.close() } catch {}
         throw error
       }
@@ -72,7 +75,7 @@ struct JSONFileOpening {
     }
   }
 
-  /// Throws `.dataMissing` if the main file is missing but its journal, its previous version or a quarantine file exists.
+  /// Throws `.dataMissing` if the main file is missing, but a journal, a previous main file or a quarantine file exists.
   private func checkAbsence() throws(RepositoryError) {
     let quarantine = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine)
     for path in [paths.journal, paths.previous] + (quarantine.map { [paths.path(of: $0)] } ?? []) {
@@ -85,7 +88,7 @@ struct JSONFileOpening {
   private func read(
     _ file: any OpenFile, under lock: any HeldLock, removed: [String], limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
   ) throws(RepositoryError) -> (Found, OpenReport) {
-    // After a crash some bytes of the main file may be in the page cache only. Without this sync a power cut could lose them after this
+    // After a crash some bytes of the main file may be in the page cache only. The sync keeps a power cut from losing these bytes after the
     // opening has reported them as committed.
     try file.sync()
     let journal = try fileSystem.contents(of: paths.journal, syncingFirst: true)
@@ -100,7 +103,7 @@ struct JSONFileOpening {
     return (found, report)
   }
 
-  /// Returns the cut of a torn tail that an earlier opening made, if that opening ended before it reported the cut.
+  /// Returns the cut that an earlier opening has made at the end of the journal, if that opening ended before it reported the cut.
   private func unreportedCut() throws(RepositoryError) -> OpenReport.CutTail? {
     for name in try (fileSystem.entries(of: paths.directory) ?? []).sorted() where paths.unreportedCut(name, byteCount: 0) != nil {
       let size = try fileSystem.status(of: paths.path(of: name))?.size
@@ -109,7 +112,7 @@ struct JSONFileOpening {
     return nil
   }
 
-  /// Returns the torn tail of the journal (an unfinished write) that recovery will cut, if any.
+  /// Returns the torn tail (an unfinished write at the end of the journal) that recovery will cut, or `nil` if there is none.
   private func cut(of contents: JournalReader.Contents) -> OpenReport.CutTail? {
     guard case .torn(let end, let isAmbiguous) = contents.tail else { return nil }
     return .init(
@@ -119,7 +122,7 @@ struct JSONFileOpening {
 }
 
 extension RepositoryError {
-  /// The error for a URL that is no file URL, such as `URL(string:)` creates from a path.
+  /// The error for a URL that is no file URL, such as a URL that `URL(string:)` creates from a path.
   static func noFileURL(_ name: String) -> RepositoryError {
     RepositoryError(
       .unsupported,
@@ -130,22 +133,23 @@ extension RepositoryError {
 
 /// A reader of a JSON store's files for `.readOnly`, which locks, syncs, cuts and removes nothing.
 ///
-/// Another process may write while the reader reads. A frame that is being appended to the journal looks like a torn tail and is left out.
-/// A checkpoint replaces the main file. If that happens during the reading, the reader finds another generation in the header, and reads
-/// both files again.
+/// Another process may write the files while the reader reads them. A journal frame that is being appended looks like an unfinished write,
+/// and the reader leaves it out. If a checkpoint replaces the main file during the reading, the reader finds another header in the main
+/// file, and reads both files again.
 struct JSONFileReader {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let options: StoreOptions
 
-  /// Largest number of times that the files are read, if a writer changes them from one read to the next.
+  /// Largest number of times that the reader reads the files, if a writer changes them between the reads.
   private static let attempts = 5
 
-  /// Returns all records and tombstones as of one commit.
+  /// Returns all records and tombstones in their state at one commit.
   func run(_ limits: StoreOptions.Limits?) throws(RepositoryError) -> ([LoadedRecords], OpenReport) {
     var failure: RepositoryError?
     for _ in 0..<Self.attempts {
-      // The main file is read before the journal. The comparison of headers below then detects a checkpoint between the two reads.
+      // The main file is read before the journal, and its header is read again at the end. If the header has changed, a checkpoint was made
+      // between the reads.
       guard let mainFile = try fileSystem.contents(of: paths.mainFile) else {
         throw RepositoryError(.dataMissing, "there is no such file", file: paths.mainFile)
       }
@@ -159,8 +163,8 @@ struct JSONFileReader {
           return (records, contents.report)
         }
       } catch {
-        // A working writer changes the files between two reads. If a second reading finds identical bytes, no writer caused the error, and
-        // the error is thrown.
+        // A writer that changes the files between two reads can cause an error. If a second reading finds identical bytes, no writer caused
+        // the error, and the error is thrown.
         if try fileSystem.contents(of: paths.mainFile) == mainFile, try fileSystem.contents(of: paths.journal) == journal { throw error }
         failure = error
       }
@@ -184,6 +188,6 @@ struct JSONFileReader {
     }
   }
 
-  /// Number of bytes to compare at the beginning of the main file, which is enough for the header with its generation.
+  /// Number of bytes at the beginning of the main file that are compared, which include the header with its generation.
   private static let headerSize = 512
 }

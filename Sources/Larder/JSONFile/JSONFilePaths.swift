@@ -3,16 +3,16 @@ internal import Foundation
 /// The paths of a JSON store's files, all derived from the name of its main file.
 struct JSONFilePaths: Sendable {
   let directory: String
-  /// Path of the JSON document, which is complete at all times.
+  /// Path of the main file, the JSON document, which is a complete document at all times.
   let mainFile: String
-  /// Name of the main file in its directory.
+  /// File name of the main file, without its directory.
   let name: String
-  /// Prefixes of quarantine files and of unfinished copies: the main file's name, shortened if the whole names would be too long.
+  /// The main file's name as the prefix of quarantine files and unfinished backup copies, shortened so that their names are not too long.
   private let quarantineStem, copyStem: String
 
-  /// Length in bytes of the longest suffix that is added to the unshortened name of the main file.
+  /// Length in bytes of the longest suffix that is added to the whole name of the main file.
   private static let longestSuffix = "-previous-tmp".utf8.count
-  /// Length in bytes of the suffix of an unfinished copy: "-copy-", a number of 16 digits and "-tmp".
+  /// Length in bytes of the suffix of an unfinished backup copy: "-copy-", a number of 16 digits and "-tmp".
   private static let copySuffix = "-copy-".utf8.count + 16 + "-tmp".utf8.count
   /// Length in bytes of the longest suffix of a quarantine file: "-quarantine-", two numbers of up to 20 digits, and "-tmp".
   private static let longestQuarantineSuffix = "-quarantine--".utf8.count + 40 + "-tmp".utf8.count
@@ -29,12 +29,12 @@ struct JSONFilePaths: Sendable {
 
   var journal: String { mainFile + "-journal" }
   var lock: String { mainFile + "-lock" }
-  /// Path of the copy of the main file before the last checkpoint, which is kept with ``StoreOptions/keepsPreviousSnapshot``.
+  /// Path of the previous main file, which a checkpoint keeps with the option ``StoreOptions/keepsPreviousSnapshot``.
   var previous: String { mainFile + "-previous" }
 
-  /// Throws `.unsupported` if the main file's name leaves no room for the suffixes of the files beside it.
+  /// Throws `.unsupported` if the main file's name is so long that the names with a suffix would exceed the limit of the file system.
   ///
-  /// Without the check, such a store would open and then fail at every save.
+  /// Without `checkLength()`, a store with too long a name would open, and then every save would fail.
   func checkLength() throws(RepositoryError) {
     guard name.utf8.count + Self.longestSuffix > FileName.limit else { return }
     throw RepositoryError(
@@ -43,7 +43,7 @@ struct JSONFilePaths: Sendable {
         + "the names beside it", file: mainFile)
   }
 
-  /// Returns the path of a name in the store's directory.
+  /// Returns the path of a file in the store's directory.
   func path(of name: String) -> String { (directory == "/" ? "" : directory) + "/" + name }
 
   /// Returns the path of a quarantine file, which keeps bytes that recovery cuts from a journal.
@@ -51,22 +51,22 @@ struct JSONFilePaths: Sendable {
   /// Larder never removes a quarantine file.
   func quarantine(generation: UInt64, offset: Int) -> String { path(of: "\(quarantineStem)-quarantine-\(generation)-\(offset)") }
 
-  /// New random path for a copy that is being written.
+  /// A new random path for a backup copy that is being written.
   ///
-  /// The path is random, because a file with a fixed name may already exist.
+  /// The path is random, because a file with a fixed name might already exist.
   var newCopy: String { path(of: "\(copyStem)-copy-\(Hexadecimal.string(UInt64.random(in: .min ... .max)))-tmp") }
 
-  /// True if a name is one that ``newCopy`` has made for this main file.
+  /// True if a file name has the form that ``newCopy`` gives to an unfinished backup copy.
   func isCopy(_ other: String) -> Bool {
     guard other.utf8.starts(with: (copyStem + "-copy-").utf8), other.hasSuffix("-tmp") else { return false }
     let number = other.utf8.dropFirst(copyStem.utf8.count + 6).dropLast(4)
     return number.count == 16 && number.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
-  /// Returns the path that a quarantine file has until an opening has reported the cut of its bytes.
+  /// Returns the path that a quarantine file has until an opening has reported that its bytes were cut from the journal.
   static func unreported(_ cut: OpenReport.CutTail) -> String { cut.quarantineFile + (cut.isAmbiguous ? "-due" : "-torn") }
 
-  /// Returns the cut that a name made by ``unreported(_:)`` describes, or `nil` for any other name.
+  /// Returns the cut that a file name from ``unreported(_:)`` describes, or `nil` for any other file name.
   func unreportedCut(_ other: String, byteCount: Int) -> OpenReport.CutTail? {
     for (ending, isAmbiguous) in [("-due", true), ("-torn", false)] where isQuarantine(other) && other.hasSuffix(ending) {
       let numbers = numbers(of: other, before: ending)
@@ -78,25 +78,25 @@ struct JSONFilePaths: Sendable {
     return nil
   }
 
-  /// Returns the numbers (generation and offset) in a quarantine file's name, which follow "-quarantine-".
+  /// Returns the numbers behind "-quarantine-" in a quarantine file's name: the generation and the offset.
   private func numbers(of other: String, before ending: String) -> [Substring] {
     Substring(other.utf8.dropFirst(quarantineStem.utf8.count + "-quarantine-".utf8.count).dropLast(ending.utf8.count)).split(separator: "-")
   }
 
-  /// True for the name of a finished quarantine file, false for one that is being written.
+  /// True if a file name belongs to a quarantine file that is completely written.
   func isQuarantine(_ name: String) -> Bool {
-    // A quarantine file that was set aside as `…-damaged` or `…-damaged-2` does not count, because it must not keep a new store from
-    // opening.
+    // A quarantine file that was renamed to `…-damaged` or `…-damaged-2` does not count, because such a file must not keep a new store
+    // from opening.
     name.utf8.starts(with: (quarantineStem + "-quarantine-").utf8) && !name.hasSuffix("-tmp")
       && !name.dropFirst(quarantineStem.count).contains("-damaged")
   }
 
-  /// Returns the temporary paths under which main file, journal and previous main file are written before their rename.
+  /// Returns the temporary paths under which the main file, the journal and the previous main file are written before their rename.
   func drafts(keepsPrevious: Bool) -> [String] {
     ([mainFile, journal] + (keepsPrevious ? [previous] : [])).map { $0 + FileReplacement.suffix }
   }
 
-  /// Returns the sorted names of the temporary files that an interrupted run has left.
+  /// Returns the sorted names of the temporary files that an interrupted process has left.
   func temporaryFiles(in fileSystem: any FileSystem) throws(RepositoryError) -> [String] {
     var names: [String] = []
     for name in try (fileSystem.entries(of: directory) ?? []).sorted() where isTemporary(name) {
@@ -106,9 +106,9 @@ struct JSONFilePaths: Sendable {
     return names
   }
 
-  /// True for a temporary name that an interrupted run of this store may have left, and for no similar name.
+  /// True if an interrupted process may have left a temporary file with this name for this store, and false for any similar name.
   ///
-  /// Names are compared by their bytes: Swift strings that differ only in Unicode normalization are equal, but may name two files.
+  /// File names are compared by their bytes: Swift strings that differ only in Unicode normalization are equal, but may name two files.
   private func isTemporary(_ other: String) -> Bool {
     ["-tmp", "-journal-tmp", "-previous-tmp"].contains { other.utf8.elementsEqual((name + $0).utf8) } || isCopy(other)
       || isTemporaryQuarantine(other)

@@ -2,39 +2,40 @@ internal import Dispatch
 internal import Foundation
 
 extension JSONFileStore {
-  /// Largest number of bytes of journal frames that are copied on the store's executor, while commits wait for the copy.
+  /// Number of bytes of journal frames up to which the last frames are copied on the store's executor, while commits wait.
   private static var mostAtOnce: Int { 256 << 10 }
 
-  /// Begins a checkpoint that runs beside commits, and returns the first part of its work for another thread.
+  /// Begins a background checkpoint, during which the store can commit, and returns the first part of its work for another thread.
   ///
   /// - Returns: The work to run on another thread, or `nil` if the checkpoint is complete or another one is running.
   func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     try checkHealth()
     try checkFiles()
     guard folding == nil else { return nil }
-    // Without a journal there are no frames to copy, and without new commits there is nothing to fold into the main file. In both cases the
-    // checkpoint is short and is done at once.
+    // Without a journal or without new commits, there are no journal frames to fold into the main file, so the whole checkpoint is made at
+    // once.
     guard let journal, commit > main.header.commit else {
       try checkpoint()
       return nil
     }
     givenUp = nil
-    // The draft of the next main file is in a box that both threads hold. `giveUpFolding` empties the box, becomes the only owner of the
-    // changes, and need not copy them.
+    // The draft of the next main file is in a box to which both threads have a reference. `giveUpFolding` takes the draft out of the box,
+    // so that it is the only owner of the changes and need not copy them.
     let draft = TransferBox(draft())
     let work = BackgroundWork<MainFile> { work throws(RepositoryError) in
       guard let draft = draft.value else { throw .checkpointGivenUp }
       return try draft.write(work)
     }
     folding = FoldInProgress(part: .mainFile(work, draft), mark: journal.end)
-    // Later commits go into an empty dictionary, because the checkpoint's thread reads the earlier changes in the draft at the same time.
+    // The changes of later commits go into a new, empty dictionary, because the background thread reads the earlier changes in the draft at
+    // the same time.
     changes = [:]
     return { work.run() }
   }
 
-  /// Continues a checkpoint after a part of its work has ended on another thread.
+  /// Continues a background checkpoint after a part of its work has ended on another thread.
   ///
-  /// - Returns: The next work to run on another thread, or `nil` if the checkpoint is complete or was given up.
+  /// - Returns: The next part of the work to run on another thread, or `nil` if the checkpoint is complete or was cancelled.
   func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     if let error = givenUp.take() { throw error }
     guard let folding else { return nil }
@@ -57,8 +58,8 @@ extension JSONFileStore {
         let carrier = JournalCarrier(source: journal.file, old: journal.header, new: new, name: paths.journal)
         return carryOver(carrier, from: folding.mark)
       }
-      // The draft with its changes is freed on another thread, because freeing a large dictionary on the store's executor would delay the
-      // next commit.
+      // The draft's changes are freed on another thread, because freeing a large dictionary on the store's executor would delay the next
+      // commit.
       let done = TransferBox(folding)
       guard let next else {
         DispatchQueue.global(qos: .utility).async { done.take() }
@@ -79,8 +80,8 @@ extension JSONFileStore {
           giveUpFolding()
           return nil
         }
-        // At most eight rounds copy frames beside commits. Without this limit, writers that append faster than a round copies could delay
-        // the checkpoint's end for ever.
+        // After the first round, at most eight more rounds of copying run on another thread while the store commits. Without a limit,
+        // writers that append faster than a round copies could delay the checkpoint's end for ever.
         if journal.end - carried.sourceEnd > Self.mostAtOnce, folding.rounds < 8 {
           return carryOver(carrier, from: carried.sourceEnd, to: carried, rounds: folding.rounds + 1)
         }
@@ -95,7 +96,7 @@ extension JSONFileStore {
         try syncJournalName()
       } catch {
         // If the sync of the directory has failed, a crash may bring back the old journal, which lacks the commits that were appended to
-        // the new journal. After such a failure `noted` stops all writing.
+        // the new journal. After a failed sync, `noted` stops all writing.
         giveUpFolding()
         throw noted(error)
       }
@@ -104,15 +105,15 @@ extension JSONFileStore {
     }
   }
 
-  /// Starts to copy journal frames that the new main file lacks into a new journal, up to the present end of the old journal.
+  /// Returns work that copies the old journal's frames from `mark` on, which the new main file lacks, into a new journal.
   ///
-  /// - Parameter carried: The new journal, if an earlier round has begun it, or `nil` in the first round, which first makes the main file's
-  ///   name durable.
+  /// - Parameter carried: The new journal that an earlier round of copying has begun, or `nil` in the first round. The first round creates
+  ///   the new journal after making the main file's name durable.
   private func carryOver(
     _ carrier: JournalCarrier, from mark: Int, to carried: CarriedJournal? = nil, rounds: Int = 0
   ) -> (@Sendable () -> Void)? {
     guard let journal else { return nil }
-    // The store's properties are read before the work starts, because the work runs on another thread and only the executor may use the
+    // The store's properties are read before the copying starts, because copying runs on another thread and only the executor may use the
     // store.
     let (fileSystem, main, end, commit, directory) = (fileSystem, main, journal.end, journal.lastCommit, paths.directory)
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
@@ -125,8 +126,8 @@ extension JSONFileStore {
         return CarriedJournal(file: file, sourceEnd: end, end: target, commit: commit)
       }
       if let carried { return try carry(to: carried.file, at: carried.end) }
-      // A store can replay the new journal only after the new main file. The directory is synced first, because a power cut must not leave
-      // the old main file beside the new journal.
+      // The new journal continues only the new main file. The directory is synced first, because a power cut must not leave the old main
+      // file beside the new journal.
       try fileSystem.syncDirectory(directory)
       return try replacement.write(like: main) { file throws(RepositoryError) in
         let header = carrier.new.bytes
@@ -138,22 +139,24 @@ extension JSONFileStore {
     return { work.run() }
   }
 
-  /// Space to allocate behind the copied frames, for the last frames, which are copied while commits wait, and for the next commits.
+  /// Space to allocate in the new journal behind the copied frames.
+  ///
+  /// The space is for the last frames, which are copied while commits wait, and for the next commits.
   private var room: JournalCarrier.Room {
     JournalCarrier.Room(chunk: tuning.journalChunk, count: journal.map { $0.end > Self.mostAtOnce } == true ? 2 * Self.mostAtOnce : 0)
   }
 
-  /// Copies the last frames to the new journal and renames it over the old one.
+  /// Copies the last frames of the old journal to the new journal, and renames the new journal over the old one.
   ///
   /// Syncs the new journal only if its file had to grow, or if the new journal has an unsynced commit that was acknowledged as durable.
-  /// Other commits become durable with the next sync of the journal.
+  /// Commits that were not acknowledged as durable become durable with the next sync of the journal.
   /// - Returns: A closure that makes the new journal's name durable.
   private func replaceJournal(
     _ old: JournalWriter, with carried: CarriedJournal, by carrier: JournalCarrier
   ) throws(RepositoryError) -> @Sendable () -> Void {
     let end = try carrier.carry(carried.sourceEnd..<old.end, to: carried.file, at: carried.end)
     let size = try carried.file.size()
-    // Zero bytes must follow the last frame, because a reader takes a journal without them to be cut off in the middle.
+    // Zero bytes must follow the last frame, because a reader reports a journal without these zero bytes as cut off.
     let isInRoom = end + JournalFormat.terminatorSize <= size
     if !isInRoom { try carrier.makeRoom(.init(chunk: tuning.journalChunk, count: 0), in: carried.file, at: end) }
     let mustSync = !isInRoom || old.durableThrough > carried.commit
@@ -170,13 +173,13 @@ extension JSONFileStore {
     folding = FoldInProgress(part: .name(work, old), mark: carried.sourceEnd)
     return {
       work.run()
-      // The new journal has all frames of the old one, so an error of `close` is harmless. The old journal is closed on this background
-      // thread, because freeing a large file takes a while.
+      // The new journal has all frames of the old journal that the main file lacks, so an error of `close` is harmless. The old journal is
+      // closed on a background thread, because the system frees the space of a large file slowly.
       do throws(RepositoryError) { try old.close() } catch {}
     }
   }
 
-  /// Cancels the checkpoint that runs beside commits, and blocks until none of its work is running.
+  /// Cancels a background checkpoint, and blocks until none of its work is running.
   func giveUpFolding() {
     guard let folding = folding.take() else { return }
     switch folding.part {
@@ -184,47 +187,47 @@ extension JSONFileStore {
       let unused = work.giveUp()
       guard var draft = box.take() else { break }
       if let unused { draft.replacement.discard(unused.file) }
-      // The draft is emptied first, so that the dictionary has no other owner and the merge does not copy it.
+      // The draft's own reference to the changes is dropped first, so that merging does not copy the dictionary.
       var all = draft.changes
       draft.changes = [:]
-      // For a record in both dictionaries the store's change is kept, because the draft's changes are of earlier commits.
+      // If both dictionaries have a change of one record, the store's change is kept, because the draft's changes are of earlier commits.
       all.merge(changes) { $1 }
       changes = all
     case .journal(let work, _):
       if work.giveUp() != nil { isMainDurable = true }
       // The old journal still has every frame, so the unfinished new journal is discarded. If `discard` cannot remove the temporary file,
-      // the next opening removes it.
+      // the next opening of the store removes it.
       FileReplacement(path: paths.journal, fileSystem: fileSystem).discard()
     case .name(let work, let old):
-      // Background growth of the old journal opens its file by name. The growth is stopped, because it could otherwise enlarge a later
-      // journal with the same name and inode.
+      // Background growth of the old journal opens its file by name. Background growth is stopped, because it could otherwise enlarge a
+      // later journal with the same name and inode.
       old.stopGrowing()
       if work.giveUp() != nil { isJournalDurable = true }
-      // If the sync of the directory did not run, the next durable commit syncs the directory. If the sync failed, no later sync proves
-      // that the new journal's name is durable, so all writing stops.
+      // If the sync of the directory did not run, the next durable commit syncs the directory. If the sync of the directory failed, no
+      // later sync proves that the new journal's name is durable, so all writing stops.
       if let error = work.failure, !isJournalDurable, !error.isOfOpening { _ = noted(unsynced(error)) }
     }
   }
 }
 
-/// The state of a checkpoint that runs beside commits.
+/// The state of a background checkpoint, during which the store can commit.
 ///
-/// A background checkpoint first writes a new main file with all records up to one commit, and renames the file into place. The journal
-/// still has the commits of the new main file and all later ones, so that either main file recovers to the same records with it. The
-/// checkpoint then copies the frames of later commits to a new journal, which replaces the old journal. Every wait for the disk runs beside
-/// commits, including the syncs of the directory. A commit that depends on a sync of the directory is acknowledged only after that sync,
-/// and a file that the sync makes superfluous is dropped only after it.
+/// A background checkpoint first writes a new main file with all records up to one commit, and renames the file into place. The old journal
+/// still has all commits since the old main file, so the old and the new main file recover to the same records with the old journal. The
+/// checkpoint then copies the frames of later commits to a new journal, which replaces the old journal. Nearly all writing and syncing runs
+/// on another thread while the store commits, including the syncs of the directory. A commit that depends on a sync of the directory is
+/// acknowledged only after that sync. A file that a sync makes superfluous is removed only after the sync.
 struct FoldInProgress: Sendable {
   enum Part: Sendable {
     case mainFile(BackgroundWork<MainFile>, TransferBox<MainFileDraft>)
     case journal(BackgroundWork<CarriedJournal>, JournalCarrier)
-    /// The checkpoint's last part: the sync that makes the new journal's name durable, and the replaced journal.
+    /// The last part of the checkpoint: the sync of the directory that makes the new journal's name durable, and the replaced journal.
     case name(BackgroundWork<Void>, JournalWriter)
   }
   let part: Part
-  /// Offset in the journal of the first frame that the new main file lacks.
+  /// Offset in the old journal of the first frame that the new main file, or an earlier round of copying, does not include.
   let mark: Int
-  /// Number of rounds in which frames of later commits were copied to the new journal.
+  /// Number of further rounds of copying frames to the new journal, after the first round.
   var rounds = 0
 }
 
@@ -233,8 +236,8 @@ struct CarriedJournal: Sendable {
   let file: any OpenFile
   /// Offset in the old journal up to which frames were copied.
   let sourceEnd: Int
-  /// Offset behind the last frame in the new journal.
+  /// Offset behind the last frame that was copied to the new journal.
   let end: Int
-  /// Last commit that is synced in the new journal.
+  /// Newest commit that is synced in the new journal.
   let commit: UInt64
 }

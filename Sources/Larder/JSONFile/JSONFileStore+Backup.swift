@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// Backup and verification, which both read the whole store back.
+/// Backup and verification of a JSON store, which both read the whole main file.
 extension JSONFileStore {
-  /// Writes a main file with all records to a new file, durably, and renames it into place at the end.
+  /// Writes a main file with all records durably to a new file, which gets its final name after it is complete.
   func backup(to target: JSONFilePaths) throws(RepositoryError) {
     try checkHealth()
     try target.checkLength()
     try fileSystem.createDirectory(target.directory)
-    // A journal that already exists beside the target would be opened with the copy, although it does not continue the copy.
+    // A journal that already exists beside the target does not continue the copy, and opening the copy would fail.
     for path in [target.mainFile, target.journal, target.previous] {
       guard try fileSystem.status(of: path) == nil else {
         throw RepositoryError(.alreadyExists, "a store or its journal already exists", file: path)
@@ -21,32 +21,32 @@ extension JSONFileStore {
     let temporary = target.newCopy
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
-      // The lock shows that the copy is being written. A temporary copy without a lock was interrupted, and may be removed.
+      // The lock shows other backups that the copy is being written. A temporary copy without a lock was interrupted, and may be removed.
       try file.lock()
-      // The copy gets the main file's owner. Without the change of owner, a backup by root would be a file that the store's owner cannot
-      // open.
+      // The copy gets the main file's owner. A copy that belongs to root could not be opened by the store's owner.
       if let owner = main.owner { try file.setOwner(owner) }
       var writer = MainFileWriter(file, header)
       try fold.write(to: &writer)
       try writer.finish()
-      // The target is checked again, because another process may have created a store there during the copy, and `rename` would replace it.
+      // The target path is checked again, because another process may have created a store at that path during the copy, and `rename` would
+      // replace that store.
       guard try fileSystem.status(of: target.mainFile) == nil else {
         throw RepositoryError(.alreadyExists, "a store already exists", file: target.mainFile)
       }
       try fileSystem.rename(temporary, to: target.mainFile)
       try file.close()
     } catch {
-      // The caller needs the error of the copy, so an error of `remove` is ignored. If a temporary file stays, the next backup to the same
-      // target removes it.
+      // The caller needs the error of the copy, so an error of `remove` is ignored. If the temporary file was not removed, the next backup
+      // to the same target removes it.
       do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
       throw error
     }
     try fileSystem.syncDirectory(target.directory)
   }
 
-  /// Removes temporary files that interrupted backups to the same target have left.
+  /// Removes the temporary files that interrupted backups to the same target path have left.
   ///
-  /// A copy that is still being written holds a lock, and is not removed.
+  /// A temporary file that another backup is still writing is locked, and is not removed.
   private func removeInterruptedCopies(of target: JSONFilePaths) {
     // Errors are ignored, because a leftover file that cannot be read or removed is no reason to refuse the new copy.
     do throws(RepositoryError) {
@@ -62,7 +62,7 @@ extension JSONFileStore {
 
   // MARK: Verifying
 
-  /// Reads main file and journal back, and compares every checksum.
+  /// Reads the main file and the journal again, and compares every checksum.
   func verify() -> VerifyReport {
     var report = VerifyReport(commit: Revision(commit))
     do throws(RepositoryError) {
@@ -78,7 +78,7 @@ extension JSONFileStore {
     return report
   }
 
-  /// Reads the journal file again, and compares its header and its last commit with those in memory.
+  /// Reads the journal file again, and compares its header and its last commit with the values in memory.
   private func verifyJournal() throws(RepositoryError) {
     guard let journal else { return }
     guard let data = try fileSystem.contents(of: paths.journal) else {
@@ -86,8 +86,8 @@ extension JSONFileStore {
     }
     let reader = JournalReader(data: data, file: paths.journal)
     let contents = try reader.read { _ in }
-    // A torn tail (an unfinished frame) is no damage if it is from a failed write of this store. `hasBrokenFrame` marks such a write, and
-    // the next write overwrites the tail.
+    // An unfinished frame at the end of the journal is no damage if a failed write of this store has left it. `hasBrokenFrame` is true
+    // after a failed write, and the next write overwrites the unfinished frame.
     let isTailKnown = contents.tail == .clean || journal.hasBrokenFrame
     guard contents.header == journal.header, contents.lastCommit == journal.lastCommit, isTailKnown else {
       throw RepositoryError(

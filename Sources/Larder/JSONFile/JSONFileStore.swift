@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// An open JSON store: its main file (the document with all records up to a commit), its journal, and the changes in the journal.
+/// An open JSON store: its main file (the document with all records up to one commit), its journal, and the journal's changes.
 final class JSONFileStore {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
@@ -10,33 +10,34 @@ final class JSONFileStore {
   var main: MainFile
   /// True if the directory entry of the main file is durable.
   var isMainDurable = true
-  /// Open journal, or `nil` until recovery, a commit or a checkpoint creates it.
+  /// Open journal, or `nil` until recovery, a commit or a checkpoint opens or creates one.
   var journal: JournalWriter?
   /// True if the directory entry of the journal is durable.
   ///
-  /// Commits with `.buffered` may be appended before the entry is durable.
+  /// Commits with the durability `.buffered` may be appended before the journal's directory entry is durable.
   var isJournalDurable = true
-  /// True if a journal may exist that is not in use, because a sync of the directory failed after its creation or removal.
+  /// True if a journal file may exist that is not in use, because a step after its creation or during its removal has failed.
   var hasUnusedJournal = false
-  /// Identity (device and inode) of the journal that is not in use, or `nil` if unknown or if the file system has no identities.
+  /// Identity (device and inode) of the journal file that is not in use, or `nil` if there is none or its identity is unknown.
   var unusedJournal: FileIdentity?
-  /// Reason for giving up the background checkpoint, until `continueCheckpoint` throws it.
+  /// The error with which a background checkpoint was cancelled, until `continueCheckpoint` throws this error.
   var givenUp: RepositoryError?
   /// Newest record or tombstone of every address (collection and key) that commits have changed since the main file was written.
   var changes: [RecordAddress: StoredRecord]
-  /// Newest record or tombstone of every address that other processes changed while the store was suspended, until the next commit.
+  /// Newest record or tombstone of every address that other processes changed during a suspension, until this store's next commit.
   var foreignChanges: [RecordAddress: StoredRecord] = [:]
-  /// Checkpoint that runs beside commits, if any.
+  /// The background checkpoint that is running, or `nil` if none is running.
   ///
-  /// While the checkpoint writes its main file, the changes that go into the file are in its draft and not in ``changes``.
+  /// While the background checkpoint writes a new main file, the changes that go into that file are in `FoldInProgress` and not in
+  /// ``changes``.
   var folding: FoldInProgress?
-  /// Time of the oldest change in the journal, or of opening if the journal had a change already.
+  /// Time of the oldest change in the journal, or the time of the opening if the journal had changes at the opening.
   var oldestChange: ContinuousClock.Instant?
-  /// End of the journal at the last attempt to free space for a value that had no room.
+  /// Offset of the journal's end at the last attempt to free space for a value, or `nil` after an attempt that has folded the journal.
   var triedToGiveBackAt: Int?
-  /// Newest commit of the store.
+  /// Number of the store's newest commit.
   private(set) var commit: UInt64
-  /// Failure of a sync, after which the store writes nothing more.
+  /// Error of a failed sync, after which the store writes nothing more, or `nil`.
   private var poison: RepositoryError?
 
   init(
@@ -55,20 +56,23 @@ final class JSONFileStore {
     oldestChange = changes.isEmpty ? nil : .now
   }
 
-  // A store that is dropped without `close` leaves its files as a crash does, but no thread uses the files and no lock is held any more.
+  // A store that is released without `close` leaves its files as a crash does, but with no thread at work on the files and with no lock
+  // held.
   deinit { release() }
 
-  /// Commits a batch, and tries once more after freeing space if the disk is full.
+  /// Commits a batch, and if the disk is full, frees space and tries once more.
   func commit(_ batch: WriteBatch, isRetry: Bool = false) throws(RepositoryError) {
     try checkUse(of: batch)
-    // A new store, and one whose journal was folded on a full disk, has no journal before its next commit.
+    // A new store, a store that was closed cleanly, and a store whose journal was folded on a full disk have no journal before the next
+    // commit.
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
-      // If the journal's name is not durable, a power cut could bring back the previous journal and lose this durable commit.
+      // While the journal's name is not durable, a power cut could bring back the previous journal and lose a commit that was acknowledged
+      // as durable.
       if batch.durability != .buffered { try syncJournalName() }
       try journal?.append(batch) { noteChanges(of: batch) }
     } catch {
-      // A batch of deletions alone is not retried, because `commitOnFullDisk` has a reserve for deletions.
+      // A batch of only deletions is not retried, because `commitOnFullDisk` commits deletions in the journal's reserve.
       guard error.code == .full, !isRetry, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw noted(error) }
       return try commit(batch, isRetry: true)
     }
@@ -77,7 +81,7 @@ final class JSONFileStore {
     if !foreignChanges.isEmpty { foreignChanges = [:] }
   }
 
-  /// Throws after a failed sync, if the batch has wrong commit numbers or does not fit the format, or if the store's files are gone.
+  /// Throws after a failed sync, for a batch with wrong commit numbers or that the format cannot hold, and if the store's files are gone.
   func checkUse(of batch: WriteBatch) throws(RepositoryError) {
     try checkHealth()
     guard batch.commits.lowerBound == commit + 1, batch.commits.upperBound < .max else {
@@ -87,7 +91,7 @@ final class JSONFileStore {
     try checkFiles()
   }
 
-  /// Updates the state in memory for a batch that was written to the files.
+  /// Updates the changes and the commit number in memory after a batch was written to the files.
   func note(_ batch: WriteBatch) {
     noteChanges(of: batch)
     commit = batch.commits.upperBound
@@ -97,22 +101,23 @@ final class JSONFileStore {
   ///
   /// The caller sets ``commit`` only when the batch is as durable as its `durability` demands.
   private func noteChanges(of batch: WriteBatch) {
-    // Reserving saves several growths of the dictionary. For a batch of a few records it could copy a large dictionary instead.
+    // For a large batch, reserving capacity saves several growths of the dictionary. For a small batch, reserving could copy a large
+    // dictionary.
     if batch.records.count > changes.count { changes.reserveCapacity(changes.count + batch.records.count) }
     for record in batch.records { changes[record.address] = record }
     if oldestChange == nil { oldestChange = .now }
   }
 
-  /// Syncs the journal if it has a commit that is not durable.
+  /// Syncs the journal if any of its commits is not durable.
   func flush() throws(RepositoryError) {
     try checkHealth()
     try checkFiles()
     do throws(RepositoryError) {
       try syncJournalName()
-      // An ordered commit may still be lost in a power cut, so it counts as unsynced here.
+      // A commit that was only ordered by a write barrier may still be lost in a power cut, so the journal is synced for it too.
       if let journal, journal.durableThrough < journal.lastCommit || journal.isOrderedOnly { try self.journal?.sync() }
-      // A broken frame is overwritten only so that the next opening finds no torn tail. If the device refuses, no commit becomes less
-      // durable.
+      // A broken frame (of a failed write) is overwritten only so that the next opening finds no unfinished write. If a locked device
+      // refuses to overwrite it, no commit becomes less durable.
       do throws(RepositoryError) { try self.journal?.takeBackBrokenFrame() } catch {
         if error.code != .protectedDataUnavailable { throw error }
       }
@@ -121,31 +126,31 @@ final class JSONFileStore {
     }
   }
 
-  /// Folds the journal if that is worth it, or else makes it durable, and releases the locks.
+  /// Folds the journal if a checkpoint is worthwhile, or else makes the journal durable, and then releases the locks.
   ///
-  /// The locks and the files are released even if the call throws.
+  /// The locks are released and the files are closed even if the call throws.
   func close() throws(RepositoryError) {
     defer { release() }
     try checkHealth()
-    // Without commits, a journal and an undurable name, there is nothing to fold and nothing to sync.
+    // Without unfolded commits, without a journal and with a durable main file, there is nothing to fold and nothing to sync.
     guard commit > main.header.commit || journal != nil || !isMainDurable else { return }
-    // A background checkpoint is given up: its unfinished main file must not stay, and its changes must be in the fold below.
+    // A background checkpoint is cancelled, because its unfinished main file must not stay, and `replaceMain()` must write its changes.
     giveUpFolding()
     guard isCheckpointWorthwhile else { return try flush() }
     try checkFiles()
     if commit > main.header.commit || !isMainDurable { try replaceMain() }
     guard let journal else { return }
-    // The journal is removed only after `replaceMain` has made the new main file durable, because until then a power cut may need the
-    // journal.
+    // The journal is removed only after `replaceMain` has made the new main file durable. Before the new main file is durable, recovery
+    // after a power cut may need the journal.
     try journal.close()
     try fileSystem.remove(paths.journal)
     try fileSystem.syncDirectory(paths.directory)
   }
 
-  /// Releases the locks and leaves the files as they are.
+  /// Releases the locks and closes the files without writing to them.
   func release() {
     giveUpFolding()
-    // All writes have ended, so an error of `close` is harmless. The last reference closes a descriptor at the latest.
+    // All writes have ended, so an error of `close` is harmless. A descriptor is closed at the latest when its last reference is released.
     do throws(RepositoryError) { try journal?.close() } catch {}
     do throws(RepositoryError) { try main.file.close() } catch {}
     lock.release()
@@ -159,29 +164,29 @@ final class JSONFileStore {
     for record in batch.records {
       size += JournalFormat.operationHeaderSize + record.collection.utf8.count + record.key.byteCount + (record.value?.count ?? 0)
       guard let value = record.value else { continue }
-      // A line feed inside a value would end its line in the main file, and an empty value would leave broken JSON.
+      // A line feed inside a value would end the value's line in the main file, and an empty value would make the main file invalid JSON.
       guard value.withUnsafeBytes({ $0.isOneLine }) else {
         throw RepositoryError(
           .encodingFailed, "expected one line of JSON, found a line feed or nothing", file: paths.mainFile, keyHash: record.key.hash)
       }
     }
-    // The frame header has 32 bits for the size, and a reader on a 32-bit system must be able to address it.
+    // The header of a frame has 32 bits for the frame's size, and a reader on a 32-bit system must be able to address the whole frame.
     guard size <= JournalFormat.countLimit, batch.records.count < 1 << 24 else {
       throw RepositoryError(.tooLarge, "a batch is at most \(JournalFormat.countLimit) bytes and 16 million records", file: paths.mainFile)
     }
   }
 
-  /// Throws unless the paths of main file and journal still lead to the open files.
+  /// Throws unless the paths of the main file and the journal still lead to the files that the store has open.
   ///
   /// Commits to a file that was removed from its path would be lost.
   ///
   /// Cost: two calls of `lstat`.
-  /// - Throws: `.dataMissing`, or `.locked` for a journal that another process has made.
+  /// - Throws: `.dataMissing` if a file is gone, cut or replaced, or `.locked` if another process has created a journal.
   func checkFiles() throws(RepositoryError) {
     try Self.checkMainFile(main, at: paths.mainFile, fileSystem)
     let found = try fileSystem.status(of: paths.journal)
     guard let journal else {
-      // If the identity of the unused journal is unknown, a journal that is found is assumed to be the unused one.
+      // If the identity of the unused journal is unknown, any journal that exists is assumed to be the unused journal.
       guard let found, !hasUnusedJournal || unusedJournal != nil && found.identity != unusedJournal else { return }
       throw RepositoryError(
         .locked, "expected no journal, found one of another process: close the store, and open it again", file: paths.journal)
@@ -197,7 +202,7 @@ final class JSONFileStore {
     }
   }
 
-  /// Throws unless a path still leads to the open main file.
+  /// Throws unless a path still leads to the main file that the store has open.
   ///
   /// - Throws: `.dataMissing` if the path leads to no file, to another file, or to a file of another size.
   static func checkMainFile(_ main: MainFile, at path: String, _ fileSystem: any FileSystem) throws(RepositoryError) {
@@ -213,16 +218,16 @@ final class JSONFileStore {
 
   /// Makes the journal's directory entry durable, so that no power cut can bring the previous journal back.
   ///
-  /// If a checkpoint is syncing the directory, the call waits for that sync. A second sync succeeds even after a failed one, and proves
-  /// nothing.
-  /// - Throws: `.outcomeUnknown` if the sync fails. Another error if the directory could not be opened, which proves nothing about the
-  ///   entry.
+  /// If a background checkpoint has begun to sync the directory, the call waits for the end of that sync. If the background checkpoint is
+  /// about to sync the directory, the call makes that sync itself. A second sync succeeds even after a failed sync, and proves nothing.
+  /// - Throws: `.outcomeUnknown` if the sync of the directory fails. Another error if the directory could not be opened, and a later call
+  ///   may then succeed.
   func syncJournalName() throws(RepositoryError) {
     if isJournalDurable { return }
     do throws(RepositoryError) {
       if case .name(let work, _) = folding?.part {
-        // `run()` syncs on this thread if the background thread has not begun. If the sync is running there, `run()` blocks on the mutex
-        // until the sync has ended.
+        // `run()` syncs on the current thread if the background thread has not begun the sync. If the background thread is syncing, `run()`
+        // blocks until that sync has ended.
         work.run()
         if work.failure?.isOfOpening != true {
           try work.result()
@@ -244,7 +249,7 @@ final class JSONFileStore {
 
   // MARK: Health
 
-  /// Throws `.poisoned` after a failed sync, since later syncs report success without writing the lost pages.
+  /// Throws `.poisoned` after a failed sync, because a later sync may succeed without writing the pages that the failed sync has lost.
   func checkHealth() throws(RepositoryError) {
     guard let poison else { return }
     throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", file: paths.mainFile, underlying: poison)
@@ -252,7 +257,7 @@ final class JSONFileStore {
 
   var isPoisoned: Bool { poison != nil }
 
-  /// Stops all writing if an error is `.outcomeUnknown`, the error of a failed sync, and returns the error.
+  /// Stops all later writing if an error is `.outcomeUnknown`, the error of a failed sync, and returns the error.
   func noted(_ error: RepositoryError) -> RepositoryError {
     if error.code == .outcomeUnknown { poison = error }
     return error

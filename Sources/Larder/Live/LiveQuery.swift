@@ -1,6 +1,6 @@
 public import Observation
 
-/// An observable result of a query for a view, which stays current.
+/// An observable result of a query, which stays current, for use in a view.
 ///
 /// ```swift
 /// struct BestSpots: View {
@@ -16,16 +16,17 @@ public import Observation
 /// }
 /// ```
 ///
-/// Create a live query in the view's `init`, and hold it in `@State`. A live query begins to follow its query at once, and stops when it is
-/// released. Set ``query`` to follow another query. A live query holds its repository, so the store stays open while the live query exists.
+/// Create a live query in the view's `init`, and hold the live query in `@State`. A live query follows its query from its `init` until it
+/// is released. Set ``query`` to follow another query. A live query holds its repository, so the store stays open while the live query
+/// exists.
 ///
-/// Use a live query on the main actor, to which it belongs. The main actor receives only finished results. Changes are tested and merged on
-/// another actor, as by ``LocalRepository/results(of:)``.
+/// A live query is isolated to the main actor. The main actor receives only finished results. As with ``LocalRepository/results(of:)``,
+/// changes are tested and merged outside the main actor.
 ///
 /// ## Cost
 ///
-/// The query is run once, and again when ``query`` is set. After that each commit costs the time that ``QueryResults`` states, and none of
-/// this work runs on the main actor. The view is updated only when the result differs.
+/// The query is run once, and again when ``query`` is set. Each later commit costs the time that ``QueryResults`` states, and none of that
+/// time is spent on the main actor. The view is updated only when the result differs from the previous result.
 ///
 /// ## When to use another type
 ///
@@ -35,9 +36,9 @@ public import Observation
 ///
 /// ## Avoid
 ///
-/// - Do not create a live query in `body`. The query would start again with every redraw.
+/// - Do not create a live query in `body`. A query in `body` would start again with every redraw of the view.
 /// - Do not follow a large collection without a limit. All results of the query would be kept in memory.
-/// - Do not ignore ``error``. If you ignore ``error``, a query that cannot be answered looks like a query with an empty result.
+/// - Do not ignore ``error``. If you ignore ``error``, a query that cannot be answered looks like a query without results.
 ///
 /// ## Topics
 ///
@@ -51,14 +52,14 @@ public import Observation
 /// - ``error``
 @MainActor @Observable public final class LiveQuery<Item: Codable & Identifiable & Sendable>
 where Item.ID: Hashable & Codable & Sendable {
-  /// Newest results of the query.
+  /// The newest results of the query.
   ///
-  /// The items are empty until the first results arrive. After ``query`` was set, the items are the results of the earlier query until the
+  /// The items are empty until the first results arrive. After you set ``query``, the items are the results of the earlier query until the
   /// first results of the new query arrive.
   public private(set) var items: [Item] = []
   /// True until the first results of the query arrive.
   public private(set) var isLoading = true
-  /// Error that ended the results of the query, or `nil`.
+  /// Error that ended the live query, or `nil` while no error has occurred.
   ///
   /// The code is `.unsupported` for a query that cannot be answered, `.decodingFailed` for a ``Query/strict()`` query, or `.closed`.
   public private(set) var error: RepositoryError?
@@ -82,16 +83,17 @@ where Item.ID: Hashable & Codable & Sendable {
 
   private func follow() {
     task?.cancel()
-    // Here and below, a property is assigned only if it changes, because an equal assignment would also update the views that read it.
+    // `isLoading` and `error` are assigned only if their values change, because assigning an equal value would also update the views that
+    // read them.
     if !isLoading { isLoading = true }
     if error != nil { error = nil }
     let results = repository.results(of: query)
-    // Weak: `deinit` cancels the task, and a task that held this object would prevent its `deinit`.
+    // The task holds the live query weakly, because a task with a strong reference would prevent the `deinit` that cancels the task.
     task = Task { [weak self] in
       var failure = RepositoryError.storeClosed
       do throws(RepositoryError) {
         for try await items in results {
-          // If the query was replaced while this result was on its way, the task is cancelled and the result belongs to the earlier query.
+          // If `query` was replaced while the result was computed, the task is cancelled, and the result belongs to the earlier query.
           if Task.isCancelled { return }
           self?.show(items)
         }

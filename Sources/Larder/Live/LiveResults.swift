@@ -1,17 +1,17 @@
-// Live/ holds live results: a query is run once, and then each change of a record is merged into its results.
-// Invariant: each result that a reader receives is the result that a fetch at the same commit would return. Called by
-// LocalRepository.results(of:) and LiveQuery.
+// The folder Live/ holds live results: a query is run once, and then each change of a record is merged into the query's results.
+// Invariant: each result that a reader receives is the result that a fetch at the same commit would return.
+// The folder Live/ is called by LocalRepository.results(of:), and apps use its public types.
 internal import Synchronization
 
-/// The results of one query for one reader, kept current on an actor of their own, so that the reader's actor does no work for them.
+/// The results of one query for one reader, kept current on a separate actor, so that the reader's actor does no work for them.
 ///
-/// Each change is tested before it is buffered and before the reader is woken. The tests run on the store's executor while they take no
-/// longer than ``ChangeHub/patience`` for all readers together. The remaining tests run on a queue beside the executor. Closures of the app
-/// and searches for words run neither on the executor nor on that queue.
+/// Each change of a record is tested before it is buffered and before the reader is woken. For a small commit, the tests run on the store's
+/// executor, until the tests of all readers together have taken ``ChangeHub/patience``. All other tests run on a queue beside the executor.
+/// Filter closures of the app and searches for words run neither on the executor nor on the queue beside it.
 ///
-/// A change that passes the first test is tested once more on this actor and put into the ordered window, which holds the first results of
-/// the query. The query runs again only when removals have used up the window, or when the predicate throws for a changed record. A query
-/// ordered by rank also runs again when a matching record has changed, because ranks depend on the texts of all records.
+/// A change that passes the first test is tested once more on the `LiveResults` actor and merged into the window, an ordered array of the
+/// first results of the query. The query runs again only when removals have used up the window, or when the predicate throws for a changed
+/// record. A query ordered by rank also runs again when a matching record has changed, because ranks depend on the texts of all records.
 actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable & Codable & Sendable {
   private weak let core: StoreCore?
   private let collection: Int
@@ -20,21 +20,21 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
   private var feed: ChangeFeed?
   private var following: Following?
   private var isOver = false
-  /// Records of the result that the reader has received last.
+  /// Records of the last result that the reader has received.
   private var given: [RecordSlot]?
-  /// Number of times that this object has run the query, for tests.
+  /// Number of times that the actor has run the query, for tests.
   private(set) var runCount = 0
 
   private struct Following: Sendable {
     let matcher: RecordMatcher<Item>
     var window: LiveWindow<Item>
-    /// True if the results are ordered by rank, which a changed record alone does not determine.
+    /// True if the results are ordered by search rank, which depends on the texts of all records.
     let isRanked: Bool
 
-    /// Test of whether a change matters to the window, or `nil` for a query whose test may take long.
+    /// Filter for changes that can alter the results, or `nil` for a query whose filter may take long.
     var filter: (any ChangeFilter)? {
-      // The closures in `filters` are code of the app, and a search for words reads whole texts. No filter runs these closures or searches
-      // for words, because either could delay a commit.
+      // The closures in `filters` are code of the app, and a search for words reads whole texts. A query with such closures or a word
+      // search has no filter, because the filter could delay a commit.
       guard matcher.query.filters.isEmpty, matcher.query.shape.words == nil else { return nil }
       return LiveFilter(matcher, window)
     }
@@ -47,23 +47,24 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     self.query = query
   }
 
-  /// Returns the result as soon as it differs from the last result that was returned.
+  /// Returns the result of the query as soon as it differs from the last result that was returned.
   ///
   /// - Returns: The result, or `nil` when the store was closed or the task is cancelled.
   /// - Throws: as ``TypedQueryRun/ready(_:_:alsoUsing:of:in:_:)`` and ``TypedQueryRun/results(after:)``. After an error, every later call
   ///   returns `nil`.
   func next() async throws(RepositoryError) -> [Item]? {
     do throws(RepositoryError) {
-      // The feed is registered at the first call only, so that a sequence that no task reads costs the writers no time.
+      // The feed of changes is registered at the first call of `next()`, so that a sequence that no task reads costs the writers no time.
       if !isOver, feed == nil, !Task.isCancelled { try await begin() }
       while !isOver, let feed, !Task.isCancelled {
         if let items = different() { return items }
         guard let changes = await feed.nextAll(passing: following?.filter) else { break }
         if try !follow(changes) { try await fill() }
-        // Until the next call of `next()`, changes that do not matter are not buffered, so that a slow reader's buffer stays small.
+        // Until the next call of `next()`, the filter drops changes that cannot alter the results, so that a slow reader's buffer stays
+        // small.
         feed.pass(only: following?.filter)
       }
-      // A cancelled call does not end the live results: the next call of `next()` continues with the same feed.
+      // A cancelled call of `next()` does not end the live results: the next call continues with the same feed of changes.
       if !Task.isCancelled { end() }
       return nil
     } catch {
@@ -78,8 +79,8 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
   private func begin() async throws(RepositoryError) {
     guard let core, !core.state.isClosed else { return end() }
     let feed = ChangeFeed()
-    // The feed is registered before the query runs, so that no commit between the registration and the run is lost. With `isLater`, the
-    // feed receives a commit after the other observers, so that no commit waits for the tests of all live queries.
+    // The feed of changes is registered before the query runs, so that no commit between the registration and the run is lost. With
+    // `isLater`, the feed receives a commit after the other observers, so that no commit waits for the tests of all live queries.
     core.hub.register(feed, for: collection, isLater: true)
     self.feed = feed
     try await fill()
@@ -91,11 +92,11 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     (feed, following, given) = (nil, nil, nil)
   }
 
-  /// Returns the results if their records, their order or a record's revision differ from the last results, otherwise `nil`.
+  /// Returns the results, or `nil` if their records, order and revisions are the same as those of the last results.
   private func different() -> [Item]? {
     guard let results = following?.window.results else { return nil }
     if let given, given.count == results.count, zip(given, results).allSatisfy({ $0.isSameRevision(as: $1.slot) }) { return nil }
-    // The mappings are closures and not key paths, because a key path of a generic type is created again at each use.
+    // The arguments of `map` are closures and not key paths, because a key path of a generic type is created again at each use.
     given = results.map { $0.slot }
     return results.map { $0.item }
   }
@@ -107,7 +108,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
   /// - Returns: `false` if the query must be run again.
   private func follow(_ changes: [RecordChange]) throws(RepositoryError) -> Bool {
     guard var following else { return false }
-    self.following = nil  // so that the local copy is the only owner of the window and changes it in place
+    self.following = nil  // so that the local copy is the window's only owner and changes the window in place
     defer { self.following = following }
     var matches: [(key: RecordKey, match: QueryCandidate<Item>?)] = []
     matches.reserveCapacity(changes.count)
@@ -115,14 +116,14 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       do throws(RepositoryError) {
         let match = try change.new.flatMap { slot throws(RepositoryError) in try following.matcher.liveMatch(slot) }
         if following.isRanked {
-          // Ranks depend on the words of all records: one matching record that changes may move all other results.
+          // Search ranks depend on the words of all records, so one matching record that changes may move all other results.
           if match != nil || following.window.contains(change.key) { return false }
           if let old = change.old, try following.matcher.liveMatch(old) != nil { return false }
         } else {
           matches.append((change.key, match))
         }
       } catch {
-        return false  // a new run of the query decides whether the failure matters
+        return false  // a new run of the query either throws the error or ignores it
       }
     }
     return !following.window.apply(matches) || !following.window.isUsedUp
@@ -130,23 +131,23 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
 
   /// Runs the query at the newest commit, and begins to follow the changes after that commit.
   private func fill() async throws(RepositoryError) {
-    // The check is made on the original query, because the wider query below replaces a negative limit or offset, which must be refused.
+    // The original query is checked, because `wider` replaces its limit and offset, and a negative limit or offset must be refused.
     try query.shape.check()
     let isRanked = query.shape.words != nil && query.order.isEmpty
     var wider = query
     wider.shape.skipped = 0
-    // Ranked results are never merged with changes but fetched again, so no more results than the shown ones are fetched.
+    // Ranked results are fetched again after a change and never merged, so only the results that the reader sees are fetched.
     wider.shape.maximum = isRanked ? query.shape.needed : LiveWindow<Item>.capacity(limit: query.shape.maximum, offset: query.shape.skipped)
     guard let core else { return end() }
     let run = try await TypedQueryRun.ready(wider, coder, of: collection, in: core) { [feed, collection] in
-      // `publishedCollection` reads the state and its commit under one lock. The feed begins after this commit, which is exactly the state
-      // that the query runs on.
+      // `publishedCollection` reads the state and its commit under one lock. The feed begins with the changes after `commit`, and `state`
+      // is exactly the state at `commit`.
       feed?.restart()
       let (state, commit) = core.publishedCollection(collection)
       feed?.begin(after: commit)
       return state
     }
-    // Decodes the records on all cores. The scan in `results()` would decode one record after the other.
+    // For a query without an index, the records are decoded on all cores, because `results()` would decode one record after the other.
     if case .scan = run.run.choice.access { await run.run.records.decode(coder) }
     runCount += 1
     let window = LiveWindow(try run.results(), order: run.order, limit: query.shape.maximum, offset: query.shape.skipped)
@@ -158,15 +159,15 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
 extension RecordSlot {
   /// Returns true if both slots (records in memory) hold the same record at the same revision.
   func isSameRevision(as other: RecordSlot) -> Bool {
-    // The identity of the slots is compared first, because nearly all slots of two successive results are the same objects.
+    // Object identity is compared first, because nearly all slots (records in memory) of two successive results are the same objects.
     self === other || (revision == other.revision && key == other.key)
   }
 }
 
-/// A test of whether a change matters to a live query, for one state of its window.
+/// A filter for changes that can alter the results of a live query, given the present window of its results.
 ///
-/// Every commit to a collection runs the test of every live query of that collection. To make the test fast, the filter reads the parts of
-/// its query once, when it is created, into types that need no look-up of generic metadata for each change.
+/// Every commit to a collection runs the filter of every live query of that collection. To be fast, the filter copies the parts of its
+/// query once, when it is created, into types that need no look-up of generic metadata for each change.
 final class LiveFilter<Item: Codable & Identifiable & Sendable>: ChangeFilter where Item.ID: Hashable & Codable & Sendable {
   private let matcher: RecordMatcher<Item>
   private let window: LiveWindow<Item>
@@ -190,13 +191,13 @@ final class LiveFilter<Item: Codable & Identifiable & Sendable>: ChangeFilter wh
   }
 
   func passes(_ change: RecordChange) -> Bool {
-    // An inserted record cannot be in the window. If the window still holds an earlier record of this key, the buffer holds that record's
-    // deletion and merges the insertion into it.
+    // A record that was just inserted cannot be in the window. If the window still holds an earlier record of the same key, the buffer
+    // holds the deletion of that record, and merges the insertion into the deletion.
     if !isWindowEmpty, change.old != nil, window.contains(change.key) { return true }
     guard let new = change.new else { return false }
     do throws(RepositoryError) {
-      // Most changes are refused by this cheap test. A strict query must not use this cheap test: a record that does not decode makes a
-      // strict query throw.
+      // Reading the value and testing the predicate is cheap and refuses most changes. A strict query must not refuse a change this way,
+      // because a record that does not decode makes a strict query throw.
       if !isStrict {
         guard let value = coder.valueIfReadable(new) else { return false }
         if let predicate, try !predicate.isMet(value.item) { return false }
@@ -204,7 +205,7 @@ final class LiveFilter<Item: Codable & Identifiable & Sendable>: ChangeFilter wh
       guard let match = try matcher.liveMatch(new) else { return false }
       return window.admits(match)
     } catch {
-      // An error of the test may make the query throw, and only a new run of the query can decide that.
+      // If the test throws, the query may throw too, and only a new run of the query can decide whether it does.
       return true
     }
   }

@@ -8,19 +8,19 @@ internal import Synchronization
 /// }
 /// ```
 ///
-/// You get this sequence from ``LocalRepository/changes(since:)``. In a view, use ``LiveQuery``.
+/// Call ``LocalRepository/changes(since:)`` to get a sequence of changes. In a view, use ``LiveQuery`` instead of a sequence.
 ///
-/// The first iterator records changes from the moment in which the sequence was created, so that no change is lost before its first `next`.
-/// Every further iterator records changes from its own creation on, or from the revision that was passed to
+/// The first iterator of the sequence records changes from the creation of the sequence on, so that no change is lost before the first call
+/// of `next`. Every further iterator of the sequence records changes from its own creation on, or from the revision that was passed to
 /// ``LocalRepository/changes(since:)``. Each iterator has a buffer of its own, and only one task at a time may read an iterator.
 ///
-/// A slow reader misses no changed record: several changes of one record are merged into one change, and the commits in between become one
-/// set. The sequence ends when the store is closed, and when the task is cancelled.
+/// A slow reader still receives the newest state of each changed record: the buffer merges several changes of one record into one change,
+/// and several commits into one change set. The sequence ends when the store is closed, and when the reading task is cancelled.
 ///
 /// ## Cost
 ///
-/// The buffer of an iterator holds at most one change for each record that has changed since the last `next`. Each iterator of a collection
-/// adds some time to every write to that collection.
+/// The buffer of an iterator holds at most one change for each record that has changed since the last call of `next`. Each iterator of a
+/// collection's changes adds some time to every write to that collection.
 ///
 /// ## Topics
 ///
@@ -35,7 +35,7 @@ public struct RepositoryChanges<Item: Codable & Identifiable & Sendable>: AsyncS
 where Item.ID: Hashable & Codable & Sendable {
   /// Changes of one commit, or of several commits that were merged.
   public typealias Element = ChangeSet<Item>
-  /// Error that the first `next` throws if the changes since a revision are no longer complete.
+  /// Error that the first call of `next` throws if the sequence cannot resume from the given revision.
   public typealias Failure = RepositoryError
 
   private let source: ChangeSource
@@ -46,22 +46,23 @@ where Item.ID: Hashable & Codable & Sendable {
     self.coder = coder
   }
 
-  /// Newest commit whose changes were delivered to all readers, or wait in their buffers.
+  /// Newest commit whose changes were delivered to all readers of the sequence, or wait in the buffers of the readers.
   ///
-  /// A write returns when it is durable and can be read, and observers receive its changes just after that. Just after a write, this
-  /// property may thus be less than the revision that `save` has returned.
+  /// A write returns when its records are durable and can be read, and observers receive the write's changes just after that. Just after a
+  /// write, `revision` may thus be less than the revision that `save` has returned.
   public var revision: Revision { source.revision }
 
-  /// Returns an iterator that records changes from now on.
+  /// Returns an iterator of the sequence that records changes from now on.
   ///
-  /// The first iterator has recorded changes since the sequence was created.
+  /// The first iterator has recorded changes since the sequence was created. If the sequence resumes from a revision, every iterator begins
+  /// with the changes since that revision.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source.take(), coder) }
 
   /// An iterator that returns change sets to one reader.
   public struct AsyncIterator: AsyncIteratorProtocol {
     /// Changes of one commit, or of several commits that were merged.
     public typealias Element = ChangeSet<Item>
-    /// Error that the first `next` throws if the changes since a revision are no longer complete.
+    /// Error that the first call of `next` throws if the sequence cannot resume from the given revision.
     public typealias Failure = RepositoryError
 
     let feed: ChangeFeed
@@ -76,21 +77,22 @@ where Item.ID: Hashable & Codable & Sendable {
 
     /// Newest commit up to which `next` has returned every change, or before the first call the commit at which the iterator begins.
     ///
-    /// This revision is never less than the ``ChangeSet/revision`` of the last set. The revision also grows with commits to other
-    /// collections.
+    /// The iterator's `revision` is never less than the ``ChangeSet/revision`` of the last set that `next` has returned. The iterator's
+    /// `revision` also grows with commits to other collections.
     public var revision: Revision { resume == nil ? Swift.max(given, feed.toldRevision ?? given) : given }
 
     /// Returns the next change set as soon as there is one.
     ///
-    /// Returns `nil` when the store was closed and every change was delivered, and when the task is cancelled. A cancelled call loses no
-    /// change.
-    /// - Throws: `.unsupported`, from the first call only, if the sequence cannot resume from its revision. If the sequence cannot resume,
+    /// Returns `nil` when the store was closed and every change was delivered, and when the task is cancelled. A call of `next` that is
+    /// cancelled loses no change.
+    /// - Throws: `.unsupported`, from the first call only, if the sequence cannot resume from the given revision. After `.unsupported`,
     ///   load all records again.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(RepositoryError) -> ChangeSet<Item>? {
       if let resume {
-        // Cancellation is checked before `resume` is set to `nil`, so that a cancelled call does not lose the changes since the revision.
+        // Cancellation is checked before `resume` is set to `nil`, so that a cancelled call of `next` does not lose the changes from which
+        // the sequence resumes.
         if Task.isCancelled { return nil }
         self.resume = nil
         let changes = try await resume.changes(coder)
@@ -119,7 +121,7 @@ final class ChangeSource: Sendable {
     let since: Revision
     let commit: Revision
     let records: RecordMap
-    /// Deletions since the revision `since`, or `nil` if the tombstones of some of these deletions may have been forgotten.
+    /// Deletions since the revision `since`, or `nil` if the tombstones of some of these deletions may have been dropped.
     let deletions: [RecordKey: Revision]?
     let horizon: Revision
   }
@@ -127,19 +129,20 @@ final class ChangeSource: Sendable {
   private weak let core: StoreCore?
   private let collection: Int
   private let since: Revision?
-  /// Start of the first iterator, with a feed that is already registered, or `nil` once that iterator was created.
+  /// Start of the first iterator, with a feed (a buffer of changes) that is already registered, or `nil` once that iterator was created.
   private let first: Mutex<Start?>
   private let begin: Revision
   private let progress: ChangeProgress
 
-  /// Newest commit that was announced to the readers of this sequence.
+  /// Newest commit that was announced to the readers of the sequence of changes.
   var revision: Revision { Swift.max(begin, progress.revision) }
 
   init(_ core: StoreCore, _ collection: Int, since: Revision?) {
     self.core = core
     self.collection = collection
     self.since = since
-    // The feed of the first iterator is registered now, so that no change is lost before that iterator is created.
+    // The feed (the buffer of changes) of the first iterator is registered at once, so that no change is lost before that iterator is
+    // created.
     let start = Self.start(core, collection, since: since)
     begin = start.begin
     progress = core.hub.progress
@@ -161,14 +164,15 @@ final class ChangeSource: Sendable {
       feed.finish()
       return Start(feed: feed, resume: nil, begin: since ?? .zero)
     }
-    // The feed is registered before the state is read, so that a commit between the two is either in the state or in the feed.
+    // The feed (the buffer of changes) is registered before the store's state is read, so that every commit is in that state or in the
+    // feed.
     core.hub.register(feed, for: collection)
     let state = core.state
     let commit = Revision(state.commit)
     feed.begin(after: commit)
     guard let since else { return Start(feed: feed, resume: nil, begin: commit) }
-    // The deletions are read after the state. Deletions are noted in the hub before their commit is published, so all deletions up to this
-    // state are found.
+    // The deletions are read after the store's state. The hub's deletion log gets the deletions of a commit before the commit is published,
+    // so the log has all deletions up to that state.
     let (deletions, horizon) = core.hub.deletions(in: collection, after: since, upTo: commit)
     return Start(
       feed: feed,
@@ -182,8 +186,8 @@ final class ChangeSource: Sendable {
 extension ChangeSource.Resume {
   /// Returns all changes since the revision `since`, in the order of commits.
   ///
-  /// Cost: linear in the records of the collection. The work runs away from the caller's actor.
-  /// - Throws: `.unsupported` if the revision is not one of this store, or if tombstones since that revision were forgotten.
+  /// Cost: linear in the records of the collection, and a sort of the changes. `changes(_:)` runs off the caller's actor.
+  /// - Throws: `.unsupported` if the revision is after the store's newest commit, or if tombstones since that revision were dropped.
   @concurrent func changes<Item>(_ coder: RecordCoder<Item>) async throws(RepositoryError) -> [ChangeSet<Item>.Change] {
     guard since <= commit else {
       throw RepositoryError(
@@ -201,7 +205,8 @@ extension ChangeSource.Resume {
         .init(RecordChange(collection: collection, key: key, revision: revision, origin: .unknown, old: nil, new: slot), coder))
     }
     for slot in records.ordered() where slot.revision > since { note(slot.key, revision: slot.revision, slot: slot) }
-    // A record that was deleted and saved again is in `records`, and the loop above has noted its newest state.
+    // The loop over `records` has already added the newest state of a record that was deleted and saved again, because that record is in
+    // `records`.
     for (key, revision) in deletions where records[key] == nil { note(key, revision: revision, slot: nil) }
     return changes.sorted { $0.revision == $1.revision ? $0.key < $1.key : $0.revision < $1.revision }
   }

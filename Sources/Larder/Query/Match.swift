@@ -6,13 +6,14 @@ public struct Match<Item: Sendable>: Sendable {
   public let distance: Distance?
   /// Rank of the record's text for the query's words by the BM25 formula.
   ///
-  /// A greater rank is a better match. Only the order of two ranks has a meaning. The rank is `nil` for a query without words.
+  /// A greater rank is a better match. The rank has no unit, so only compare it with the ranks of other results. The rank is `nil` for a
+  /// query without words.
   public let score: Double?
   let source: ExtractSource?
 
   /// Part of the record's text around the words that the query searched for, or `nil` for a query without words.
   ///
-  /// Each access makes the extract anew, which takes longer than finding the record: about 20 µs for a text of 20 words.
+  /// Each access to `extract` makes the extract anew, which takes longer than finding the record: about 20 µs for a text of 20 words.
   public var extract: TextExtract? { source.flatMap { TextExtract(of: $0.words, from: $0.texts) } }
 
   /// The words of the query and the texts of the record, from which an extract is made.
@@ -36,14 +37,14 @@ public struct TextExtract: Hashable, Sendable, Codable {
 
   /// Creates an extract from its parts.
   ///
-  /// Use this initializer for previews and tests.
+  /// Use `init(text:highlights:field:)` for previews and tests.
   public init(text: String, highlights: [Range<Int>], field: Int) {
     (self.text, self.highlights, self.field) = (text, highlights, field)
   }
 }
 
 extension TextExtract {
-  /// Length of an extract in characters at which the initializer aims.
+  /// Intended length of an extract, in characters.
   static let width = 160
 
   /// Creates the extract of the text in which the most words of the query are close together, or returns `nil` without a match.
@@ -52,7 +53,7 @@ extension TextExtract {
     var best: (window: Window, field: Int)?
     for (field, text) in texts.enumerated() {
       guard let window = Window(of: query, in: text, width: width) else { continue }
-      // The comparison is `<` and not `<=`, so that of two texts with equally good windows the first one is used.
+      // The comparison is `<` and not `<=`, so that of two texts with equally many matching words close together, the first text is used.
       if best.map({ $0.window.value < window.value }) ?? true { best = (window, field) }
     }
     guard let best else { return nil }
@@ -70,7 +71,7 @@ private struct Window {
 
   private var range: Range<Int>
   private let matches: [Range<Int>]
-  /// Rank of the window: the number of different query words in it, then the number of matches.
+  /// Rank of the window: the number of different query words in the window, then the number of matching words.
   let value: (Int, Int)
 
   init?(of query: TextQuery, in text: String, width: Int) {
@@ -83,8 +84,9 @@ private struct Window {
     }
     guard !matches.isEmpty else { return nil }
 
-    // The window slides over the matches. The window with the most different words wins, then the one with the most matches, then the
-    // first. The width of a window is a number of bytes that approximates `width` characters.
+    // A window (a range of the text) slides over the matching words. The window with the most different query words is chosen, of these the
+    // window with the most matching words, and of these the first. The width of a window is a number of bytes that approximates `width`
+    // characters.
     let reach = text.utf8.count * width / Swift.max(1, text.count)
     var (first, chosen, value) = (0, 0..<1, (0, 0))
     var counts = [Int](repeating: 0, count: query.words.count + query.prefixes.count)
@@ -95,7 +97,7 @@ private struct Window {
         first += 1
       }
       let found = (counts.count { $0 > 0 }, index - first + 1)
-      // The comparison is `>` and not `>=`, so that the first of equally good windows wins.
+      // The comparison is `>` and not `>=`, so that of two windows with equal ranks the first is kept.
       if found > value { (chosen, value) = (first..<index + 1, found) }
     }
     self.value = value
@@ -105,7 +107,7 @@ private struct Window {
     self.matches = matches.map(\.range).filter { $0.lowerBound >= range.lowerBound && $0.upperBound <= range.upperBound }
   }
 
-  /// Widens a window by whole words on both sides in turn, up to `reach` bytes, or to the whole text if that fits.
+  /// Widens a window by whole words on both sides in turn, up to `reach` bytes, or to the whole text if the text is no longer.
   private static func widened(_ core: Range<Int>, words: [Range<Int>], length: Int, reach: Int) -> Range<Int> {
     if length <= reach { return 0..<length }
     var before = words.lastIndex { $0.upperBound <= core.lowerBound } ?? -1
@@ -131,12 +133,12 @@ private struct Window {
     return low..<high
   }
 
-  /// Returns the extract of the text.
+  /// Returns the extract that shows the window of the text.
   ///
-  /// A character that a bound of the window cuts is included as a whole.
+  /// A character that lies only partly in the window is included as a whole.
   func extract(from text: String, field: Int) -> TextExtract {
     var cut = ""
-    var places: [Int] = []  // the UTF-8 offset in the text of each character of the cut
+    var places: [Int] = []  // the UTF-8 offset in the text of each character in `cut`
     var offset = 0
     var end = range.upperBound
     for character in text {
@@ -148,14 +150,15 @@ private struct Window {
       }
       offset = next
     }
-    // If the cut began with a combining mark, the ellipsis and the mark would form one character. In that case all highlights would be off
-    // by one.
+    // If the extract began with a combining mark, an ellipsis and the mark would form one character, and all highlights would be off by
+    // one. An extract that begins with a combining mark therefore gets no ellipsis in front.
     let isCutBefore = (places.first ?? 0) > 0 && ("…" + cut).count == places.count + 1
-    // The ellipsis is one more character in front, so all highlights move by one.
+    // The ellipsis in front is one more character, so all highlights move by one.
     let shift = isCutBefore ? 1 : 0
     var highlights: [Range<Int>] = []
     for match in matches {
-      // Word segmentation may divide a character between two words. The lower bound is limited so that the two highlights do not overlap.
+      // Word segmentation may divide a character between two words. The lower bound of a highlight is limited so that the highlights of two
+      // words that share a character do not overlap.
       let lower = Swift.max(shift + (places.lastIndex { $0 <= match.lowerBound } ?? 0), highlights.last?.upperBound ?? 0)
       let upper = shift + (places.firstIndex { $0 >= match.upperBound } ?? places.count)
       if lower < upper { highlights.append(lower..<upper) }

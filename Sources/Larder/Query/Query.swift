@@ -1,5 +1,5 @@
-// Query/ holds queries. The folder itself has the public types. Predicate/ compiles a #Predicate to closures and constraints, Planning/
-// chooses an index, and Running/ runs the plan.
+// Query/ defines, plans and runs queries. The folder itself has the public types. Predicate/ compiles a #Predicate to closures and
+// constraints, Planning/ chooses an index, and Running/ runs the plan.
 // Invariant: a query reads the records and the indexes of exactly one commit. A query returns the same results on every backend, with or
 // without indexes.
 // Called by LocalRepository, RepositorySnapshot, Transaction and LiveResults.
@@ -20,16 +20,16 @@ public import Foundation
 /// let named = Query<Beach>().matching("jogashima").limit(20)
 /// ```
 ///
-/// A query is a value that does nothing by itself, and each of its calls returns a changed copy. Create a query on any thread, keep it, and
-/// pass it to ``LocalRepository/fetch(_:)``, to a ``RepositorySnapshot`` or to a ``Transaction``. Follow its results with
-/// ``LocalRepository/results(of:)``.
+/// A query is a value that does nothing by itself, and each of its methods returns a changed copy. Create a query on any thread, keep it,
+/// and pass it to ``LocalRepository/fetch(_:)``, to a ``RepositorySnapshot`` or to a ``Transaction``. To follow the results of a query,
+/// pass it to ``LocalRepository/results(of:)``.
 ///
-/// Conditions add up: a record must meet all conditions of the query. Results come in the order of `sorted`. Without `sorted`, `near`
-/// orders by distance, `matching` by rank, and any other query by id. Records that are equal in the query's order are sorted by id.
+/// The conditions of a query add up: a record must meet all of them. Results come in the order of `sorted`. Without `sorted`, `near` orders
+/// by distance, `matching` by rank, and any other query by id. Records that are equal in the query's order are sorted by id.
 ///
 /// Creating a query costs a few microseconds. Keep a query that you run often, because its predicates are analyzed when it is created. With
-/// a declared ``RepositoryIndex`` that fits, a fetch reads only the records that it returns. Without an index that fits the query, a fetch
-/// reads all records. Call ``LocalRepository/explain(_:)`` to see the plan.
+/// a declared ``RepositoryIndex`` that answers all conditions and the order, a fetch reads only the records that it returns. Without an
+/// index that fits the query, a fetch reads all records. Call ``LocalRepository/explain(_:)`` to see the plan.
 ///
 /// ## When to use another call
 ///
@@ -41,7 +41,8 @@ public import Foundation
 ///
 /// - Do not use ``filter(_:)`` for a condition that a predicate can express, because no index can answer a closure.
 /// - Do not use ``offset(_:)`` for paging, because records can be inserted and deleted between two fetches.
-/// - Do not use `near`, `within` or `matching` without the index that they need. Without that index, the fetch throws `.unsupported`.
+/// - Do not use `near`, `within` or `matching` without the index that they need. A query with `near` or `within` throws `.unsupported`
+///   without a `.geo` index, and a query with `matching` without a `.fullText` index.
 /// - Do not expect the results to include every record. Records that do not decode are left out, unless the query is ``strict()``.
 ///
 /// ## Topics
@@ -67,11 +68,11 @@ public import Foundation
 /// - ``PageCursor``
 /// - ``QueryPlan``
 public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
-  /// Part of the query from which the planner makes a plan.
+  /// Query without its closures, from which the planner makes a plan.
   ///
-  /// The shape is stored beside the closures, so that a query is converted to its shape once and not at every fetch.
+  /// The shape is stored beside the closures, so that it is made once for a query and not at every fetch.
   var shape = QueryShape()
-  /// Parts of the query's predicates, all of which must hold, analyzed when the query is created.
+  /// Conditions of the query's predicates, all of which must hold, analyzed when the query is created.
   var conjuncts: [Conjunct<Item>] = []
   private(set) var filters: [@Sendable (Item) -> Bool] = []
   var order: [SortColumn<Item>] = [] {
@@ -83,9 +84,9 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
 
   /// Returns the query with a predicate that records must meet.
   ///
-  /// A declared index is used for equality, ranges, `contains` over constants, conjunctions of these, and order. A predicate never traps.
-  /// If the predicate cannot be evaluated for a record (an integer overflow, a subscript out of range), the fetch throws `.unsupported`
-  /// with the reason.
+  /// A declared index is used for equality, ranges, `contains` over constants, conjunctions of these, and order. Evaluating a predicate
+  /// never traps, except in the code of a computed property. If the predicate cannot be evaluated for a record (an integer overflow, a
+  /// subscript out of range), the fetch throws `.unsupported` with the reason.
   public func `where`(_ predicate: Predicate<Item>) -> Self {
     do throws(RepositoryError) {
       return adding(try CompiledPredicate.conjuncts(of: predicate))
@@ -100,20 +101,21 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   func adding(_ conjunct: Conjunct<Item>) -> Self { adding([conjunct]) }
 
   private func adding(_ added: [Conjunct<Item>]) -> Self {
-    // The query is copied here without `changed`, because the closure for `changed` would look up the query's type metadata once more.
+    // The query is copied directly and not by `changed`, because the closure for `changed` would look up the query's type metadata once
+    // more.
     var query = self
     for conjunct in added {
       query.shape.conditions.append(QueryShape.Condition(constraint: conjunct.constraint, isExact: conjunct.isExact))
     }
-    // For the usual single predicate the array is assigned and not appended to, so that no second array is allocated.
+    // For the usual single predicate, the array of conjuncts is assigned and not appended to, so that no second array is allocated.
     if query.conjuncts.isEmpty { query.conjuncts = added } else { query.conjuncts += added }
     return query
   }
 
-  /// Returns the query with a closure that must return `true` for a record.
+  /// Returns the query with a closure that must return `true` for each record of the result.
   ///
-  /// The closure runs for each record that meets the other conditions, and no index can answer it. Use `where` for a condition that a
-  /// predicate can express.
+  /// The closure of `filter` runs for each record that meets the other conditions, and no index can answer the closure. Use `where` for a
+  /// condition that a predicate can express.
   public func filter(_ isIncluded: @escaping @Sendable (Item) -> Bool) -> Self {
     changed { query in
       query.filters.append(isIncluded)
@@ -123,9 +125,9 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
 
   /// Returns the query for records near a place, nearest first.
   ///
-  /// The query needs a `.geo` index. Distances are great circles on a sphere with Earth's mean radius. Without `within`, all records with a
-  /// place match, and a query with the limit k returns the k nearest records. If you call `near` again, records must be near both places,
-  /// and the last call determines the order and the distances.
+  /// A query with `near` needs a `.geo` index. Distances are measured along great circles on a sphere with Earth's mean radius. Without
+  /// `within`, all records with a place match, and a query with the limit k returns the k nearest records. If you call `near` again,
+  /// records must be near both places, and the last call determines the order and the distances.
   /// - Parameters:
   ///   - latitude: Degrees north, from -90 to 90.
   ///   - longitude: Degrees east. Multiples of 360 degrees are ignored.
@@ -136,14 +138,14 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
 
   /// Returns the query for records whose place is in a box or on its edge.
   ///
-  /// The query needs a `.geo` index. If you call `within` again, records must be in both boxes.
+  /// A query with `within` needs a `.geo` index. If you call `within` again, records must be in both boxes.
   public func within(_ box: BoundingBox) -> Self { changed { $0.shape.boxes.append(box) } }
 
   /// Returns the query for records that have all the given words, best match first.
   ///
-  /// The query needs a `.fullText` index. The last word also matches as a prefix, unless white space follows it. Records that have the last
-  /// word as a whole word come before records that only have it as a prefix. Case and diacritics are ignored. A text without words matches
-  /// no record. If you call `matching` again, records must have the words of both texts.
+  /// A query with `matching` needs a `.fullText` index. The last word of the text also matches as a prefix, unless white space follows it.
+  /// Records that have the last word as a whole word come before records that only have it as a prefix. Case and diacritics are ignored. A
+  /// text without words matches no record. If you call `matching` again, records must have the words of both texts.
   public func matching(_ words: String) -> Self {
     changed { query in
       let added = TextQuery(words)
@@ -166,9 +168,10 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   ///
   /// A query without `strict()` leaves out records that do not decode. A strict query throws if any record does not decode, because the
   /// query cannot determine whether that record meets the conditions. The error has the number of the records that do not decode, and the
-  /// hashes of their keys. ``RepositorySnapshot/undecodable`` lists these records. Strictness applies to every call that takes a query: of
-  /// a repository, a snapshot or a transaction, and to live results, pages and deletions. A strict deletion that throws deletes nothing.
-  /// Cost: every record that is not decoded yet is decoded, and records written since the last call are checked.
+  /// hashes of the first eight of their keys. ``RepositorySnapshot/undecodable`` lists all records that do not decode. `strict()` applies
+  /// to every call that takes a query: of a repository, a snapshot or a transaction, and to live results, pages and deletions. A strict
+  /// deletion that throws deletes nothing. Cost: every record that is not decoded yet is decoded, and records written since the last call
+  /// are checked.
   public func strict() -> Self { changed { $0.shape.isStrict = true } }
 
   func changed(_ change: (inout Self) -> Void) -> Self {
@@ -188,16 +191,16 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
 extension Query {
   /// Returns the query sorted by a property.
   ///
-  /// If you call `sorted` again, the further property orders records that are equal in the earlier one. The id orders records that are
-  /// equal in all sorted properties. Text is ordered as Swift's `String` is, and NaN comes last. If the property's type is also
-  /// ``IndexableValue``, its index values are compared.
+  /// If you call `sorted` again, the further property orders records that are equal in the earlier properties. The id orders records that
+  /// are equal in all sorted properties. Text is ordered as Swift's `String` is, and NaN counts as greater than every number. If the
+  /// property's type is also ``IndexableValue``, its index values are compared.
   public func sorted<Value: Comparable & Sendable>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
     changed { $0.order.append(SortColumn(keyPath, order)) }
   }
 
-  /// Returns the query sorted by an optional property, with `nil` before every other value.
+  /// Returns the query sorted by an optional property, where `nil` is less than every other value.
   public func sorted<Value: Comparable & Sendable>(
     by keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
@@ -206,22 +209,22 @@ extension Query {
 
   /// Returns the query sorted by a property, in the order of its index values.
   ///
-  /// Use this call for Booleans, where `false` comes first, and for enumerations, which are ordered by their raw values. In optionals of
-  /// Booleans and enumerations, `nil` comes first.
+  /// Use `sorted` by index values for Booleans, where `false` is less than `true`, and for enumerations, which are ordered by their raw
+  /// values. In optionals of Booleans and enumerations, `nil` is less than every other value.
   public func sorted<Value: IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
     changed { $0.order.append(SortColumn(indexed: keyPath, order)) }
   }
 
-  /// Returns the query sorted by a property, in the order of its index values, which is also the order of its values.
+  /// Returns the query sorted by a property, in the order of its index values, even if the type's own `<` has another order.
   public func sorted<Value: Comparable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
     changed { $0.order.append(SortColumn(indexed: keyPath, order)) }
   }
 
-  /// Returns the query sorted by an optional property, in the order of its index values, with `nil` before every other value.
+  /// Returns the query sorted by an optional property, in the order of its index values, where `nil` is less than every other value.
   public func sorted<Value: Comparable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder = .forward
   ) -> Self {
@@ -229,13 +232,13 @@ extension Query {
   }
 }
 
-// The overloads in this extension are `unavailable`, so a call of one never compiles. The compiler selects such an overload if no other
-// overload fits, and prints the overload's message, which names the right call.
+// The overloads in this extension are `unavailable`, so a call of one never compiles. The compiler selects an unavailable overload if no
+// other overload fits, and prints the overload's message, which names the right call.
 extension Query {
   /// Refuses to compile a trailing closure in the place of a predicate, and names the call that accepts a closure.
   ///
-  /// The parameter `unused` keeps the compiler from selecting this overload for a call with a predicate. Without `unused`, a type error
-  /// within a predicate would be reported with the message of this overload.
+  /// The parameter `unused` keeps the compiler from selecting this unavailable overload for a call with a predicate. Without `unused`, a
+  /// type error within a predicate would be reported with the message of the unavailable overload.
   @available(
     *, unavailable,
     message: "a condition is a predicate, which can use an index: write where(#Predicate { … }); for a closure, write filter { … }"

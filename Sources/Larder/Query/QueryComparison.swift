@@ -17,7 +17,7 @@ internal import Foundation
 /// - ``greater``
 /// - ``greaterOrEqual``
 public struct QueryComparison<Value: Equatable & Sendable>: Sendable {
-  /// The comparison as the analysis of predicates represents it.
+  /// Kinds of comparison that the analysis of predicates distinguishes.
   enum Kind: Sendable {
     case equal
     case notEqual
@@ -52,8 +52,8 @@ extension QueryComparison where Value: Comparable {
 extension Query {
   /// Returns the query for records whose property compares with a value.
   ///
-  /// Use this call for comparisons that `#Predicate` cannot express. Examples are a comparison with a case of an enumeration, with a value
-  /// of your own type, or with a value that is not `Codable`.
+  /// Use `where(_:_:_:)` for comparisons that `#Predicate` cannot express. Examples are a comparison with a case of an enumeration, with a
+  /// value of your own type, or with a value that is not `Codable`.
   ///
   /// ```swift
   ///
@@ -61,9 +61,9 @@ extension Query {
   ///
   /// ```
   ///
-  /// Conditions add up: a record must meet all of them. A declared index of the property answers `.equal` for every ``IndexableValue``. The
-  /// index answers comparisons by order for integers, floating-point numbers, `String`, `Date` and `UUID`. For other types and for
-  /// `.notEqual`, each record that meets the other conditions is tested.
+  /// The conditions of a query add up: a record must meet all of them. A declared index of the property answers `.equal` for every
+  /// ``IndexableValue``. An index answers comparisons by order for integers, floating-point numbers, `String`, `Date` and `UUID`. For other
+  /// types and for `.notEqual`, each record that meets the other conditions is tested.
   ///
   /// - Parameters:
   ///   - keyPath: Property whose value is the left operand.
@@ -84,10 +84,10 @@ extension Query {
     return adding(finding) { comparison.holds($0[keyPath: keyPath], value) }
   }
 
-  /// Returns the query for records whose optional property has a value that compares with another value.
+  /// Returns the query for records whose optional property compares with a value.
   ///
-  /// A record whose property is `nil` meets `.notEqual` and no other comparison. In all other respects this call is like `where` for a
-  /// property that is not optional.
+  /// A record whose property is `nil` meets `.notEqual` and no other comparison. In all other respects, `where` for an optional property is
+  /// like `where` for a property that is not optional.
   public func `where`<Value: Comparable & Sendable>(
     _ keyPath: any KeyPath<Item, Value?> & Sendable, _ comparison: QueryComparison<Value>, _ value: Value
   ) -> Self {
@@ -102,9 +102,9 @@ extension Query {
     }
   }
 
-  /// Returns the query for records whose property equals one of some values.
+  /// Returns the query for records whose property equals one of the given values.
   ///
-  /// A declared index of the property answers the condition for every ``IndexableValue``. An empty list matches no record.
+  /// A declared index of the property answers the condition for every ``IndexableValue``. An empty list of values matches no record.
   public func `where`<Value: Hashable & Sendable>(
     _ keyPath: any KeyPath<Item, Value> & Sendable, in values: some Sequence<Value>
   ) -> Self {
@@ -133,7 +133,7 @@ extension Query {
 }
 
 extension Finding {
-  /// The finding without records whose property is `nil`, or `nil` if every value meets the condition.
+  /// The finding, narrowed to records whose property is not `nil`, or `nil` if every value meets the condition.
   fileprivate var leavingOutNull: Finding? {
     switch constraint {
     case .range(let path, nil, let upper, let orNotANumber):

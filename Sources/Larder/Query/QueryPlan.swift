@@ -15,7 +15,7 @@ public struct QueryPlan: Hashable, Sendable, CustomStringConvertible {
     case index(String)
     /// All records of the collection, each of which is tested.
     case scan
-    /// No source, because the query is refused. ``QueryPlan/refusal`` has the reason.
+    /// No source, because the query is refused for the reason in ``QueryPlan/refusal``.
     case refused
   }
 
@@ -39,7 +39,7 @@ public struct QueryPlan: Hashable, Sendable, CustomStringConvertible {
   public let order: Order
   /// Estimated number of records that the query reads.
   public let estimatedRows: Int
-  /// Number of records that the query has read, or `nil` if the query was not run because it may read over 10,000.
+  /// Number of records that the query has read, or `nil` if the query was not run because it may read over 10,000 records.
   public let examinedRows: Int?
   /// Reason why the query is refused, or `nil` if it can be answered.
   public let refusal: String?
@@ -92,7 +92,7 @@ extension QueryRun {
     }
   }
 
-  /// Conditions that are tested for each record, where each name is listed once.
+  /// Names of the conditions that are tested for each record, each listed once.
   private var checkedConditions: [String] {
     let residual = shape.conditions.indices.filter { !choice.covered.contains($0) }
     var names = residual.map { shape.conditions[$0].constraint.path?.propertyName ?? "predicate" }
@@ -103,12 +103,12 @@ extension QueryRun {
     if case .box = choice.access { boxes -= 1 }
     if areas.contains(where: { $0.radius != nil }) { names.append("distance") }
     if boxes > 0 { names.append("box") }
-    // Two conditions may be on the same property, whose name is listed once.
+    // Two conditions may be on the same property, whose name is then listed once.
     var seen: Set<String> = []
     return names.filter { seen.insert($0).inserted }
   }
 
-  /// Conditions that the access path answers, so that no record is tested for them.
+  /// Texts of the conditions that the access path answers, so that no record is tested for them.
   private var answeredConditions: [String] {
     switch choice.access {
     case .nothing, .scan: return []
@@ -117,7 +117,7 @@ extension QueryRun {
     case .words: return ["matching words"]
     case .ordered(let index, let spans, _):
       let columns = indexes.definitions[index].columns
-      // All spans have the same columns and kinds of bounds, so the first span describes all of them.
+      // All spans (ranges of the index) have the same columns and kinds of bounds, so the first span describes all of them.
       guard let span = spans.first else { return [] }
       var conditions = columns.prefix(span.prefix.count).map { "\($0.keyPath.propertyName) =" }
       if spans.count > 1, !conditions.isEmpty {

@@ -1,17 +1,17 @@
 internal import Foundation
 
-/// A coder of ids as record keys, in which two ids have the same key only if they are the same byte for byte.
+/// A coder of ids as record keys, in which two ids have the same key only if their encoded bytes are the same.
 ///
 /// A `String` is its own key. An integer becomes its decimal digits, and a `UUID` its upper-case text. A `RawRepresentable` type whose raw
-/// value is a string, an integer or a UUID has the key of its raw value. Any other id becomes its JSON with sorted keys. The form of the
-/// keys is chosen once, by the type of the ids.
+/// value is a string, an integer or a UUID has the key of its raw value. Any other id becomes its JSON, with the members of each object
+/// sorted by name. The form of the record keys is chosen once, by the type of the ids.
 final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   private let limit: Int
   private let json: JSONCoder
-  /// Order in which query results that are equal by the query's sort keys are sorted by id.
+  /// Order of ids, by which query results that are equal in all sorted properties are sorted.
   let order = KeyOrder(of: ID.self)
   private let form: Form
-  /// Whether decoding a key may give another id than the encoded one, so that each save must test the key of its record.
+  /// Whether decoding a key may give another id than the encoded one, so that each save must test that the record's key decodes to its id.
   private let needsRoundTrip: Bool
 
   /// Whether making a key from an id takes less time than fetching a record from memory.
@@ -22,7 +22,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   init(limit: Int, _ json: JSONCoder = JSONCoder(depthLimit: StoreOptions.Limits.maximumDepth)) {
     self.limit = limit
     self.json = json
-    // The form is chosen here and not for each id, because a look-up must cost about as much as a look-up in a dictionary.
+    // The form of the keys is chosen in the initializer and not for each id, because a look-up must cost about as much as in a dictionary.
     needsRoundTrip = !isPlain(ID.self)
     form =
       switch ID.self {
@@ -41,7 +41,8 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   func key(for id: ID) throws(RepositoryError) -> RecordKey {
     let key: RecordKey
     switch form {
-    // `form` implies the type of the id, so the unchecked cast is safe. A checked cast would take longer than the rest of a look-up.
+    // `form` implies the type of the id, so the unchecked cast is safe. A checked cast of the id would take longer than the rest of a
+    // look-up.
     case .uuid: key = RecordKey(UUIDNumber(unsafeBitCast(id, to: UUID.self)))
     case .string: key = RecordKey(unsafeBitCast(id, to: String.self))
     case .int: key = RecordKey(unsafeBitCast(id, to: Int.self).description)
@@ -78,7 +79,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   /// - Throws: `.invalidKey` as ``key(for:)``, and for an id that its own coding does not preserve.
   func keyForStoring(_ id: ID) throws(RepositoryError) -> RecordKey {
     let key = try key(for: id)
-    // The key of a string, an integer or a UUID is its text, which loses no part of the id.
+    // The key of a string, an integer or a UUID is its text, which loses no part of the id, so the key needs no test.
     guard needsRoundTrip else { return key }
     let decoded: ID
     do {
@@ -88,7 +89,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
         .invalidKey, "expected an id that decodes from its own encoding, found one that does not; correct its coding", keyHash: key.hash,
         underlying: error)
     }
-    // The `==` of an id's type may ignore a part of the id that its key holds, so the two keys are compared, too.
+    // The `==` of an id's type may ignore a part of the id that its key contains, so the two keys are compared, too.
     guard decoded == id, try self.key(for: decoded) == key else {
       throw RepositoryError(
         .invalidKey, "expected the same id after encoding and decoding, found another; correct its coding", keyHash: key.hash)
@@ -100,17 +101,17 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   func id(of key: RecordKey) -> ID? {
     switch ID.self {
     case is String.Type: verified(key.text as? ID, as: key)
-    // `UUID(uuidString:)` also accepts lower case. `verified` refuses a key in lower case, because this coder makes the key of a UUID in
+    // `UUID(uuidString:)` also accepts lower case. `verified` refuses a key in lower case, because `KeyCoder` makes the key of a UUID in
     // upper case.
     case is UUID.Type: verified(UUID(uuidString: key.text) as? ID, as: key)
     default:
-      // The key of an integer is JSON itself. The key of any other plain id is the contents of a JSON string, and may by chance be JSON,
-      // too. Because the form of the text is ambiguous, the key is decoded first as JSON and then as the contents of a string.
+      // The key of an integer is JSON itself. The key of an id with a raw string or UUID is the contents of a JSON string, and may by
+      // chance be JSON, too. The key is therefore decoded first as JSON and then as the contents of a string.
       verified(decoded(Data(key.text.utf8)), as: key) ?? verified(decoded(quoted(key.text)), as: key)
     }
   }
 
-  /// Returns the id if the given key is its key, otherwise `nil`.
+  /// Returns the id if the given key is the key of this id, otherwise `nil`.
   private func verified(_ id: ID?, as key: RecordKey) -> ID? {
     guard let id else { return nil }
     do throws(RepositoryError) { return try self.key(for: id) == key ? id : nil } catch { return nil }
@@ -125,7 +126,7 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   }
 }
 
-/// Whether ids of a type are strings, UUIDs or integers, directly or as raw values.
+/// Returns whether ids of a type are strings, UUIDs or integers, or have raw values of one of these types.
 private func isPlain(_ type: Any.Type) -> Bool {
   let type = innermostRawType(of: type)
   return type == String.self || type == UUID.self || type is any FixedWidthInteger.Type
@@ -138,7 +139,7 @@ func innermostRawType(of type: Any.Type) -> Any.Type {
   return innermostRawType(of: rawType(of: type))
 }
 
-/// Returns the key text of a string, a UUID or an integer, directly or as a raw value, or `nil` for any other id.
+/// Returns the key text of an id that is a string, UUID or integer or has one as its raw value, or `nil` for any other id.
 private func plainText(of id: Any) -> String? {
   switch id {
   case let text as String: text
@@ -156,13 +157,13 @@ enum KeyOrder: Sendable {
 
   var isOfBytes: Bool { if case .bytes = self { true } else { false } }
 
-  /// Chooses the order for a type of ids, which may be the raw values of the ids.
+  /// Chooses the order for a type of ids, by the innermost type of their raw values.
   init(of type: Any.Type) { self = innermostRawType(of: type) is any FixedWidthInteger.Type ? .numbers : .bytes }
 
-  /// Whether the left key comes first.
+  /// Returns whether the left key comes before the right key in the order of the ids.
   func isBefore(_ left: RecordKey, _ right: RecordKey) -> Bool {
     guard case .numbers = self else { return left < right }
-    // The digits have no leading zeros, so of two numbers with equal signs the longer one has the larger magnitude.
+    // The digits have no leading zeros, so of two numbers with equal signs the number with more digits has the larger magnitude.
     let (isLeftNegative, isRightNegative) = (left.isNegative, right.isNegative)
     if isLeftNegative != isRightNegative { return isLeftNegative }
     // Of two negative numbers, the number of larger magnitude comes first, so the two keys are swapped before their magnitudes are
@@ -172,7 +173,7 @@ enum KeyOrder: Sendable {
   }
 }
 
-/// A record key whose order is the order of the ids.
+/// A record key that is compared in the order of the ids, such as integers by number.
 struct OrderedKey: Comparable, Sendable {
   let key: RecordKey
   let order: KeyOrder

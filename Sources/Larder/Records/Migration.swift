@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A migration step, which turns the records of one schema version into those of the next.
+/// A migration step, which turns records of one schema version into records of the next version.
 ///
 /// ```swift
 /// RepositorySchema<Spot>("spots", version: 4, migrations: [
@@ -10,15 +10,15 @@ internal import Foundation
 /// ])
 /// ```
 ///
-/// Larder applies the steps to a record beginning with the record's own version, either when the record is read or in the background,
-/// whichever comes first. So a step must give the same result each time for the same record. If a step throws, its record is left unchanged
-/// and reported, and the other records are migrated. Use ``Store/dryRun(_:schema:options:)`` to try a plan without changing the store.
+/// Larder applies the steps to a record beginning with the record's own version, when the record is read or in the background, whichever
+/// comes first. A step must therefore give the same result each time for the same record. If a step throws, its record is left unchanged
+/// and reported, and the other records are migrated. Use ``Store/dryRun(_:schema:options:)`` to try the steps without changing the store.
 ///
 /// ## Cost
 ///
 /// A typed step decodes and encodes each older record once. A step on the JSON object parses and writes each older record once. A step of
-/// declared edits copies the record's bytes in one pass. The background run commits one batch at a time, so that saves can run between its
-/// batches.
+/// declared edits copies the record's bytes in one pass. The migration in the background commits one batch of records at a time, so that
+/// saves can run between the batches.
 ///
 /// ## Topics
 ///
@@ -38,8 +38,8 @@ public struct Migration: Sendable {
   /// Makes a step from one type to another.
   ///
   /// The last step of a plan usually leads to the repository's own type. The old type is decoded from JSON and the new type is encoded as
-  /// JSON. So give each type the coding keys of the version that it stands for. The migration of a record fails if your closure throws, or
-  /// if its result nests deeper than a record may (128).
+  /// JSON. Give each type the coding keys of its version. The migration of a record fails if your closure throws, or if its result nests
+  /// deeper than 128 levels, the limit for a record.
   public init<Old: Decodable & Sendable, New: Encodable & Sendable>(
     from version: Int, _ old: Old.Type, to new: New.Type, _ migrate: @escaping @Sendable (Old) throws -> New
   ) {
@@ -47,7 +47,7 @@ public struct Migration: Sendable {
     apply = { data, json in
       let value = try migrate(json.decode(Old.self, from: data))
       do {
-        // The result is encoded inside this step, so that the error for a result that nests too deep names this step.
+        // The result is encoded inside the migration step, so that the error for a result that nests too deep names the step.
         return try json.encode(value).json
       } catch let error as JSONTooDeep {
         throw RepositoryError(.tooLarge, "the step's result nests deeper than \(error.limit), the most that a record may")
@@ -57,7 +57,8 @@ public struct Migration: Sendable {
 
   /// Makes a step that edits the record's JSON object.
   ///
-  /// Use such a step for small changes. Members of the object that the step does not touch stay as they are, numbers digit by digit.
+  /// Use a step on the JSON object for small changes. Members of the object that the closure does not change stay as they are, numbers
+  /// digit by digit.
   public init(from version: Int, _ edit: @escaping @Sendable (inout JSONObject) throws -> Void) {
     from = version
     apply = { data, _ in
@@ -69,8 +70,8 @@ public struct Migration: Sendable {
 
   /// Makes a step of declared edits, which are applied in order.
   ///
-  /// A step without edits changes nothing. Members that no edit names keep their values, numbers digit by digit. The migration of a record
-  /// by a step with edits fails if the record is not a JSON object.
+  /// A step without edits changes nothing. Members of the record's object that no edit names keep their values, numbers digit by digit. The
+  /// migration of a record by a step with edits fails if the record is not a JSON object.
   public init(from version: Int, _ edits: JSONEdit...) {
     from = version
     let editor = JSONEditor(edits)
@@ -83,11 +84,11 @@ struct MigrationPlan: Sendable {
   let version: Int
   let steps: [Migration]
 
-  /// The defect of the plan as an error that names the step, or `nil` if the plan has no defect.
+  /// Error that names the missing, repeated or misplaced step of the plan, or `nil` if the plan has no defect.
   var defect: RepositoryError? {
-    // A schema without steps is no defect: `Codable` then decodes the records of older versions as they are.
+    // A schema without migration steps is no defect: `Codable` then decodes the records of older versions as they are.
     guard !steps.isEmpty else { return nil }
-    // The checks below use sorted steps, so that a wrong order is reported only if no step is missing and no step occurs twice.
+    // All checks but the last use sorted steps, so that a wrong order is reported only if no step is missing and no step occurs twice.
     let sorted = steps.map(\.from).sorted()
     func error(_ what: String) -> RepositoryError { RepositoryError(.unsupported, "migrations: \(what)") }
     func step(_ from: Int) -> String { "the step from version \(from) to \(from &+ 1)" }
@@ -111,7 +112,7 @@ struct MigrationPlan: Sendable {
   /// - Throws: `.migrationFailed` with the step that failed.
   func migrate(_ value: Data, from version: Int, key: RecordKey, _ json: JSONCoder) throws(RepositoryError) -> Data {
     guard let first = steps.first else { return value }
-    // If the first step begins after the record's version, it would get the bytes of a version that it was not written for.
+    // If the first step begins at a later version than the record has, the step would get bytes of a version that it was not written for.
     guard first.from <= version else {
       throw RepositoryError(
         .migrationFailed, "there is no step from version \(version); the oldest is from \(first.from)", keyHash: key.hash)

@@ -1,33 +1,33 @@
 internal import Foundation
 internal import Synchronization
 
-/// The records that a collection had when it was opened or last rebased, as a base that never changes.
+/// An immutable set of a collection's records, made when the store was opened or when later changes were merged in (a rebase).
 ///
-/// Opening a store must cost only a scan of its files and little memory. To keep the opening cheap, the base keeps the records in the form
-/// in which the backend has read them. The slot of a record (its object in memory) is made when the record is looked up. An open-addressing
-/// hash table finds the positions of keys. If the records are in key order, as those of a JSON file are, keys are found by binary search
-/// until ``index()`` has made the table. Later changes go into the tree that ``RecordMap`` keeps over the base.
+/// Opening a store must cost only a scan of its files and little memory. A base therefore keeps the records in the form in which the
+/// backend has read them. The slot of a record (its object in memory) is made when the record is looked up. An open-addressing hash table
+/// finds the positions of keys. If the records are in key order, as in a JSON file, keys are found by binary search until ``index()`` has
+/// made the table. Later changes of records go into the tree that ``RecordMap`` keeps over the base.
 final class RecordBase: Sendable {
   let count: Int
-  /// Whether the records are in key order.
+  /// Whether the records of the base are in key order.
   let isSorted: Bool
   /// Newest schema version among the records, or 0 if there are no records.
   let newestSchemaVersion: Int
   /// Oldest schema version among the records, or the largest integer if there are no records.
   let oldestSchemaVersion: Int
-  /// The records as they were read, or `nil` for a base that was made of slots.
+  /// The records as a backend has read them, or `nil` for a base that was made of slots (objects of records in memory).
   private let packed: PackedRecords?
-  /// All slots, once a caller has read ``slots``.
+  /// All slots (objects of records in memory), once a caller has read ``slots``.
   private let all = LazyReference<Slots>()
-  /// Positions of the keys.
+  /// Hash table of the positions of the keys.
   ///
-  /// If the records are in key order, this table is missing until ``index()`` is called.
+  /// If the records are in key order, the hash table is missing until ``index()`` is called.
   private let table = LazyReference<KeyTable>()
   /// Decoded values of the records that were looked up.
   private let values = LazyReference<ValueTable>()
-  /// Slots that had not decoded at the last call of ``unread()``, or `nil` before the first call.
+  /// Slots whose records had not decoded at the last call of ``unread()``, or `nil` before the first call.
   ///
-  /// Every slot that is missing in this list has decoded, and a slot that has decoded stays decoded.
+  /// The record of every slot that is missing in `doubtful` has decoded, and a record that has decoded stays decoded.
   private let doubtful = Mutex<[RecordSlot]?>(nil)
 
   private final class Slots: Sendable {
@@ -35,7 +35,7 @@ final class RecordBase: Sendable {
     init(_ slots: [RecordSlot]) { self.slots = slots }
   }
 
-  /// Makes a base of slots, and keeps the newer one of two slots with the same key.
+  /// Makes a base of slots (objects of records in memory), and keeps the newer of two slots with the same key.
   init(_ slots: [RecordSlot]) {
     var (newest, oldest, isSorted) = (0, Int.max, true)
     var last: RecordSlot?
@@ -48,7 +48,7 @@ final class RecordBase: Sendable {
     (newestSchemaVersion, oldestSchemaVersion, self.isSorted) = (newest, oldest, isSorted)
     packed = nil
     var unique = slots
-    // Ascending keys are unique, so only slots that are out of order need the search for duplicates.
+    // Ascending keys are unique, so the search for duplicates is needed only if the slots are out of order.
     if !isSorted {
       let keys: KeyTable
       (unique, keys) = Self.indexed(slots)
@@ -58,7 +58,7 @@ final class RecordBase: Sendable {
     all.storeIfNil(Slots(unique))
   }
 
-  /// Makes a base of records in the form in which they were read.
+  /// Makes a base of records in the form in which a backend has read them.
   private init(_ packed: PackedRecords, _ keys: KeyTable?) {
     (count, isSorted) = (packed.count, packed.isSorted)
     (newestSchemaVersion, oldestSchemaVersion) = (packed.versions.newest, packed.versions.oldest)
@@ -69,7 +69,7 @@ final class RecordBase: Sendable {
   /// Makes a base of packs (blocks of records that a backend has read), and keeps the newer of two records with the same key.
   static func of(_ packs: [RecordPack]) -> RecordBase {
     let packed = PackedRecords(packs)
-    // Ascending keys are unique and found by binary search, so this base has no table until `index()` is called.
+    // Ascending keys are unique and found by binary search, so a base with ascending keys has no hash table until `index()` is called.
     if packed.isSorted { return RecordBase(packed, nil) }
     var keys = KeyTable.Draft(count: packed.count)
     var (position, hasDuplicates) = (0, false)
@@ -77,22 +77,22 @@ final class RecordBase: Sendable {
       if keys.insert(hash, at: position, isSame: { packed.isKey(packed.key(at: position), at: $0) }) != nil { hasDuplicates = true }
       position += 1
     }
-    // The slots of two records with the same key hold their revisions, by which the newer record is found.
+    // If a key occurs twice, the base is made of slots, whose revisions show which of the two records is newer.
     return hasDuplicates ? RecordBase(packed.allSlots()) : RecordBase(packed, KeyTable(keys))
   }
 
   static let empty = RecordBase([])
 
-  /// Returns the slot of a key, or `nil` if the base has no such record.
+  /// Returns the slot (the record's object in memory) of a key, or `nil` if the base has no record with this key.
   ///
-  /// Cost: one hash and, on average, less than two comparisons. Before ``index()`` the look-up is a binary search.
+  /// Cost: one hash and, on average, less than two comparisons of keys. Without a hash table, the look-up is a binary search.
   func slot(for key: RecordKey) -> RecordSlot? { position(of: key).map { slot(at: $0) } }
 
-  /// All slots of the base.
+  /// All slots (objects of records in memory) of the base.
   ///
-  /// The first read of this property makes the missing slots.
+  /// The first read of `slots` makes the slots that are missing.
   ///
-  /// Cost: linear in the records for the first read.
+  /// Cost: the first read is linear in the number of records.
   var slots: [RecordSlot] {
     if let all = all.load() { return all.slots }
     guard let packed else { return [] }
@@ -102,18 +102,18 @@ final class RecordBase: Sendable {
   /// Whether the values of several records share blocks of memory.
   var isPacked: Bool { packed != nil }
 
-  /// Largest number of slots that the next reading of ``slots`` has to make.
+  /// Largest number of slots that the next read of ``slots`` has to make.
   var unmadeCount: Int { all.isSet ? 0 : count }
 
-  /// Makes the missing slots of a range of positions, so that reading ``slots`` makes fewer of them.
+  /// Makes the missing slots for a range of positions, so that a later read of ``slots`` makes fewer slots.
   ///
   /// Several tasks may make the slots of different ranges at the same time.
   func makeSlots(_ positions: Range<Int>) { packed?.makeSlots(positions) }
 
-  /// Returns the slot at a position in the order of the records.
+  /// Returns the slot (the record's object in memory) at a position in the order of the records.
   func slot(at position: Int) -> RecordSlot {
-    // `unretained` does not count a reference. Counting a reference to the slots would make readers on several cores contend for one
-    // counter.
+    // Reading `unretained` does not change a reference count. With a counted reference to the slots, readers on several cores would contend
+    // for one counter.
     if let all = all.unretained { return all._withUnsafeGuaranteedRef { $0.slots[position] } }
     return packed?.slot(at: position) ?? slots[position]
   }
@@ -126,9 +126,9 @@ final class RecordBase: Sendable {
 
   private func key(at position: Int) -> RecordKey { packed?.key(at: position) ?? slot(at: position).key }
 
-  /// Returns the position of a key's slot in ``slots``, or `nil` if the base has no such record.
+  /// Returns the position of a key's slot in ``slots``, or `nil` if the base has no record with this key.
   ///
-  /// Cost: as ``slot(for:)``.
+  /// Cost: the cost of ``slot(for:)``.
   func position(of key: RecordKey) -> Int? {
     guard let table = table.unretained else { return search(key) }
     return table._withUnsafeGuaranteedRef { $0.first(key.tableHash) { isKey(key, at: $0) ? $0 : nil } }
@@ -139,13 +139,13 @@ final class RecordBase: Sendable {
 
   /// Returns the value of a key behind a reference, without copying the value, and decodes it at the first call.
   ///
-  /// Cost: as ``slot(for:)``. If a key is cheap to make from an id, a value that was looked up before is recognised by its own id. The
-  /// look-up then does not read the slot, whose memory is mostly in no cache of the processor.
+  /// Cost: the cost of ``slot(for:)``. If a key is cheap to make from an id, a value that was looked up before is recognised by its own id.
+  /// A look-up that recognises the value does not read the slot, whose memory is mostly not in the processor's cache.
   ///
-  /// - Throws: As ``RecordSlot/decoded(_:)``.
+  /// - Throws: The errors of ``RecordSlot/decoded(_:)``.
   func decoded<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item>? {
-    // Comparing a value's id with the key makes a key of the id. If making a key is not cheap, reading the slot takes less time than this
-    // comparison.
+    // To compare a value's id with the key, a key is made from the id. If making a key is not cheap, reading the slot takes less time than
+    // making a key.
     guard let table = table.unretained, coder.keys.areCheap else { return try slot(for: key)?.decoded(coder) }
     let values = values.unretained
     var known: DecodedValue<Item>?
@@ -165,7 +165,7 @@ final class RecordBase: Sendable {
     let slot = slot(at: found)
     let value = try slot.decoded(coder)
     if let value = slot.unretainedValue {
-      // The table of values is made at the first look-up and not at opening, because it takes eight bytes for each record.
+      // The table of values is made at the first look-up and not at opening, because the table takes eight bytes for each record.
       (self.values.load() ?? self.values.storeIfNil(ValueTable(count: count))).set(value, at: found)
     }
     return value
@@ -174,20 +174,20 @@ final class RecordBase: Sendable {
   /// Largest number of slots that ``unread()`` examines.
   var doubtfulCount: Int { doubtful.withLock { $0?.count ?? count } }
 
-  /// Returns the slots that were not decoded yet or that do not decode.
+  /// Returns the slots of the records that were not decoded yet or that do not decode.
   ///
-  /// Cost: linear in the slots that the last call has returned. The first call of this function examines all slots.
+  /// Cost: linear in the number of slots that the last call of `unread()` has returned. The first call examines all slots.
   func unread() -> [RecordSlot] {
-    // The first call examines every slot. Later calls examine only the slots that the last call has returned.
+    // The first call of `unread()` examines every slot. A later call examines only the slots that the call before it has returned.
     let slots = doubtful.withLock { $0 } ?? slots
     let left = slots.filter { $0.reading != .readable }
-    // Two calls may run at the same time. The shorter of the lists that two such calls return is stored, because a slot that has decoded
-    // stays decoded.
+    // Two calls of `unread()` may run at the same time. The shorter of their two results is stored, because a record that has decoded stays
+    // decoded.
     doubtful.withLock { if left.count < $0?.count ?? .max { $0 = left } }
     return left
   }
 
-  /// Makes the table of positions if the base has none yet.
+  /// Makes the hash table of the positions of the keys, if the base has none yet.
   func index() {
     guard !table.isSet else { return }
     var keys = KeyTable.Draft(count: count)
@@ -209,7 +209,7 @@ final class RecordBase: Sendable {
     return low < count && isKey(key, at: low) ? low : nil
   }
 
-  /// Returns the slots with one slot for each key, and the table of their positions.
+  /// Returns one slot for each key, and the hash table of the positions of the slots.
   ///
   /// Of two slots with the same key, the newer one is kept. None of Larder's own backends returns a key twice.
   private static func indexed(_ slots: [RecordSlot]) -> (slots: [RecordSlot], table: KeyTable) {
@@ -223,7 +223,7 @@ final class RecordBase: Sendable {
       }
     }
     guard !duplicates.isEmpty else { return (kept, KeyTable(keys)) }
-    // Removing the duplicates has changed the positions of later slots, so the table is made again for the slots that are left.
+    // Without the duplicates, later slots have other positions, so the hash table is made again for the slots that are left.
     return indexed(kept.enumerated().filter { !duplicates.contains($0.offset) }.map(\.element))
   }
 }
@@ -231,8 +231,8 @@ final class RecordBase: Sendable {
 /// An immutable open-addressing hash table from keys to positions in an array of slots.
 ///
 /// An entry of the table is one 32-bit number. The low bits of an entry hold the position, as many bits as the table's size needs, and the
-/// high bits of an entry hold bits of the key's hash. The bits of the hash rule out nearly every other key, so a look-up reads the record
-/// that it searches for and hardly ever another record.
+/// high bits of an entry hold bits of the key's hash. The hash bits in an entry rule out nearly every other key, so a look-up reads the
+/// record that it searches for and hardly ever another record.
 final class KeyTable: Sendable {
   private let entries: [UInt32]
 
@@ -252,26 +252,26 @@ final class KeyTable: Sendable {
     }
   }
 
-  /// A hash table that is being built.
+  /// A hash table of keys that is being built.
   struct Draft {
     fileprivate var entries: [UInt32]
 
     /// Makes an empty table for a number of keys.
     ///
     /// The size of the table is a power of two and at least twice the number of keys. At least half of the entries are therefore empty, so
-    /// a search soon meets an empty entry and ends.
+    /// a search for a missing key soon meets an empty entry and ends.
     init(count: Int) {
       var size = 2
       while size < count * 2 { size *= 2 }
       entries = [UInt32](repeating: 0, count: size)
     }
 
-    /// Adds a key by its hash.
+    /// Adds a key to the hash table by the hash of the key.
     ///
-    /// The key must not be in the table yet.
+    /// The hash table must not contain the key yet.
     mutating func append(_ hash: UInt64, at position: Int) { _ = insert(hash, at: position) { _ in false } }
 
-    /// Adds a key by its hash, or returns the position of the same key if the table already holds it.
+    /// Adds a key by its hash and returns `nil`, or returns the position of the same key if the table already holds it.
     @inline(__always)
     mutating func insert(_ hash: UInt64, at position: Int, isSame: (Int) -> Bool) -> Int? {
       entries.withUnsafeMutableBufferPointer { entries in
@@ -289,31 +289,31 @@ final class KeyTable: Sendable {
   }
 }
 
-/// The decoded values of an array of slots by position, from which a look-up reads a value without reading the slot.
+/// The decoded values of records by position, from which a look-up reads a value without reading the record's slot (its object in memory).
 ///
 /// The type is `@unchecked Sendable`, since the compiler cannot prove that the memory holds only atomics, which are never moved.
 final class ValueTable: @unchecked Sendable {
-  /// Addresses of the values, which their slots own, or 0 where no value was set.
+  /// Addresses of the decoded values, which the slots of their records own, or 0 where no value was set.
   private let addresses: UnsafeMutablePointer<Atomic<UInt>>?
 
   /// Makes an empty table, whose pages take memory only when a value is set in them.
   init(count: Int) {
-    // Zero bytes are valid atomics. The system provides a page of `calloc` only when it is touched. If `calloc` fails, look-ups work
-    // without this table and read the slots.
+    // Zero bytes are valid atomics. The system provides a page of memory from `calloc` only when the page is touched. If `calloc` fails,
+    // look-ups read the slots and not this table.
     addresses = calloc(count, MemoryLayout<Atomic<UInt>>.stride)?.bindMemory(to: Atomic<UInt>.self, capacity: count)
   }
 
   deinit { free(addresses) }
 
-  /// Returns the value at a position, or `nil` if no look-up has set it yet.
+  /// Returns the decoded value at a position, or `nil` if no look-up has set the value yet.
   func value(at position: Int) -> Unmanaged<any DecodedRecord>? {
     guard let addresses else { return nil }
     return UnsafeRawPointer(bitPattern: addresses[position].load(ordering: .acquiring)).map(Unmanaged.fromOpaque)
   }
 
-  /// Sets the value at a position.
+  /// Sets the decoded value of the record at a position.
   ///
-  /// The table does not own the value. The record's slot, which owns the value, must live as long as this table is used.
+  /// The table of values does not own the value. The record's slot, which owns the value, must live as long as the table is used.
   func set(_ value: Unmanaged<any DecodedRecord>, at position: Int) {
     // The releasing order makes the contents of the value visible to every reader that finds its address.
     addresses?[position].store(UInt(bitPattern: value.toOpaque()), ordering: .releasing)

@@ -1,20 +1,20 @@
 internal import Foundation
 internal import Synchronization
 
-/// A coder of a repository's values as stored bytes and back, within the limits of the store.
+/// A coder that encodes a repository's values as stored bytes and decodes the bytes, within the limits of the store.
 final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
   let schemaVersion: Int
   let keys: KeyCoder<Item.ID>
   private let limits: StoreOptions.Limits
   private let json: JSONCoder
-  /// The JSON coder between the steps of a migration, with the depth limit of all stores and not the limit of this store.
+  /// The JSON coder between the steps of a migration, with the largest depth limit of any store instead of the limit of this store.
   private let migrating: JSONCoder
   private let hasTriedRoundTrip = Atomic(false)
   private let plan: MigrationPlan
   private let valueType = ObjectIdentifier(DecodedValue<Item>.self)
   /// Returns the error for a value that must not be saved although it may encode, or `nil` for any other value.
   private let refusal: (@Sendable (Item) -> RepositoryError?)?
-  /// Whether slots (records in memory) keep the bytes beside the decoded value, for a trigger of the schema that reads them.
+  /// Whether slots (records in memory) keep the bytes beside the decoded value, for a trigger of the schema that reads the bytes.
   let keepsEncoded: Bool
 
   init(
@@ -33,8 +33,9 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
 
   /// Encodes a value, and returns its bytes with its key.
   ///
-  /// If `decoding` is true, the bytes are also decoded again, for an index or an observer that needs the decoded value.
-  /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`, `.decodingFailed`, `.unsupported`.
+  /// If `decoding` is true, the encoded bytes are also decoded, for an index or an observer that needs the decoded value.
+  /// - Throws: `.invalidKey` for an id that cannot be a key. `.encodingFailed` for a value that does not encode as JSON. `.tooLarge` for a
+  ///   value over a limit. `.decodingFailed` for bytes that do not decode. `.unsupported` for a place that a `.geo` index cannot hold.
   func encode(_ item: Item, decoding: Bool) throws(RepositoryError) -> EncodedRecord {
     let key = try keys.keyForStoring(item.id)
     if let refusal, let error = refusal(item) { throw error }
@@ -51,8 +52,9 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     if let error = RecordLimit.sizeViolation(of: limits, key: key, byteCount: value.count) { throw error }
     var decoded: DecodedValue<Item>?
     if decoding || output.hasUnusualNumber || !hasTriedRoundTrip.load(ordering: .relaxed) {
-      // The first save decodes its own bytes, to test that the type codes its id. With `let id = UUID()` the decoded id is a new one, so
-      // the record could never be found again. An unusual number is valid JSON, and yet its type may not decode it.
+      // The first save decodes its own bytes, to test that the type encodes and decodes its id. With `let id = UUID()` the decoded id is a
+      // new one, so the record could never be found again. The bytes of an unusual number are also decoded, because such a number is valid
+      // JSON, and yet its type may not decode it.
       decoded = DecodedValue(try decode(value, key: key))
       hasTriedRoundTrip.store(true, ordering: .relaxed)
     }
@@ -70,23 +72,24 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     }
     var records: [EncodedRecord] = []
     records.reserveCapacity(items.count)
-    // Parts are read in the order of the values, so that the error of the first value that failed is thrown.
+    // The results of the parallel parts are read in the order of the values, so that the error of the first value that failed is thrown.
     for part in parts { records += try part.get() }
     return records
   }
 
   /// Returns a decoded value as the repository's type, or `nil` if a repository of another type has decoded it.
   ///
-  /// The function compares identifiers of types. A cast would look the type up by its generic parameters, which takes longer than testing a
+  /// `typed(_:)` compares identifiers of types. A cast would look the type up by its generic parameters, which takes longer than testing a
   /// record.
   func typed(_ value: any DecodedRecord) -> DecodedValue<Item>? {
-    // Equal identifiers prove that the value is of this type, so the unchecked downcast is safe.
+    // Equal identifiers prove that the value is a `DecodedValue<Item>`, so the unchecked downcast is safe.
     ObjectIdentifier(type(of: value)) == valueType ? unsafeDowncast(value, to: DecodedValue<Item>.self) : nil
   }
 
-  /// Decodes stored bytes to a value, whose id must be the id that belongs to the record's key.
+  /// Decodes stored bytes to a value, whose id must have the record's key.
   ///
-  /// - Throws: `.decodingFailed`.
+  /// - Throws: `.decodingFailed` if the bytes do not decode, or if the decoded id has another key. `.invalidKey` for a decoded id that
+  ///   cannot be a key.
   func decode(_ value: Data, key: RecordKey) throws(RepositoryError) -> Item {
     let item: Item
     do {
@@ -94,7 +97,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     } catch {
       throw RepositoryError(.decodingFailed, "the record does not decode as \(Item.self)", keyHash: key.hash, underlying: error)
     }
-    // A value whose id has another key could be read, but it could never be updated or deleted by its id.
+    // A value whose id has another key than its record could be read, but it could never be updated or deleted by its id.
     guard try keys.key(for: item.id) == key else {
       throw RepositoryError(
         .decodingFailed, "expected the id of the record's key, found another after decoding; encode and decode `id`", keyHash: key.hash)
@@ -105,7 +108,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   /// Migrates the bytes of a record of an older version, and returns the value and the bytes to store for it.
   ///
   /// The value is decoded from the returned bytes, so that memory never holds a value that differs from the one decoded at the next launch.
-  /// - Throws: `.migrationFailed`.
+  /// - Throws: `.migrationFailed` if a step fails, or if its result is over a limit or does not decode.
   func migrate(_ value: Data, key: RecordKey, from version: Int) throws(RepositoryError) -> (item: Item, value: Data) {
     let migrated = try plan.migrate(value, from: version, key: key, migrating)
     do throws(RepositoryError) {

@@ -5,10 +5,10 @@ enum RecordLimit {
   /// Schema versions that backends can store, since their formats have 32 bits for a version.
   static let schemaVersions = 1...Int(Int32.max)
 
-  /// Checks that a backend can read a value back after storing it.
+  /// Checks that a backend can read a value back after storing the value.
   ///
-  /// The encoders of this package only return values that pass this check. Values from other devices arrive already encoded, and a single
-  /// line that cannot be read would make the whole file of a store unreadable.
+  /// The encoders of this package only return values that a backend can read back. Values from other devices arrive already encoded, and a
+  /// single value that is empty or has a line feed would make the whole JSON file of a store unreadable.
   /// - Throws: `.unsupported` for a schema version out of range, `.encodingFailed` for a value that is empty or has a line feed.
   static func checkReadableForm(of value: StoredValue, key: RecordKey) throws(RepositoryError) {
     guard schemaVersions.contains(value.schemaVersion) else {
@@ -23,7 +23,7 @@ enum RecordLimit {
 
   /// Checks that the result of a migration is JSON and within the limits.
   ///
-  /// - Throws: `.tooLarge`, `.encodingFailed`.
+  /// - Throws: `.tooLarge` for a value over a limit. `.encodingFailed` for bytes that are no JSON.
   static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) {
     if let error = sizeViolation(of: limits, key: key, byteCount: value.count) { throw error }
     switch JSONSyntax.verdict(on: value, depthLimit: limits.jsonDepth) {
@@ -44,14 +44,14 @@ enum RecordLimit {
 
   /// Returns the error for a record that is over a limit when it is read, or `nil` for a record within the limits.
   ///
-  /// This check does not test whether the record is JSON. The decoder tests whether the record is JSON.
+  /// The check of the limits does not test whether the record is JSON, because the decoder tests this later.
   static func violation(of limits: StoreOptions.Limits, key: RecordKey, value: UnsafeRawBufferPointer) -> RepositoryError? {
     // The size is checked first, because its check costs nothing. The check of the depth may need a pass over all bytes of the value.
     if let error = sizeViolation(of: limits, key: key, byteCount: value.count) { return error }
     return JSONDepth.exceeds(limits.jsonDepth, in: value) ? tooDeep(limits, key) : nil
   }
 
-  /// Returns the error for a key or a value that is longer than the limits, or `nil` if both are within them.
+  /// Returns the error for a key or a value that is longer than the limits, or `nil` if the key and the value are within the limits.
   static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, byteCount: Int) -> RepositoryError? {
     if key.byteCount > limits.keyBytes {
       return RepositoryError(

@@ -1,8 +1,8 @@
 extension RecordMap {
   /// Returns the number of records that do not decode, and the error of one of them.
   ///
-  /// This call decodes every record that was not decoded before. Cost: the first call is linear in all records, without decoding again the
-  /// records that were read before. Later calls examine only changed records and records that did not decode.
+  /// `undecodable(_:)` decodes every record that was not decoded before. Cost: the first call examines all records, and decodes only those
+  /// that were not read before. Later calls examine only changed records and records that did not decode.
   func undecodable<Item>(_ coder: RecordCoder<Item>) -> (count: Int, first: RepositoryError?) {
     var count = 0
     var first: RepositoryError?
@@ -14,13 +14,13 @@ extension RecordMap {
     return (count, first)
   }
 
-  /// Returns all records with their errors if none of them decodes, and an empty array if one decodes or if there are no records.
+  /// Returns all records with their errors if none of them decodes, and an empty array if a record decodes or if there are no records.
   ///
   /// A record of another schema version counts as one that decodes. An older record is migrated when it is first read, and a newer record
   /// waits for an update of the app.
   ///
-  /// Cost: decodes records up to the first one that decodes. In a collection of the right type, the first record decodes, so only that
-  /// record is decoded.
+  /// Cost: decodes records up to the first record that decodes. In a collection of the right type, the first record usually decodes, so
+  /// only that record is decoded.
   func failuresOfAll<Item>(_ coder: RecordCoder<Item>) -> [(slot: RecordSlot, error: RepositoryError)] {
     var failures: [(RecordSlot, RepositoryError)] = []
     visitOneByOne { slot in
@@ -37,9 +37,9 @@ extension RecordMap {
     return failures
   }
 
-  /// Number of records that were not decoded yet, and number of records that were decoded without success.
+  /// Number of records that were not decoded yet, and number of records whose decoding has failed.
   ///
-  /// Cost: the first read examines each record. Later reads examine only the records that are not known to decode.
+  /// Cost: the first read of `tally` examines each record. Later reads examine only the records that are not known to decode.
   var tally: (untouched: Int, undecodable: Int) {
     var (untouched, undecodable) = (0, 0)
     forEachDoubtful { slot in
@@ -54,12 +54,12 @@ extension RecordMap {
 
   /// Checks that every record decodes.
   ///
-  /// - Throws: `.decodingFailed` with the number of records that do not decode, and the hashes of the keys of the first of them.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode, and the hashes of the first eight of their keys.
   func checkDecodable<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) {
     var failed: [RecordSlot] = []
     forEachDoubtful { slot in if slot.failure(coder) != nil { failed.append(slot) } }
     guard !failed.isEmpty else { return }
-    // The map visits records in no fixed order, and the error should name the same keys at every launch.
+    // The map visits records in no fixed order, so they are sorted for the error to name the same keys at every launch.
     failed.sort { $0.key < $1.key }
     let named = failed.prefix(Self.namedKeys).map { "\($0.key)" }.joined(separator: ", ")
     let rest = failed.count > Self.namedKeys ? " and \(failed.count - Self.namedKeys) more" : ""
@@ -69,7 +69,7 @@ extension RecordMap {
       keyHash: failed[0].key.hash, underlying: failed[0].failure(coder))
   }
 
-  /// Number of keys that an error names.
+  /// Largest number of keys that the error for undecodable records names.
   private static var namedKeys: Int { 8 }
 }
 
@@ -92,15 +92,15 @@ extension RecordMap {
     items.reserveCapacity(slots.count)
     for slot in slots {
       guard decoding || !slot.isEncoded else { return nil }
-      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // `snapshot.undecodable` lists this record
+      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // `snapshot.undecodable` lists the record
     }
     return items
   }
 
   /// Decodes on all cores the records that were not decoded yet, and keeps their values.
   ///
-  /// Cost beside decoding: the first call examines each record. A later call examines only the records that did not decode or were written
-  /// since the call before.
+  /// Cost besides decoding: the first call examines each record. A later call examines only the records that did not decode and the records
+  /// that were written since the previous call.
   @concurrent func decode<Item>(_ coder: RecordCoder<Item>) async {
     await makeSlots()
     var encoded: [RecordSlot] = []
@@ -110,8 +110,8 @@ extension RecordMap {
 
   /// Returns the number of records that do not decode.
   ///
-  /// If few records are not decoded yet, the function decodes them on the caller's actor. If many records are not decoded yet, the function
-  /// decodes them on other threads, so that the caller's actor stays free.
+  /// If few records are not decoded yet, they are decoded on the caller's actor. If many records are not decoded yet, they are decoded on
+  /// other threads, so that the caller's actor stays free.
   nonisolated(nonsending) func undecodableCount<Item>(_ coder: RecordCoder<Item>) async -> Int {
     let few = ConcurrentMap.partSize
     // Examining a few records takes less time than a hop to another executor.
@@ -124,11 +124,11 @@ extension RecordMap {
     return tally.undecodable
   }
 
-  /// Makes the slots of all records, on all cores.
+  /// Makes the slots (objects in memory) of all records, on all cores.
   private func makeSlots() async {
     let size = 8 * ConcurrentMap.partSize
     let count = unmadeCount
-    // Up to `size` slots cost less if they are made when they are first read than if tasks are started for them.
+    // Up to `size` slots cost less if they are made one by one at their first read than if tasks are started to make them.
     guard count > size else { return }
     await withTaskGroup(of: Void.self) { group in
       for start in stride(from: 0, to: count, by: size) { group.addTask { makeSlots(start..<min(start + size, count)) } }
@@ -138,7 +138,7 @@ extension RecordMap {
   private static func decode<Item>(_ slots: [RecordSlot], _ coder: RecordCoder<Item>) async {
     _ = await ConcurrentMap.parts(slots) { part in
       for slot in part {
-        do throws(RepositoryError) { let _: Item = try slot.value(coder) } catch { continue }  // the slot keeps the error
+        do throws(RepositoryError) { let _: Item = try slot.value(coder) } catch { continue }  // the record's slot keeps the error
       }
     }
   }

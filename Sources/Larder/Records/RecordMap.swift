@@ -1,4 +1,5 @@
-// Records/ holds a record's forms: key, encoded bytes, the slot that decodes on first use, and the map of a collection.
+// Records/ holds the forms of a record in memory: its key, its encoded bytes, the slot (an object) that decodes them on first use, and the
+// map of all records of a collection.
 // Invariant: a record that does not decode keeps its bytes, and prevents no other record from being read.
 // Called by Indexes, Query, Engine and migrations.
 
@@ -7,24 +8,25 @@ internal import Synchronization
 
 /// The records of a collection at one commit, as a value whose copies share memory.
 ///
-/// A map has a base (``RecordBase``), which was made at opening or by a rebase. Over the base, a map has a persistent tree of the later
-/// changes, called the overlay. Copying a map takes constant time. A change costs O(log n) in the number of changes in the overlay.
+/// A map has a base (``RecordBase``), an immutable set of records that was made at opening or by a rebase. Over the base, a map has a
+/// persistent tree of the later changes, called the overlay. Copying a map takes constant time. Changing a record costs O(log n) in the
+/// number of changes in the overlay.
 struct RecordMap: Sendable {
   private var storage: Storage
 
   /// The contents of a map behind one reference, so that copying the published state costs one retain.
   ///
   /// The class is `@unchecked Sendable` although its properties change. A map changes the properties only while it holds the only reference
-  /// to its storage, and tests this before each change.
+  /// to its storage, and copies the storage otherwise.
   private final class Storage: @unchecked Sendable {
     let base: RecordBase
-    /// The changes since the base was made: a slot, or `nil` for a record of the base that was deleted.
+    /// The changes since the base was made, by key: a slot (a record in memory), or `nil` for a record of the base that was deleted.
     ///
     /// `@exclusivity(unchecked)` turns off the runtime check for overlapping accesses, which every look-up would pay for. Accesses cannot
-    /// overlap, because only methods of the map use the tree, and none of them calls another one during its access.
+    /// overlap, because only methods of the map use the tree, and no such method calls another one during its access.
     @exclusivity(unchecked) var overlay = RecordTree()
     var count: Int
-    /// Records of the overlay that are not known to decode.
+    /// Records in the overlay (the tree of changes) that are not known to decode.
     var unchecked = UncheckedRecords.none
     var newestSchemaVersion: Int
     var oldestSchemaVersion: Int
@@ -50,7 +52,7 @@ struct RecordMap: Sendable {
 
   init(_ slots: [RecordSlot] = []) { storage = slots.isEmpty ? .empty : Storage(RecordBase(slots)) }
 
-  /// Makes a map of packed records, the form in which a backend has read them.
+  /// Makes a map of packs, the blocks of records that a backend has read.
   init(_ packs: [RecordPack]) { storage = packs.isEmpty ? .empty : Storage(.of(packs)) }
 
   private var base: RecordBase { storage.base }
@@ -58,35 +60,35 @@ struct RecordMap: Sendable {
   private var unchecked: UncheckedRecords { storage.unchecked }
 
   var count: Int { storage.count }
-  /// Upper bound of the records' schema versions, or 0 if the map has never had a record.
+  /// Upper bound of the schema versions of the records, or 0 if the map has never had a record.
   var newestSchemaVersion: Int { storage.newestSchemaVersion }
-  /// Lower bound of the records' schema versions, or the largest integer if the map has never had a record.
+  /// Lower bound of the schema versions of the records, or the largest integer if the map has never had a record.
   var oldestSchemaVersion: Int { storage.oldestSchemaVersion }
 
   subscript(key: RecordKey) -> RecordSlot? {
-    // An empty overlay, as after opening, is skipped, so that a look-up hashes the key once and not twice.
+    // An empty overlay (the tree of changes), as after opening, is skipped, so that a look-up hashes the key once and not twice.
     if !storage.overlay.isEmpty, let change = storage.overlay[key] { return change }
     return storage.base.slot(for: key)
   }
 
   /// Returns a copy of the value of a key, decoded at the first call, or `nil` if the key has no record.
   ///
-  /// - Throws: As ``RecordSlot/decoded(_:)``.
+  /// - Throws: The errors of ``RecordSlot/decoded(_:)``.
   func value<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> Item? {
     try decoded(for: key, coder)?.copy()
   }
 
   /// Returns the value of a key behind a reference, decoded at the first call, or `nil` if the key has no record.
   ///
-  /// The functions of a look-up return references and no optional values, because for an optional value the runtime would have to look up
-  /// the optional's type.
-  /// - Throws: As ``RecordSlot/decoded(_:)``.
+  /// The functions of a look-up return a reference and no optional `Item`, because for an optional `Item` the runtime would have to look up
+  /// the type of the optional.
+  /// - Throws: The errors of ``RecordSlot/decoded(_:)``.
   private func decoded<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item>? {
     if !storage.overlay.isEmpty, let change = storage.overlay[key] { return try change?.decoded(coder) }
     return try storage.base.decoded(for: key, coder)
   }
 
-  /// Copies the storage before a change, unless this map holds the only reference to it.
+  /// Copies the storage before a change, unless the map holds the only reference to the storage.
   private mutating func makeUnique() {
     if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) }
   }
@@ -96,7 +98,7 @@ struct RecordMap: Sendable {
     makeUnique()
     let old = storage.overlay.updateValue(slot, forKey: slot.key) ?? base.slot(for: slot.key)
     if old == nil { storage.count += 1 }
-    // Both versions are bounds only: they do not change when the last record of a version is removed.
+    // The newest and the oldest schema version are bounds only: they do not change when the last record of a version is removed.
     storage.newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
     storage.oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
     // A record that was saved with its decoded value is known to decode, so it is not added to the unchecked records.
@@ -104,14 +106,14 @@ struct RecordMap: Sendable {
     return old
   }
 
-  /// Removes the record of a key, if the map has one.
+  /// Removes the record of a key, if the map has a record with this key.
   mutating func remove(_ key: RecordKey) {
     // Removing a key that has no record changes nothing, so it must not copy the storage.
     guard self[key] != nil else { return }
     makeUnique()
     storage.count -= 1
     noteUnchecked(nil, of: key)
-    // The base never changes, so an overlay entry without a slot hides the deleted record of the base.
+    // The base (the immutable record set) never changes, so an overlay entry without a record hides the deleted record of the base.
     if base.slot(for: key) == nil {
       storage.overlay.removeValue(forKey: key)
     } else {
@@ -119,45 +121,45 @@ struct RecordMap: Sendable {
     }
   }
 
-  /// Adds a record that is not known to decode to the unchecked records, or removes the key's record from them if `slot` is `nil`.
+  /// Adds a record to the records that are not known to decode, or removes the record of the key from them if `slot` is `nil`.
   ///
-  /// Call it only on a map that holds the only reference to its storage.
+  /// Call `noteUnchecked` only on a map that holds the only reference to its storage.
   private func noteUnchecked(_ slot: RecordSlot?, of key: RecordKey) {
-    // If there are no unchecked records, there is none to remove, so the object that other maps share need not be copied.
+    // If every changed record is known to decode, there is no record to remove, so the object that other maps share need not be copied.
     if slot == nil, unchecked.count == 0 { return }
     if !isKnownUniquelyReferenced(&storage.unchecked) { storage.unchecked = UncheckedRecords(unchecked) }
     storage.unchecked.set(slot, for: key)
   }
 
-  /// Makes a new base of all records if the changes in the overlay outnumber the records of the old base.
+  /// Makes a new base of all records if the changes in the overlay outnumber the records of the old base by more than 4,096.
   ///
-  /// Look-ups in a base are faster than in the overlay. A rebase waits until the changes outnumber the base, so its cost for each change is
-  /// constant on average.
-  /// - Parameter isGivenUp: Returns whether the caller has no more time for the rebase. A rebase that was given up is tried again at the
-  ///   next commit.
-  /// - Returns: Whether the map has a new base.
+  /// Look-ups in a base (an immutable record set) are faster than in the overlay (the tree of changes). A rebase (the making of a new base)
+  /// waits until the changes outnumber the base, so its cost for each change is constant on average.
+  /// - Parameter isGivenUp: Returns whether the caller has no more time for making the base. A rebase that was given up is tried again at
+  ///   the next commit.
+  /// - Returns: True if the map has a new base.
   mutating func rebaseIfWorthwhile(unless isGivenUp: () -> Bool) -> Bool {
-    // Without the added 4,096, a small collection would be rebased every few commits.
+    // Without the added 4,096, a small collection would get a new base every few commits.
     guard overlay.count > base.count + 4_096, let changed = overlay.slots.sorted(by: { $0.key < $1.key }, unless: isGivenUp) else {
       return false
     }
     let slots = ordered(with: changed)
-    // A slot that is not decoded keeps the whole block in which its record was read. A block of which few slots are left would waste
-    // memory, so each slot gets a copy of its own bytes.
+    // A record that is not decoded keeps the whole memory block in which it was read. A block of which few records are left would waste
+    // memory, so each record gets a copy of its own bytes.
     if base.isPacked { for slot in slots { slot.detach() } }
     self = RecordMap(slots)
-    // Look-ups do not make the hash table of a base, so without this call they would use binary search.
+    // Look-ups do not make the hash table of a base, so without `index()` they would use binary search.
     index()
     return true
   }
 
-  /// Makes the missing slots of a range of positions of the base (see ``unmadeCount``).
+  /// Makes the missing slots (objects of records in memory) for a range of positions of the base.
   func makeSlots(_ positions: Range<Int>) { base.makeSlots(positions) }
 
-  /// Number of slots of the base that may not have been made yet.
+  /// Largest number of records of the base that have no slot (their object in memory) yet.
   var unmadeCount: Int { base.unmadeCount }
 
-  /// Makes the hash table of the base, if it has none yet.
+  /// Makes the hash table of the base (the records at opening or at the last rebase), if the base has none yet.
   ///
   /// Cost: linear in the records of the base, at the first call only.
   func index() { base.index() }
@@ -170,9 +172,9 @@ struct RecordMap: Sendable {
     overlay.visit { _, slot in slot.map(body) ?? true }
   }
 
-  /// Visits the records in no fixed order until `body` returns `false`, and makes the slot of a record only when it is visited.
+  /// Visits the records in no fixed order until `body` returns `false`, and makes a record's object in memory only for the visit.
   ///
-  /// Cost: as ``visit(_:)``, and less if `body` returns `false` early.
+  /// Cost: the cost of ``visit(_:)``, and less if `body` returns `false` early.
   func visitOneByOne(_ body: (RecordSlot) -> Bool) {
     for position in 0..<base.count {
       let slot = base.slot(at: position)
@@ -183,11 +185,12 @@ struct RecordMap: Sendable {
 
   /// Visits the records in the order of their ids until `body` returns `false`, beginning after `start` if that key is given.
   ///
-  /// If the base is in the order of the ids, the cost is a binary search, a test of each key in the overlay, and one step for each visited
-  /// record. Otherwise the cost is a test of each key of the map, and a step in a heap for each visited record. No record is decoded.
+  /// If the base is in the order of the ids, the cost is a binary search, a test of each key in the tree of changes, and one step for each
+  /// visited record. If the base is in another order, the cost is a test of each key of the map, and a step in a heap for each visited
+  /// record. `visitOrdered` decodes no record.
   func visitOrdered(by order: KeyOrder, after start: RecordKey? = nil, _ body: (RecordSlot) -> Bool) {
     func isBehind(_ key: RecordKey) -> Bool { start.map { order.isBefore($0, key) } ?? true }
-    // A base in key order is sorted by the bytes of its keys, and this order differs from that of ids that are numbers.
+    // A base in key order is sorted by the bytes of its keys, and the order of ids that are numbers differs from the order of bytes.
     let isBaseOrdered = order.isOfBytes && base.isSorted
     var waiting: [WaitingSlot] = []
     if isBaseOrdered {
@@ -200,8 +203,8 @@ struct RecordMap: Sendable {
         return true
       }
     }
-    // The waiting slots are in a heap, because most callers read one page of records only. Sorting all records would take many times as
-    // long as reading one page from a heap.
+    // The records are put in a heap, because most callers read only one page of records. Sorting all records would take many times as long
+    // as reading one page from a heap.
     var changes = Heap(waiting)
     if isBaseOrdered {
       for position in (start.map(base.end(of:)) ?? 0)..<base.count {
@@ -209,7 +212,8 @@ struct RecordMap: Sendable {
         var isChanged = false
         while let next = changes.min, !(slot.key < next.key.key) {
           changes.removeMin()
-          // An overlay entry with the same key replaces the record of the base, or hides it if the record was deleted.
+          // An entry of the overlay (the tree of changes) with the key of a base record replaces the base record, or hides it if the record
+          // was deleted.
           if next.key.key == slot.key { isChanged = true }
           if let changed = next.slot, !body(changed) { return }
         }
@@ -221,7 +225,7 @@ struct RecordMap: Sendable {
     }
   }
 
-  /// An overlay or base record that is still to be visited, or the key of a deleted record, without a slot.
+  /// A record that is still to be visited, with its key, or the key of a deleted record, with `nil` as the slot.
   private struct WaitingSlot: Comparable {
     let key: OrderedKey
     let slot: RecordSlot?
@@ -230,11 +234,12 @@ struct RecordMap: Sendable {
     static func < (left: WaitingSlot, right: WaitingSlot) -> Bool { left.key < right.key }
   }
 
-  /// Returns the records of the base whose keys are not in the overlay.
+  /// Returns the records of the base that did not change since the base was made.
   private func unchanged() -> [RecordSlot] {
-    // Right after opening the overlay is empty, so the slots of the base are returned without a copy.
+    // Right after opening, the overlay (the tree of changes) is empty, so the slots of the base are returned without a copy.
     if overlay.isEmpty { return base.slots }
-    // Changed records are marked by position: looking up each record of the base in the overlay would hash every key of the base.
+    // Changed records are marked by position, because looking up each record of the base in the tree of changes would hash every key of the
+    // base.
     var isChanged = [Bool](repeating: false, count: base.count)
     overlay.forEach { key, _ in
       if let position = base.position(of: key) { isChanged[position] = true }
@@ -256,7 +261,7 @@ struct RecordMap: Sendable {
 
   /// Returns the records of an older schema version, in no fixed order.
   ///
-  /// Cost: none if the map has never had such a record, otherwise linear in the records.
+  /// Cost: none if the map has never had a record of an older version, otherwise linear in the records.
   func older(than version: Int) -> [RecordSlot] {
     // Nearly every call returns at the comparison with the lower bound, because most collections have records of one version only.
     guard oldestSchemaVersion < version else { return [] }
@@ -266,21 +271,21 @@ struct RecordMap: Sendable {
 
   /// Whether the map has records of an older schema version.
   ///
-  /// Cost: as ``older(than:)``, but only up to the first such record.
+  /// Cost: the cost of ``older(than:)``, but only up to the first record of an older version.
   func hasOlder(than version: Int) -> Bool {
     guard oldestSchemaVersion < version else { return false }
-    // The overlay mostly has fewer records than the base, so it is searched before the base.
+    // The overlay (the tree of changes) mostly has fewer records than the base, so it is searched before the base.
     return !overlay.visit { ($1?.schemaVersion ?? version) >= version }
       || base.slots.contains { $0.schemaVersion < version && overlay[$0.key] == nil }
   }
 
-  /// Whether ``ordered()`` has few records to sort.
+  /// Whether ``ordered()`` has to sort only few records.
   var isOrdered: Bool { base.isSorted && overlay.count <= base.count / 16 }
 
   /// Returns all records in the order of their keys.
   ///
-  /// Cost: linear if the base is in key order, as after opening a JSON file. The records that changed since opening or the last rebase are
-  /// sorted in addition.
+  /// Cost: linear if the base is in key order, as after opening a JSON file. The records that changed since the base was made are sorted in
+  /// addition. Without a base in key order, all records are sorted.
   func ordered() -> [RecordSlot] { ordered(with: overlay.slots.sorted { $0.key < $1.key }) }
 
   /// Returns all records in the order of their keys.
@@ -293,16 +298,16 @@ struct RecordMap: Sendable {
   }
 }
 
-/// The records that changed since a collection's base was made and are not known to decode.
+/// The records of a map that changed since its base was made and that are not known to decode.
 ///
-/// Copies of a ``RecordMap`` share one object of this class until one of the maps changes. A record that is found to decode is removed for
-/// all of these maps, because a record that has decoded stays decoded.
+/// Copies of a ``RecordMap`` share one object of `UncheckedRecords` until one of the maps changes. A record that is found to decode is
+/// removed for all maps that share the object, because a record that has decoded stays decoded.
 final class UncheckedRecords: Sendable {
   private let slots: Mutex<RecordTree>
 
   init() { slots = Mutex(RecordTree()) }
 
-  /// Makes a copy for a map that is about to change.
+  /// Makes a copy of the records for a map that is about to change.
   init(_ other: UncheckedRecords) { slots = Mutex(other.slots.withLock { $0 }) }
 
   static let none = UncheckedRecords()
@@ -311,7 +316,7 @@ final class UncheckedRecords: Sendable {
 
   /// Sets the record of a key, or removes the record if `slot` is `nil`.
   ///
-  /// Call it only from a map that holds the only reference to this object.
+  /// Call `set` only from a map that holds the only reference to this object.
   func set(_ slot: RecordSlot?, for key: RecordKey) {
     slots.withLock { slots in
       guard let slot else { return slots.removeValue(forKey: key) }
@@ -321,14 +326,14 @@ final class UncheckedRecords: Sendable {
 
   /// Returns the records that were not decoded yet or that do not decode.
   ///
-  /// Cost: linear in the records that the last call returned and the records that were added since.
+  /// Cost: linear in the records that the last call of `unread()` returned and the records that were added since.
   func unread() -> [RecordSlot] {
-    // The loop examines a copy of the tree without the lock, so that no other call waits for the loop.
+    // The loop examines a copy of the records without the lock, so that no other call waits for the loop.
     let slots = slots.withLock { $0 }
     var left = slots
     slots.forEach { key, slot in if slot?.reading == .readable { left.removeValue(forKey: key) } }
     if left.count < slots.count {
-      // Two calls may both remove records from the tree. Each call removes only records that decode, so both trees are right, and the
+      // Two calls of `unread()` may both remove records. Each call removes only records that decode, so both results are right, and the
       // smaller tree is kept.
       self.slots.withLock { if left.count < $0.count { $0 = left } }
     }

@@ -3,27 +3,27 @@ internal import Synchronization
 
 /// One record in memory: its encoded bytes until the value is first read, then the decoded value.
 ///
-/// Readers always get a value that was decoded from the stored bytes, never the value that was passed to a save. So memory never holds a
-/// value that differs from the one decoded at the next launch.
+/// Readers always get a value that was decoded from the stored bytes, never the value that was passed to a save. Memory therefore never
+/// holds a value that differs from the value that the next launch will decode from the file.
 ///
-/// Every record that was looked up has a slot, so the size of a slot matters: 88 bytes.
+/// Memory holds one `RecordSlot` for each record that was looked up, so the object is kept small: 88 bytes.
 final class RecordSlot: Sendable {
   let key: RecordKey
   private let version: Int32
   let revision: Revision
-  /// The commits of ``sameMeaning``, or `nil` if these are ``revision`` alone.
+  /// The range of commits that ``sameMeaning`` returns, or `nil` if the range holds only ``revision``.
   private let rewriting: Rewriting?
   /// The decoded value, which is set once and read without a lock.
   private let readable = LazyReference<any DecodedRecord>()
   private let content: Mutex<Content>
 
-  /// The state of a record apart from its decoded value, which is in ``readable``.
+  /// The bytes or the error of a record, whose decoded value is in ``readable``.
   private enum Content: Sendable {
     case encoded(Data)
     case decoded
-    /// The bytes of a decoded value, kept for a collection whose trigger reads them.
+    /// The encoded bytes of a record that is already decoded, kept because a trigger of the collection reads the bytes.
     case kept(Data)
-    /// The bytes that a migration has made from a value of an older version, and that will be stored in its place.
+    /// The bytes that a migration made from a record of an older schema version, and that will replace the stored bytes.
     case migrated(Data)
     case undecodable(Failure)
   }
@@ -35,7 +35,7 @@ final class RecordSlot: Sendable {
 
   private final class Failure: Sendable {
     let error: RepositoryError
-    /// The bytes that do not decode, kept for a collection whose trigger reads them.
+    /// The bytes of a record that does not decode, kept because a trigger of the collection reads the bytes.
     let kept: Data?
     init(_ error: RepositoryError, kept: Data? = nil) {
       self.error = error
@@ -50,13 +50,14 @@ final class RecordSlot: Sendable {
     self.key = key
     self.revision = revision
     rewriting = sameMeaning.map(Rewriting.init)
-    // Backends store schema versions in 32 bits. Keeping a version in four bytes instead of eight makes each of the many slots smaller.
+    // Backends store schema versions in 32 bits. Four bytes for the schema version instead of eight save memory, because memory may hold
+    // one `RecordSlot` for each record.
     version = Int32(clamping: schemaVersion)
     content = Mutex(decoded == nil ? .encoded(value) : keepsEncoded ? .kept(value) : .decoded)
     if let decoded { readable.storeIfNil(decoded) }
   }
 
-  /// Makes the slot of a record that is over a limit, whose value stays in the backend's files only.
+  /// Makes the slot (the object in memory) of a record over a size limit, whose value stays only in the backend's files.
   init(key: RecordKey, revision: Revision, schemaVersion: Int, refusedFor error: RepositoryError) {
     self.key = key
     self.revision = revision
@@ -67,14 +68,14 @@ final class RecordSlot: Sendable {
 
   var schemaVersion: Int { Int(version) }
 
-  /// The commits from the last change of the record's meaning to its last write.
+  /// The commits from the last write that changed the record's meaning up to the record's last write.
   ///
-  /// All writes of the record after that change were migrations.
+  /// Every write of the record after the first commit of this range was a migration, which does not change the record's meaning.
   var sameMeaning: ClosedRange<Revision> { rewriting?.commits ?? revision...revision }
 
-  /// The bytes of the value, or `nil` if the slot has dropped them after decoding.
+  /// The encoded bytes of the record, or `nil` if the bytes were dropped after decoding.
   ///
-  /// The bytes of a migrated value are those of the version to which it was migrated, and `isBroughtUp` is then true.
+  /// `isBroughtUp` is true if a migration made the bytes, which then belong to the newer schema version.
   var encoded: (data: Data, isBroughtUp: Bool)? {
     content.withLock { content in
       switch content {
@@ -86,13 +87,13 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// Returns whether the record has had the same meaning since a revision.
+  /// Returns true if the record had the same meaning at its revision `known` as it has now.
   func isUnchanged(since known: Revision) -> Bool { sameMeaning.contains(known) }
 
   /// Whether reading the value needs to decode the record first.
   var isEncoded: Bool { reading == .untouched }
 
-  /// Result of decoding the record so far.
+  /// State of a record's decoding: not tried, successful or failed.
   enum Reading { case untouched, readable, unreadable }
 
   var reading: Reading {
@@ -106,26 +107,26 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// Copies the bytes of a value that is not decoded yet, so that the slot no longer keeps the block in which they were read.
+  /// Copies the bytes of a record that is not decoded yet, so that the block of file contents from which they came can be freed.
   func detach() {
-    // `Data(value)` would share the memory of the block and keep it alive. `Data` of a buffer copies the bytes.
+    // `Data(value)` would share the memory of the whole block and keep the block alive. `Data` made from a buffer pointer copies the bytes.
     content.withLock { if case .encoded(let value) = $0 { $0 = .encoded(value.withUnsafeBytes { Data($0) }) } }
   }
 
-  /// Returns a copy of the value, decoded at the first call.
+  /// Returns a copy of the record's value, which the first call decodes.
   ///
-  /// - Throws: As ``decoded(_:)``.
+  /// - Throws: The same errors as ``decoded(_:)``.
   func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item { try decoded(coder).copy() }
 
-  /// The decoded value without an increment of its reference count.
+  /// The decoded value, returned without incrementing its reference count.
   ///
-  /// The decoded value lives as long as the slot.
+  /// The decoded value lives as long as its `RecordSlot`.
   var unretainedValue: Unmanaged<any DecodedRecord>? { readable.unretained }
 
-  /// Returns the value behind a reference, without copying the value, and decodes it at the first call.
+  /// Returns a reference to the record's value, which the first call decodes.
   ///
-  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for a record of a newer
-  ///   version, and `.unsupported` as ``migrated(_:)``.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for a record of a newer schema
+  ///   version, and `.unsupported` for the same reason as ``migrated(_:)``.
   func decoded<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     // Nearly every read returns a value that is already decoded, and does so without a lock.
     if let value = readable.load() { return try typed(value, coder) }
@@ -144,41 +145,42 @@ final class RecordSlot: Sendable {
     case .encoded where schemaVersion < coder.schemaVersion:
       return try migrated(coder).value
     case .encoded(let data):
-      // The record is decoded outside the lock. Two readers may both decode the record, and both get the value that was set first.
+      // The record is decoded outside the lock. If two readers decode the record at the same time, both return the value that was stored
+      // first.
       return try typed(publish(try decoded(data, coder), as: coder.keepsEncoded ? .kept(data) : .decoded).value, coder)
     }
   }
 
   /// Decodes the record's bytes without keeping the value.
   ///
-  /// If the bytes do not decode, the slot keeps the error.
+  /// If the bytes do not decode, the error is kept, and later reads throw it again without decoding.
   private func decoded<Item>(_ data: Data, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     do throws(RepositoryError) {
-      // A newer app may have given the same bytes another meaning, so a record of a newer version is not decoded.
+      // A newer app may have given the same bytes another meaning, so a record of a newer schema version is not decoded.
       if schemaVersion > coder.schemaVersion { throw coder.newer(than: schemaVersion, key) }
       return DecodedValue(try coder.decode(data, key: key))
     } catch {
-      // If another reader has set a result meanwhile, `content` is no longer `.encoded` and that result stays.
+      // If another reader has stored a result meanwhile, `content` is no longer `.encoded`, and the other reader's result stays.
       content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error, kept: coder.keepsEncoded ? data : nil)) } }
       throw error
     }
   }
 
-  /// Returns the value, for a pass over many records, and does not keep a value that had to be decoded.
+  /// Returns the record's value for a pass over many records, and does not keep a value that this call decodes.
   ///
-  /// A value of an older version is kept, because the migration will store it in its new form.
-  /// - Throws: As ``decoded(_:)``.
+  /// The value of a record of an older schema version is kept after its migration, because the migrated bytes will be stored.
+  /// - Throws: The same errors as ``decoded(_:)``.
   func peek<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     if let value = readable.load() { return try typed(value, coder) }
-    // A value of an older version is migrated by `decodedNow`, which keeps it. Otherwise the rewrite of the record would migrate it a
-    // second time.
+    // `decodedNow` migrates a record of an older schema version and keeps the result. Without the kept result, the rewrite of the record
+    // would migrate the record a second time.
     if schemaVersion >= coder.schemaVersion, case .encoded(let data) = content.withLock({ $0 }) { return try decoded(data, coder) }
     return try decodedNow(coder)
   }
 
-  /// Replaces the bytes by the value that was decoded from them, unless another reader has done so before.
+  /// Stores the decoded value in place of the record's encoded bytes, unless another reader has stored a value first.
   ///
-  /// - Returns: The value and the content that the slot holds after the call.
+  /// - Returns: The decoded value and the content of the record after the call.
   private func publish(_ value: any DecodedRecord, as new: Content) -> (value: any DecodedRecord, content: Content) {
     content.withLock { content in
       // `readable` is set before `content`, so that a reader who finds `.decoded` also finds the value.
@@ -197,7 +199,8 @@ final class RecordSlot: Sendable {
 
   /// Returns the error of a record that does not decode, or `nil` for a record that decodes.
   ///
-  /// The first call decodes the record. If the record has decoded, later calls return `nil` without a check of the value's type.
+  /// The first call of `failure(_:)` decodes the record. If the record has decoded, later calls return `nil` without a check of the value's
+  /// type.
   func failure<Item>(_ coder: RecordCoder<Item>) -> RepositoryError? {
     if reading == .readable { return nil }
     do throws(RepositoryError) {
@@ -208,9 +211,9 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// Returns the value of a record of an older version, migrated at the first call, and the bytes to store for it.
+  /// Returns the migrated value of a record of an older schema version, and the bytes to store for the record.
   ///
-  /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit, and `.newerSchema` for a record of a newer version.
+  /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit, and `.newerSchema` for a record of a newer schema version.
   ///   `.decodingFailed` or `.unsupported` for a record that another repository has decoded.
   func migrated<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (value: DecodedValue<Item>, data: Data) {
     let content = content.withLock { $0 }
@@ -228,12 +231,12 @@ final class RecordSlot: Sendable {
       do throws(RepositoryError) {
         let migrated = try coder.migrate(data, key: key, from: schemaVersion)
         let result = (value: DecodedValue(migrated.item), data: migrated.value)
-        // Two readers may both migrate the record. Both readers return the first result, and its bytes are the ones that are stored.
+        // If two readers migrate the record at the same time, both return the first result, and the bytes of the first result are stored.
         let first = publish(result.value, as: .migrated(result.data))
         if case .migrated(let data) = first.content, let value = coder.typed(first.value) { return (value, data) }
         return result
       } catch {
-        // If another reader has migrated the record meanwhile, `content` is no longer `.encoded` and that result stays.
+        // If another reader has migrated the record meanwhile, `content` is no longer `.encoded`, and the other reader's result stays.
         self.content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error, kept: coder.keepsEncoded ? data : nil)) } }
         throw error
       }
@@ -247,7 +250,7 @@ extension UndecodableRecord {
   }
 }
 
-/// A decoded value behind one reference, so that passing it on and inspecting it does not copy the value.
+/// A reference to a decoded value, so that passing the value on or reading a property of it does not copy the value.
 final class DecodedValue<Item: Sendable>: Sendable {
   let item: Item
 
@@ -255,17 +258,17 @@ final class DecodedValue<Item: Sendable>: Sendable {
 
   /// Returns a copy of the value.
   ///
-  /// The function is not inlined: here the type comes from the object. An inlining caller would look the type up by its generic parameter,
-  /// which takes longer than the copy.
+  /// The function is not inlined, because it then reads the value's type from the object. A caller that inlined the function would look the
+  /// type up by its generic parameter, which takes longer than the copy.
   @inline(never) func copy() -> Item { item }
 }
 
 extension DecodedValue where Item: Codable & Identifiable, Item.ID: Hashable & Codable & Sendable {
-  /// Whether the id of the value has a given key.
+  /// Whether a given key is the key of the value's id.
   ///
-  /// The function is not inlined, for the reason given at ``copy()``.
+  /// The function is not inlined, because a caller that inlined it would look the value's type up by its generic parameter, which is slow.
   @inline(never) func isOf(_ key: RecordKey, _ keys: KeyCoder<Item.ID>) -> Bool { keys.isKey(key, of: item.id) }
 }
 
-/// A decoded value of a type that is not known here, always a ``DecodedValue``.
+/// A decoded value without its static type: a ``DecodedValue``, or a placeholder for a record that is read only as stored bytes.
 typealias DecodedRecord = AnyObject & Sendable

@@ -1,17 +1,17 @@
-/// A persistent dictionary from keys to records: copies share nodes, and a change copies O(log n) of them.
+/// A persistent dictionary from keys to records, in which copies share nodes and a change copies O(log n) nodes.
 ///
-/// The dictionary is a hash tree whose nodes have up to 32 branches. The tree was written for this one use, because a general hash tree
-/// would add ten times as much code to every app.
+/// The dictionary is a hash tree whose nodes have up to 32 branches. The tree was written for `RecordMap` alone, because a
+/// general-purpose hash tree would add ten times as much code to every app.
 struct RecordTree: Sendable {
   private var root = Node()
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
 
-  /// The slot of a key, `.some(nil)` for a key that is in the tree without a slot, or `nil` for a key that is not in the tree.
+  /// The record of a key, `.some(nil)` for a key that marks a deleted record, or `nil` for a key that is not in the tree.
   subscript(key: RecordKey) -> RecordSlot?? { value(forKey: key, hash: key.tableHash) }
 
-  /// Returns the entry of a key with a given hash, as the subscript does.
+  /// Returns the same entry as the subscript, for a key whose hash is already computed.
   func value(forKey key: RecordKey, hash: UInt64) -> RecordSlot?? {
     var (node, hash) = (root, hash)
     while true {
@@ -23,30 +23,30 @@ struct RecordTree: Sendable {
     }
   }
 
-  /// Sets the slot of a key.
+  /// Sets the record of a key.
   ///
-  /// If `slot` is `nil`, the key stays in the tree without a slot.
+  /// If `slot` is `nil`, the key stays in the tree and marks a deleted record.
   ///
-  /// - Returns: The old entry, as the subscript returns it.
+  /// - Returns: The old entry of the key, in the form that the subscript returns.
   @discardableResult mutating func updateValue(_ slot: RecordSlot?, forKey key: RecordKey) -> RecordSlot?? {
     updateValue(slot, forKey: key, hash: key.tableHash)
   }
 
-  /// Sets the slot of a key with a given hash, as ``updateValue(_:forKey:)`` does.
+  /// Sets the record of a key whose hash is already computed, as ``updateValue(_:forKey:)`` does.
   mutating func updateValue(_ slot: RecordSlot?, forKey key: RecordKey, hash: UInt64) -> RecordSlot?? {
     let old = root.insert(Leaf(key: key, hash: hash, slot: slot), hash, level: 0)
-    // A key without a slot also has an entry and is already counted, so only a key that is new to the tree counts.
+    // A key that marks a deleted record is counted too, so the count grows only by a key that is new to the tree.
     if old == nil { count += 1 }
     return old
   }
 
-  /// Removes a key and its slot from the tree.
+  /// Removes a key and its record from the tree.
   mutating func removeValue(forKey key: RecordKey) { removeValue(forKey: key, hash: key.tableHash) }
 
-  /// Removes a key with a given hash, and its slot, from the tree.
+  /// Removes a key, whose hash is already computed, and its record from the tree.
   mutating func removeValue(forKey key: RecordKey, hash: UInt64) { if root.remove(key, hash, level: 0) { count -= 1 } }
 
-  /// Visits each key and its slot in no fixed order.
+  /// Visits each key and its record in no fixed order.
   func forEach(_ visit: (RecordKey, RecordSlot?) -> Void) {
     _ = root.visit {
       visit($0.key, $0.slot)
@@ -54,10 +54,10 @@ struct RecordTree: Sendable {
     }
   }
 
-  /// Visits each key and its slot in no fixed order, until `body` returns `false`, and returns true if `body` never did.
+  /// Visits each key and its record in no fixed order, until `body` returns `false`, and returns true if `body` never did.
   @discardableResult func visit(_ body: (RecordKey, RecordSlot?) -> Bool) -> Bool { root.visit { body($0.key, $0.slot) } }
 
-  /// The slots in no fixed order, without the keys that have no slot.
+  /// The records of the tree in no fixed order, without the keys that mark deleted records.
   var slots: [RecordSlot] {
     var slots: [RecordSlot] = []
     slots.reserveCapacity(count)
@@ -84,7 +84,7 @@ struct RecordTree: Sendable {
     private var entries: [Entry] = []
 
     static let bits = 5
-    /// Level at which all bits of a hash were used to choose a branch.
+    /// Level of the tree at which all 64 bits of a hash were used to choose branches.
     private static let lastLevel = (64 + bits - 1) / bits
 
     private static func bit(of hash: UInt64) -> UInt32 { 1 << UInt32(truncatingIfNeeded: hash & 31) }
@@ -94,7 +94,7 @@ struct RecordTree: Sendable {
     /// Whether this node has no bitmap: a bucket of keys with the same hash, or an empty node.
     private var isBucket: Bool { bitmap == 0 }
 
-    /// Returns the entry for a hash from which the bits of the levels above were shifted out.
+    /// Returns the entry of a key, whose hash no longer has the bits that the levels above this node have used.
     func entry(_ hash: UInt64, _ key: RecordKey) -> Entry? {
       if isBucket { return position(in: key).map { entries[$0] } }
       let bit = Self.bit(of: hash)
@@ -106,8 +106,8 @@ struct RecordTree: Sendable {
     }
 
     mutating func insert(_ leaf: Leaf, _ hash: UInt64, level: Int) -> RecordSlot?? {
-      // The branches above a bucket have used all bits of the hash. The keys in a bucket thus have the same hash, and are compared one by
-      // one.
+      // The branches above a bucket (a node below the last level) have used all bits of the hash. All keys in a bucket therefore have the
+      // same hash, and are compared one by one.
       guard level < Self.lastLevel else {
         guard let position = position(in: leaf.key), case .leaf(let old) = entries[position] else {
           entries.append(.leaf(leaf))
@@ -129,13 +129,13 @@ struct RecordTree: Sendable {
         return .some(old.slot)
       case .leaf(let old):
         var child = Node()
-        // At the last level the shift is more than 64 bits. In Swift such a shift gives zero.
+        // At the last level the hash is shifted by 65 bits. In Swift a shift by more bits than the number has gives zero.
         _ = child.insert(old, old.hash >> ((level + 1) * Self.bits), level: level + 1)
         _ = child.insert(leaf, hash >> Self.bits, level: level + 1)
         entries[index] = .node(child)
         return nil
       case .node(var child):
-        // The array must not hold the child during its change: with a second reference the change would copy the child.
+        // `entries` must not hold the child node while the child changes, because a second reference would make the change copy the child.
         entries[index] = .leaf(leaf)
         defer { entries[index] = .node(child) }
         return child.insert(leaf, hash >> Self.bits, level: level + 1)

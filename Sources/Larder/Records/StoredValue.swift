@@ -15,14 +15,14 @@ package struct StoredValue: Sendable, Hashable {
 
   /// Whether the JSON has a line feed, which a stored value must not have.
   ///
-  /// Cost: that of `memchr`. The test must be fast, since every save makes this test.
+  /// Cost: the time of one `memchr` over the JSON. The test for a line feed must be fast, because every saved record is tested.
   var hasLineFeed: Bool {
     json.withUnsafeBytes { bytes in bytes.baseAddress.map { memchr($0, 0x0A, bytes.count) != nil } ?? false }
   }
 
   /// The value with a blank in place of each line feed.
   ///
-  /// JSON has line feeds only between its tokens, so the replacement does not change its meaning.
+  /// JSON has line feeds only between its tokens, so the replacement does not change the meaning of the JSON.
   package var onOneLine: StoredValue {
     hasLineFeed ? StoredValue(schemaVersion: schemaVersion, json: Data(json.map { $0 == 0x0A ? 0x20 : $0 })) : self
   }

@@ -12,9 +12,9 @@ extension SQLiteConnection {
 
   /// Returns the number of problems that SQLite's integrity check finds, up to a limit.
   ///
-  /// The function returns no text of the check, because its result lines may quote records of the file. A table of another program may need
-  /// a collation or a function that only that program registers. SQLite then refuses to check the whole file, so this function checks each
-  /// table of the store by a separate call of the pragma.
+  /// `problemCount` returns no text of the check, because SQLite's result lines may quote records of the file. A table of another program
+  /// may need a collation or a function that only that program registers. If SQLite refuses to check the whole file because of a table of
+  /// another program, `problemCount` checks each table of the store by a separate call of the pragma.
   func problemCount(_ check: IntegrityCheck, limit: Int) throws(RepositoryError) -> Int {
     do throws(RepositoryError) {
       return try problemCount("PRAGMA \(check.rawValue)(\(limit))")
@@ -23,7 +23,8 @@ extension SQLiteConnection {
     }
     var count = 0
     // SQLite reads an argument that begins with a digit as the limit of a check of the whole file. Collections whose name begins with a
-    // digit are therefore left out of this check. The scan of all records (`SQLiteScan`) still compares the checksums of their rows.
+    // digit are therefore left out of the checks of single tables. The scan of all records (`SQLiteScan`) still compares the checksums of
+    // the rows of these collections.
     let named = try SQLiteLayout.collections(on: self).filter { name in name.utf8.first.map { !(0x30...0x39).contains($0) } ?? false }
     for table in [SQLiteLayout.store, SQLiteLayout.tombstones] + named {
       count += try problemCount("PRAGMA \(check.rawValue)(\(SQLiteLayout.quoted(table)))")
@@ -34,7 +35,7 @@ extension SQLiteConnection {
   private func problemCount(_ pragma: String) throws(RepositoryError) -> Int {
     let statement = try prepare(pragma)
     var count = 0
-    // For an undamaged file the check returns one row with the text "ok". Every other row of the result reports a problem.
+    // For an undamaged file the check returns one row with the text "ok". Every other row of the check's result reports a problem.
     while try statement.step() { if try statement.text(0) != "ok" { count += 1 } }
     return count
   }

@@ -8,7 +8,7 @@ extension SQLiteConnection {
 
   /// Installs a hook by which SQLite writes the length of the write-ahead log to ``logPages`` at each commit.
   ///
-  /// The hook replaces SQLite's automatic checkpoint, which would not report a failed sync.
+  /// Installing the hook turns off SQLite's automatic checkpoint, which would not report a failed sync.
   func followLogLength() {
     sqlite3_wal_hook(
       handle,
@@ -20,16 +20,16 @@ extension SQLiteConnection {
 
   /// Syncs the write-ahead log to the medium.
   func syncLog() throws(RepositoryError) {
-    // SQLite's sync writes the log to the drive, perhaps only into the drive's cache. The second sync empties that cache, so it must come
-    // after SQLite's.
+    // SQLite's sync writes the log to the drive, perhaps only into the drive's cache. The second sync empties the drive's cache, so it must
+    // come after SQLite's sync.
     try sync(SQLITE_FCNTL_JOURNAL_POINTER)
     try syncOwnLog()
   }
 
   /// Opens the write-ahead log through a second descriptor, which belongs to this module, for ``syncOwnLog()``.
   ///
-  /// Closing the descriptor drops no lock of SQLite. SQLite's POSIX locks are on the database and on the `-shm` file. SQLite opens the
-  /// write-ahead log itself without a lock (`UNIXFILE_NOLOCK` in os_unix.c).
+  /// Closing the second descriptor of the log drops no lock of SQLite, because SQLite's POSIX locks are on the database and on the `-shm`
+  /// file. SQLite opens the write-ahead log itself without a lock (`UNIXFILE_NOLOCK` in os_unix.c).
   func openOwnLog(_ fileSystem: any FileSystem) throws(RepositoryError) {
     guard let file = try fileSystem.open(path + "-wal", writable: false) else {
       throw RepositoryError(.dataMissing, "the log was removed while the store was opened: open the store again", file: path + "-wal")
@@ -39,7 +39,7 @@ extension SQLiteConnection {
 
   /// Moves the write-ahead log's synced bytes from the drive's cache to the medium, on systems where SQLite's sync may end in that cache.
   ///
-  /// `F_FULLFSYNC` of one file empties the drive's whole cache. On systems where SQLite's sync reaches the medium, the function does
+  /// `F_FULLFSYNC` of one file empties the drive's whole cache. On systems where SQLite's sync reaches the medium, `syncOwnLog()` does
   /// nothing.
   /// - Throws: `.outcomeUnknown` if the sync fails.
   func syncOwnLog() throws(RepositoryError) {
@@ -51,7 +51,8 @@ extension SQLiteConnection {
 
   /// Syncs the database to the medium through SQLite's descriptor.
   ///
-  /// A second descriptor of the database would be no substitute: closing it drops the POSIX locks of all connections of this process.
+  /// The database is not synced through a second descriptor, because closing such a descriptor drops the POSIX locks of all connections of
+  /// this process.
   func syncDatabase() throws(RepositoryError) { try sync(SQLITE_FCNTL_FILE_POINTER) }
 
   private func sync(_ pointer: Int32) throws(RepositoryError) {
@@ -71,8 +72,8 @@ extension SQLiteConnection {
     case passing
     /// Waits for readers, and writes a mark of emptiness over the write-ahead log's header, so that the log keeps its allocated space.
     ///
-    /// The next commit shortens the log to 1,000 pages. A commit that overwrites old frames takes half the time of a commit that appends,
-    /// because the sync after an append also writes the file's metadata (Docs/Profiles.md).
+    /// The commit after a `marking` checkpoint shortens the log to 1,000 pages. A commit that overwrites old frames takes half the time of
+    /// a commit that appends, because the sync after an append also writes the file's metadata (Docs/Profiles.md).
     case marking
     /// Waits for readers, and truncates the write-ahead log to zero bytes.
     case truncating
@@ -83,9 +84,9 @@ extension SQLiteConnection {
 
   /// Runs a checkpoint, which copies the write-ahead log into the database ("folds" it).
   func checkpoint(_ checkpoint: Checkpoint) throws(RepositoryError) {
-    // The length of the log becomes 0 even if the checkpoint fails, because the next commit may still begin the log anew. Once all pages
-    // are copied, the next commit begins the log anew, even if a reader kept the checkpoint from ending. A commit at length 0 writes the
-    // row of `larder_store`, which the first commit of each log must hold.
+    // The noted length of the log becomes 0 even if the checkpoint fails, because the next commit may still begin the log anew. Once all
+    // pages are copied, the next commit begins the log anew, even if a reader kept the checkpoint from ending. A commit that finds the
+    // noted length 0 writes the row of `larder_store`, which the first commit of each log must hold.
     logPages.pointee = 0
     let result =
       switch checkpoint {
@@ -102,7 +103,7 @@ extension SQLiteConnection {
   /// Sets the length of the write-ahead log to 0, because the next commit may be the first of a new log.
   func forgetLogLength() { logPages.pointee = 0 }
 
-  /// Makes closing the connection leave the write-ahead log as it is, without SQLite's usual checkpoint.
+  /// Turns off the checkpoint that SQLite runs when a connection is closed, so that the write-ahead log stays as it is.
   func keepLogOnClose() {
     if handle != nil { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil) }
   }

@@ -18,12 +18,12 @@ final class SQLiteConnection {
     case immutable
     /// Reads the database and its write-ahead log under an exclusive lock, or fails with `.locked` if another connection has a lock.
     ///
-    /// In this mode SQLite keeps the index of the write-ahead log in memory, so that no file is made or changed.
+    /// In the mode `.exclusive`, SQLite keeps the index of the write-ahead log in memory, so that no file is made or changed.
     case exclusive
     /// Reads the database and its write-ahead log without making a file, with an index of the log in this connection's memory.
     ///
-    /// The connection takes none of the locks in the `-shm` file. So the caller of `.privateIndex` must check afterwards that no other
-    /// process has written meanwhile.
+    /// In the mode `.privateIndex`, the connection takes none of the locks in the `-shm` file. The caller must therefore check after the
+    /// reading that no other process has written meanwhile.
     case privateIndex
   }
 
@@ -37,9 +37,9 @@ final class SQLiteConnection {
   private var methods: UnsafeMutablePointer<sqlite3_io_methods>?
   /// Identities of the database, the write-ahead log and the log's index when the store was opened, for ``checkPresence()``.
   var openFiles: [(path: String, identity: FileIdentity)] = []
-  /// A second descriptor, with which this module syncs the write-ahead log, or `nil` where SQLite's sync reaches the medium.
+  /// A second descriptor of the write-ahead log, through which this module syncs the log, or `nil` if SQLite's sync reaches the medium.
   var ownLog = (any OpenFile)?.none
-  /// State of the directory when all files were last found unchanged.
+  /// State of the store's directory when all files were last found unchanged.
   ///
   /// While the directory's state stays equal, ``checkPresence()`` looks at no file.
   var checkedDirectory: SQLiteDirectoryState?
@@ -48,19 +48,20 @@ final class SQLiteConnection {
   init?(path: String, _ mode: Mode) throws(RepositoryError) {
     self.path = path
     logPages.initialize(to: 0)
-    // NOMUTEX, because the mutex of `SQLiteBackend` lets one caller in at a time. NOFOLLOW, because a store refuses a symbolic link as its
-    // file.
+    // NOMUTEX is set because the mutex of `SQLiteBackend` lets one caller in at a time. NOFOLLOW is set because a store refuses a symbolic
+    // link as its file.
     var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI
     // The system grants an exclusive lock only to a descriptor that may write, so the mode `.exclusive` opens for writing too.
     flags |= mode == .readWrite || mode == .exclusive ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
     let result = sqlite3_open_v2(Self.uri(path, immutable: mode == .immutable), &handle, flags, nil)
     if result != SQLITE_OK {
-      // SQLite returns the same code for a missing file and for a file that it could not open, so the path is checked here.
+      // SQLite returns the same code for a missing file and for a file that it could not open, so the existence of the file is checked
+      // here.
       if result & 0xFF == SQLITE_CANTOPEN && SQLitePath.isAbsent(path) { return nil }
       throw error(result, while: .opening)
     }
     if flags & SQLITE_OPEN_READWRITE != 0 && sqlite3_db_readonly(handle, "main") == 1 {
-      // SQLite opens a file for reading only if it could not open it for writing, even if the cause was a lack of descriptors.
+      // SQLite opens a file for reading only if it could not open it for writing, even if the cause was a lack of file descriptors.
       let isAllowed = access(path, W_OK) == 0
       throw RepositoryError(
         isAllowed ? .inputOutput : .protectedDataUnavailable,
@@ -68,8 +69,8 @@ final class SQLiteConnection {
           ? "SQLite could open the file for reading only, though its permissions allow writing: try again"
           : "expected permission to write the file, found none: change its permissions, or open it for reading only", file: path)
     }
-    // The features are switched off before the first statement, because that statement reads the schema, which a hostile file may have
-    // prepared.
+    // Unsafe features of SQLite are switched off before the first statement, because that statement reads the schema, and a hostile file
+    // may have a prepared schema.
     try harden()
     if mode == .privateIndex { try hideLogIndex() }
     if mode == .exclusive { try execute("PRAGMA locking_mode = EXCLUSIVE", while: .opening) }
@@ -77,8 +78,8 @@ final class SQLiteConnection {
   }
 
   deinit {
-    // A connection that is dropped without `close()` leaves its files as a crash does. Dropping a connection runs no checkpoint, because a
-    // checkpoint blocks its thread and `deinit` could not throw the checkpoint's error.
+    // A connection that is dropped without `close()` leaves its files as a crash does. The `deinit` of a connection runs no checkpoint,
+    // because a checkpoint blocks its thread and `deinit` could not throw the checkpoint's error.
     keepLogOnClose()
     sqlite3_close_v2(handle)
     logPages.deallocate()
@@ -91,7 +92,8 @@ final class SQLiteConnection {
     self.methods = methods
     let result = larder_sqlite3_hide_log_index(handle, methods)
     if result != SQLITE_OK { throw error(result, while: .opening) }
-    // Reading a store must leave its write-ahead log as it is, even if this connection is the last one, which SQLite lets run a checkpoint.
+    // Reading a store must leave its write-ahead log as it is, even if this connection is the last one, at whose end SQLite would run a
+    // checkpoint.
     keepLogOnClose()
   }
 
@@ -148,8 +150,8 @@ final class SQLiteConnection {
     let result = larder_sqlite3_read_file(handle, &bytes, Int32(count), offset, &size)
     let isShort = result == SQLITE_IOERR | 2 << 8  // _SHORT_READ
     if result != SQLITE_OK && !isShort { throw error(result, while: .opening) }
-    // SQLite fills a short read with zeros. If the disk returns fewer bytes than the file has, a page would look like zeros, so that is an
-    // error.
+    // SQLite fills a short read with zeros. If the disk returned fewer bytes than the file has, a page would look like zeros, so a short
+    // read before the end of the file throws an error.
     guard !isShort || offset + Int64(count) > size else {
       throw RepositoryError(
         .inputOutput, "expected \(count) bytes of a file of \(size), got fewer: try again, or check the disk", file: path,
@@ -167,7 +169,7 @@ final class SQLiteConnection {
 
   /// Closes the connection.
   ///
-  /// All statements of the connection must be finalized before.
+  /// All statements of the connection must be finalized before it is closed.
   func close() throws(RepositoryError) {
     let result = sqlite3_close(handle)
     if result != SQLITE_OK { throw error(result, while: .writing) }
@@ -176,7 +178,7 @@ final class SQLiteConnection {
 }
 
 extension SQLiteConnection {
-  /// Milliseconds that a statement waits for a lock outside ``waiting(_:_:)``.
+  /// Milliseconds that a statement waits for a lock, except in ``waiting(_:_:)``, which has a timeout of its own.
   ///
   /// Exclusive stores exclude each other with their lock file, so only a program without Larder can hold SQLite's lock for long.
   static let busyTimeout: Int32 = 2_000
@@ -186,7 +188,8 @@ extension SQLiteConnection {
     let flags: [(Int32, Int32)] = [
       (SQLITE_DBCONFIG_DEFENSIVE, 1), (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), (SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
       (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0), (SQLITE_DBCONFIG_ENABLE_VIEW, 0), (SQLITE_DBCONFIG_DQS_DML, 0),
-      // `VACUUM INTO` runs the CREATE statements of other programs' tables again, and those may have texts in double quotation marks.
+      // `VACUUM INTO` runs the CREATE statements of other programs' tables again, and these statements may have texts in double quotation
+      // marks.
       (SQLITE_DBCONFIG_DQS_DDL, 1), (SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0),
     ]
     for (flag, value) in flags {
@@ -195,9 +198,9 @@ extension SQLiteConnection {
     }
     // Virtual tables of other programs stay closed, because their modules could read other files or parse hostile contents.
     sqlite3_drop_modules(handle, nil)
-    // SQLITE_LIMIT_LENGTH keeps SQLite's own limit, because a store must return records that were saved under a wider limit. The limits of
-    // columns, expression depth, compound terms and function arguments stay too: SQLite parses the tables, views and triggers of other
-    // programs with the schema, and refuses the whole schema for one statement over a limit.
+    // SQLITE_LIMIT_LENGTH keeps SQLite's default, because a store must return records that were saved under a wider limit. The limits of
+    // columns, expression depth, compound terms and function arguments keep their defaults too, because SQLite parses the tables, views and
+    // triggers of other programs with the schema, and refuses the whole schema for one statement over a limit.
     let limits: [(Int32, Int32)] = [
       (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
       (SQLITE_LIMIT_VARIABLE_NUMBER, 16), (SQLITE_LIMIT_TRIGGER_DEPTH, 1),
@@ -207,7 +210,8 @@ extension SQLiteConnection {
     // `cell_size_check` finds a damaged page when it is read. Without memory mapping, a failed read returns a code and raises no signal.
     let pragmas = [
       "cell_size_check = ON", "mmap_size = 0", "trusted_schema = OFF", "temp_store = MEMORY",
-      // Other programs check the constraints of their own tables. No table of the store's format has a foreign key or a CHECK.
+      // Constraints need no check by Larder, because other programs check those of their own tables. No table of the store's format has a
+      // foreign key or a CHECK.
       "foreign_keys = OFF", "ignore_check_constraints = ON",
     ]
     for pragma in pragmas {
@@ -217,7 +221,7 @@ extension SQLiteConnection {
 
   /// Applies the settings of a connection that writes.
   ///
-  /// None of these settings is stored in the file.
+  /// None of the settings that `prepareForWriting()` makes is stored in the file.
   func prepareForWriting() throws(RepositoryError) {
     // With `cache_spill = OFF` the changed pages of a transaction stay in memory until COMMIT, so that a failed transaction leaves no
     // frames in the write-ahead log.
@@ -234,14 +238,14 @@ extension SQLiteConnection {
 }
 
 extension SQLiteConnection {
-  /// Runs `body`, whose lock waits last at most `timeout`, in short sleeps on the calling thread.
+  /// Runs `body`, in which SQLite waits for a lock at most for `timeout`, in short sleeps on the calling thread.
   ///
   /// SQLite's own busy handler sleeps longer the longer it has waited, so newer waiters, which sleep for shorter times, get the lock first
-  /// again and again. A commit takes some hundred microseconds, so one sleep lasts 100 to 1,000 µs here. The length of a sleep is random,
-  /// so that several waiters do not wake at the same moments.
+  /// again and again. A commit takes some hundred microseconds, so one sleep lasts 100 to 1,000 µs, and up to 5,000 µs after about a
+  /// second of waiting. The length of a sleep is random, so that several waiters do not wake at the same moments.
   func waiting<Result>(_ timeout: Duration, _ body: () throws(RepositoryError) -> Result) throws(RepositoryError) -> Result {
     let (seconds, attoseconds) = timeout.components
-    let nanoseconds = min(max(seconds, 0), 1_000_000) * 1_000_000_000 + max(attoseconds, 0) / 1_000_000_000  // kept within Int64
+    let nanoseconds = min(max(seconds, 0), 1_000_000) * 1_000_000_000 + max(attoseconds, 0) / 1_000_000_000  // this sum fits in Int64
     wait.deadline.store(SQLiteConnection.uptime + nanoseconds, ordering: .relaxed)
     let wait = wait
     sqlite3_busy_handler(
@@ -250,7 +254,7 @@ extension SQLiteConnection {
         guard let context else { return 0 }
         let wait = Unmanaged<SQLiteWait>.fromOpaque(context).takeUnretainedValue()
         guard !wait.isOver else { return 0 }
-        // If a wait has taken about a second or more, the process that holds the lock is slow, and longer sleeps delay this wait little.
+        // If a wait has taken about a second or more, the process that holds the lock is slow, and longer sleeps add little to the wait.
         usleep(.random(in: 100...(count < 2_000 ? 1_000 : 5_000)))
         return 1
       }, Unmanaged.passUnretained(wait).toOpaque())
@@ -277,7 +281,7 @@ extension SQLiteConnection {
 
 /// The deadline of a wait for SQLite's write lock.
 ///
-/// Another thread may end such a wait early, before the store is suspended.
+/// Another thread may end a wait for the write lock early, before the store is suspended.
 final class SQLiteWait: Sendable {
   /// Time at which the wait ends, in nanoseconds of the monotonic clock.
   let deadline = Atomic<Int64>(0)

@@ -9,12 +9,12 @@ internal import Larder
 enum SQLiteResult {
   /// The activity during which a call of SQLite failed.
   ///
-  /// The same result code has another meaning in another activity.
+  /// The meaning of a result code of SQLite can depend on the activity.
   enum Activity: String {
     case opening, reading, writing, syncing, copying
-    /// The step of COMMIT.
+    /// The COMMIT statement of a transaction is running.
     ///
-    /// After an I/O error in COMMIT, the transaction may be on the disk or not.
+    /// After an I/O error in COMMIT, it is unknown whether the transaction is on the disk.
     case committing
   }
 
@@ -33,7 +33,7 @@ enum SQLiteResult {
     // A directory in the place of the database file is an unsupported path, and not a failure of the disk.
     if activity == .opening && errorNumber == EISDIR { return .unsupported }
     switch code {
-    case SQLITE_IOERR | 4 << 8, SQLITE_IOERR | 5 << 8:  // _FSYNC and _DIR_FSYNC: a failed sync, in every activity
+    case SQLITE_IOERR | 4 << 8, SQLITE_IOERR | 5 << 8:  // _FSYNC and _DIR_FSYNC: a failed sync during any activity
       return .outcomeUnknown
     case SQLITE_IOERR | 33 << 8:  // _CORRUPTFS: a read that ended in EIO
       return .inputOutput
@@ -47,7 +47,7 @@ enum SQLiteResult {
     switch code & 0xFF {
     case SQLITE_FULL: return .full
     // Apple's SQLite returns _AUTH while the device is locked, both for a refused write and for a refused sync. COMMIT makes writes and a
-    // sync, so after this code its outcome is unknown.
+    // sync, so its outcome is unknown after the code _AUTH.
     case SQLITE_IOERR where code == SQLITE_IOERR | 28 << 8, SQLITE_AUTH:
       return endsInSync ? .outcomeUnknown : .protectedDataUnavailable
     case SQLITE_IOERR:
@@ -91,14 +91,14 @@ extension SQLiteConnection {
     return SQLiteResult.error(result, while: activity, file: path, errorNumber: errorNumber(of: result, activity))
   }
 
-  /// Returns the system's error number for a failure, or 0 where the failure has none.
+  /// Returns the system's error number (`errno`) for a failure of SQLite, or 0 if the failure has none.
   private func errorNumber(of result: Int32, _ activity: SQLiteResult.Activity) -> Int32 {
     // COMMIT leaves `sqlite3_system_errno` unchanged after a failed write, so the number is read from the write-ahead log's file.
     if activity == .committing, result == SQLiteResult.failedWrite { return larder_sqlite3_log_errno(handle) }
     return [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(result & 0xFF) ? sqlite3_system_errno(handle) : 0
   }
 
-  /// The error for a read that ended in EIO or ENXIO, which SQLite reports as damage, or `nil` if the last call failed otherwise.
+  /// The error for a read that ended in EIO or ENXIO, which SQLite reports as damage, or `nil` if the last call failed for another reason.
   private var readFailure: RepositoryError? {
     let number = larder_sqlite3_last_errno(handle)
     guard number == EIO || number == ENXIO else { return nil }
@@ -107,11 +107,11 @@ extension SQLiteConnection {
       underlying: SystemCallError(call: "read", errorNumber: number))
   }
 
-  /// The error for a schema that SQLite reads in trusted files only, or `nil` if the last call failed otherwise.
+  /// The error for a schema that SQLite accepts only in trusted files, or `nil` if the last call failed for another reason.
   ///
   /// SQLite has no result code for an untrusted schema, so its error text is compared. The text names an index, column or table of the
-  /// file, so the returned error does not repeat it. During a copy SQLite creates the tables of the copy, and an error text from their
-  /// creation names no object. On a connection that only reads, SQLite does not refuse a CHECK constraint.
+  /// file, so the returned error does not repeat SQLite's text. During a copy SQLite creates the tables of the copy, and an error text from
+  /// their creation names no object. On a connection that only reads, SQLite does not refuse a CHECK constraint.
   private var untrustedSchema: RepositoryError? {
     let text = errorText
     guard text.hasPrefix("unsafe use of ") || text.hasPrefix("malformed database schema") && text.contains(" - unsafe use of ") else {
@@ -124,7 +124,7 @@ extension SQLiteConnection {
         + "`larder convert`)", file: path)
   }
 
-  /// The error for a copy of tables that need another program's collation or function, or `nil` if the last call failed otherwise.
+  /// The error for a copy of tables that need another program's collation or function, or `nil` if the call failed for another reason.
   private var unknownSchema: RepositoryError? {
     let text = errorText
     guard ["no such collation sequence: ", "no such function: ", "unknown function: "].contains(where: text.contains) else { return nil }
@@ -136,7 +136,7 @@ extension SQLiteConnection {
 
   private var errorText: String { sqlite3_errmsg(handle).map { String(cString: $0) } ?? "" }
 
-  /// Returns the error for damage that SQLite reports: that of a failed read if there was one, otherwise `.corrupted`.
+  /// Returns the error for damage that SQLite reports: the error of a failed read if a read has failed, otherwise `.corrupted`.
   func damagedOrUnreadable(_ text: String) -> RepositoryError { readFailure ?? damaged(text) }
 
   /// Returns a `.corrupted` error for damage in the file.

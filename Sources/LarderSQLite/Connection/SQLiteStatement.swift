@@ -4,8 +4,8 @@ internal import Larder
 
 /// A prepared statement of SQLite, whose columns are read with type checks.
 ///
-/// Values are passed to the statement only by binding, with their length. A bound text is never part of the SQL, and may hold NUL because
-/// its length is passed too.
+/// Values are passed to the statement only by binding. A bound text is never part of the SQL, and may contain NUL because its length is
+/// passed too.
 final class SQLiteStatement {
   private var handle: OpaquePointer?
   private let connection: SQLiteConnection
@@ -46,7 +46,7 @@ final class SQLiteStatement {
 
   /// Moves to the next row, or returns false after the last one.
   ///
-  /// Resets the statement after the last row or a failure, so that it can run again.
+  /// After the last row or a failure, `step` resets the statement, so that it can run again.
   func step(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Bool {
     let result = sqlite3_step(handle)
     if result == SQLITE_ROW { return true }
@@ -96,7 +96,7 @@ final class SQLiteStatement {
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
     // SQLite returns a null address for an empty text, and also when it has no memory. A null address with a count above 0 means that
-    // memory is missing.
+    // SQLite has run out of memory.
     if start == nil && count > 0 { throw connection.error(SQLITE_NOMEM, while: .reading) }
     return UnsafeRawBufferPointer(start: start, count: count)
   }
@@ -117,7 +117,7 @@ final class SQLiteStatement {
   var row: SQLiteColumns { SQLiteColumns(handle: handle) }
 }
 
-/// The columns of a row without type checks, for a reader whose checksums detect a wrong type.
+/// The columns of a row, read without type checks by a reader whose checksums detect a column of a wrong type.
 struct SQLiteColumns {
   fileprivate let handle: OpaquePointer?
 

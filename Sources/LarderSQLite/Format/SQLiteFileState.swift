@@ -4,8 +4,8 @@ internal import Larder
 /// The identity, size and change time of a store's database and write-ahead log, read without opening the files.
 ///
 /// If two states are equal and the earlier state is settled, nothing was written to the files between the two readings. Time stamps are
-/// coarse, so a write soon after another write may leave the time stamp as it is. A settled state is old enough that a later write gets
-/// another time stamp.
+/// coarse, so a write soon after another write may leave the file's time stamp unchanged. A settled state is old enough that a later write
+/// gets another time stamp.
 struct SQLiteFileState: Equatable {
   private struct File: Equatable {
     let identity: FileIdentity
@@ -17,9 +17,9 @@ struct SQLiteFileState: Equatable {
   private let log: File?
   private let now: Int64
 
-  /// Reads the state of both files, or returns `nil` when there is no database at the path.
+  /// Reads the state of the database and its write-ahead log, or returns `nil` when there is no database at the path.
   init?(_ path: SQLitePath) throws(RepositoryError) {
-    // The clock is read before the files' times, so that a change between the two readings looks recent. A state with such a change is not
+    // The clock is read before the files' times, so that a change between the two readings looks recent and the state is not taken as
     // settled.
     now = SQLiteClock.now
     guard let main = try Self.file(path.main) else { return nil }
@@ -37,7 +37,7 @@ struct SQLiteFileState: Equatable {
     [main.changed, log?.changed ?? 0].allSatisfy { SQLiteClock.isSettled($0, now) }
   }
 
-  // The time at which a state was read is left out, because two states of unchanged files must be equal.
+  // The comparison leaves out the times at which the states were read, because two states of unchanged files must be equal.
   static func == (one: SQLiteFileState, two: SQLiteFileState) -> Bool { one.main == two.main && one.log == two.log }
 }
 
@@ -49,10 +49,10 @@ enum SQLiteClock {
     return nanoseconds(time)
   }
 
-  /// Whether a change is so long ago that a further change would get another time stamp.
+  /// Whether a file's change is so long ago that a further change would get another time stamp.
   ///
-  /// Time stamps advance in steps: of milliseconds on common file systems, of two seconds on some. A change therefore gets another time
-  /// stamp if it comes more than three seconds after the previous change.
+  /// The time stamps of files advance in steps: of milliseconds on common file systems, of two seconds on some. A change therefore gets
+  /// another time stamp if it comes more than three seconds after the previous change.
   static func isSettled(_ change: Int64, _ now: Int64) -> Bool { change <= now && now - change > 3_000_000_000 }
 
   /// Returns the time of the last change of a file's bytes.
@@ -83,7 +83,8 @@ extension FileIdentity {
 
   /// Reads the identity of the file at a path, or returns `nil` when there is no file.
   ///
-  /// Does not read the file's times, which `SQLitePath.status(of:)` reads. The sync of a file takes longer if its times were read before.
+  /// Unlike `SQLitePath.status(of:)`, this initializer does not read the file's times, because the sync of a file takes longer if its times
+  /// were read before.
   init?(at path: String) throws(RepositoryError) {
     do throws(RepositoryError) {
       guard let identity = try POSIXFileSystem().status(of: path)?.identity else { return nil }
@@ -107,8 +108,8 @@ struct SQLiteDirectoryState: Equatable {
 
   /// Reads the state of the directory that holds the file at a path, or returns `nil` when there is no such directory.
   init?(of path: String) throws(RepositoryError) {
-    // The clock is read before the directory's time, so that a change between the two readings looks recent. A state with such a change is
-    // not settled.
+    // The clock is read before the directory's time, so that a change between the two readings looks recent and the state is not taken as
+    // settled.
     let now = SQLiteClock.now
     guard let end = path.utf8.lastIndex(of: UInt8(ascii: "/")), let status = try SQLitePath.status(of: String(path[...end])) else {
       return nil

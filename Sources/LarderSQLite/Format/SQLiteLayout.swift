@@ -4,22 +4,23 @@
 
 internal import Larder
 
-/// The tables of format 1, and the checks that a file has these tables unaltered.
+/// The tables of format 1 of a SQLite store, and the checks that a file has these tables unaltered.
 ///
 /// Every table is WITHOUT ROWID: one B-tree ordered by key. A scan and a look-up by key read the same tree, so a scan that finds the keys
 /// in order proves that a look-up finds each record. In a rowid table a look-up by key goes through a second tree, which a scan never
-/// reads. With 100,000 rows of 100 bytes, a scan was measured at 30 ms in these tables and at 43 ms in rowid tables. The files were 14 %
-/// smaller than with rowid tables, and a save cost the same. Rowid tables are faster for rows above 1 KB (docs: Formats/SQLiteFormat).
+/// reads. With 100,000 rows of 100 bytes, a scan was measured at 30 ms in WITHOUT ROWID tables and at 43 ms in rowid tables. The database
+/// files were 14 % smaller with WITHOUT ROWID tables than with rowid tables, and a save cost the same. Rowid tables are faster for rows
+/// above 1 KB (docs: Formats/SQLiteFormat).
 enum SQLiteLayout {
   /// The value of `application_id` in the header of every store: the letters "LRDR".
   static let applicationID: UInt32 = 0x4C52_4452
-  /// The number of this format, which the header of the database keeps as `user_version`.
+  /// The number of this file format, which the header of the database keeps as `user_version`.
   static let formatVersion: UInt32 = 1
 
   static let store = "larder_store"
   static let tombstones = "larder_tombstones"
 
-  /// Returns the columns of a collection's table or of the tombstones, in the order in which statements bind and read them.
+  /// Returns the columns of a collection's table or of the table of tombstones, in the order in which statements bind and read them.
   static func columns(of table: String) -> String { "id, revision, version, crc, " + (table == tombstones ? "collection" : "value") }
 
   static let createStore = """
@@ -36,7 +37,8 @@ enum SQLiteLayout {
     "CREATE TABLE \(quoted(name)) (\(collectionColumns.joined(separator: ", "))) WITHOUT ROWID"
   }
 
-  // Opening compares the text of each table's CREATE statement with this text, so even a changed space would be another format.
+  // Opening compares the CREATE statement of each table in the file with the statement of this format. A statement that differs even in one
+  // space is not accepted.
   private static let collectionColumns = [
     "id TEXT NOT NULL PRIMARY KEY", "revision INTEGER NOT NULL", "version INTEGER NOT NULL", "crc INTEGER NOT NULL", "value TEXT NOT NULL",
   ]
@@ -46,10 +48,10 @@ enum SQLiteLayout {
     sql.hasSuffix("WITHOUT ROWID") && collectionColumns.count { sql.contains($0) } >= collectionColumns.count - 1
   }
 
-  /// Returns the statement that creates a table's index by revision, with which finding the commits of other processes is cheap.
+  /// Returns the statement that creates a table's index by revision, which makes it cheap to find the commits of other processes.
   ///
-  /// Stores opened `.shared` create these indexes. The indexes by revision change only the cost of finding commits, so they are no part of
-  /// the format. A file may have all, some or none of these indexes.
+  /// Stores opened `.shared` create an index by revision for each table. The indexes by revision change only the cost of finding commits,
+  /// so they are no part of the format. A file may have all, some or none of the indexes by revision.
   static func createRevisionIndex(_ name: String) -> String {
     "CREATE INDEX IF NOT EXISTS \(quoted(revisionIndex(name))) ON \(quoted(name)) (revision)"
   }
@@ -58,13 +60,14 @@ enum SQLiteLayout {
 
   /// Returns a table's name as a quoted identifier of SQL.
   ///
-  /// Call it only with names that passed ``isCollectionName(_:)``, because those hold no quotation mark.
+  /// Call `quoted(_:)` only with the names of this format and with names that passed ``isCollectionName(_:)``, because these contain no
+  /// quotation mark.
   static func quoted(_ name: String) -> String { "\"\(name)\"" }
 
   /// Whether a collection's table can have this name.
   ///
-  /// A name must fit the rule of `StorageBackend` for collections. The name must not begin with the prefixes that SQLite and this format
-  /// reserve.
+  /// The name must follow the rule of `StorageBackend` for the names of collections. The name must not begin with the prefixes that SQLite
+  /// and this format reserve.
   static func isCollectionName(_ name: String) -> Bool {
     let bytes = Array(name.utf8)
     guard (1...64).contains(bytes.count), bytes[0] != 0x2D, bytes[0] != 0x2E else { return false }
@@ -80,7 +83,7 @@ enum SQLiteLayout {
 
   // MARK: Checks
 
-  /// Throws unless the first 100 bytes of a file are those of a store of this format.
+  /// Throws an error unless the first 100 bytes of a file are those of a store of this format.
   static func check(header bytes: [UInt8], size: Int64, file: String) throws(RepositoryError) {
     func number(_ offset: Int) -> UInt32 { bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) } }
     // A store is created complete under another name and then renamed, so no crash leaves an empty file. Therefore an empty file is
@@ -102,14 +105,15 @@ enum SQLiteLayout {
       throw notADatabase(file)
     }
     switch (isDatabase, isOurs) {
-    // A file whose first 100 bytes are zeros has lost its header. A file without its header is reported as damaged, and not as a file of
-    // another program.
+    // A file whose first 100 bytes are zeros has lost its header. A database file without its header is reported as damaged, and not as a
+    // file of another program.
     case (false, false) where bytes.allSatisfy({ $0 == 0 }):
       throw RepositoryError(
         .corrupted, "expected the header of a SQLite database, found zeros only: restore a backup", file: file, offset: 0)
     case (false, false): throw notADatabase(file)
     case (true, false): throw anotherProgram(file)
-    // The store's application id without SQLite's header is a damaged store, which must not be reported as a file of another program.
+    // A file with the store's application id but without SQLite's header is a damaged store, and must not be reported as a file of another
+    // program.
     case (false, true):
       throw RepositoryError(
         .corrupted, "expected the header of a SQLite database, found other bytes: restore a backup", file: file, offset: 0)
@@ -117,7 +121,7 @@ enum SQLiteLayout {
     }
   }
 
-  /// Throws `.corrupted` for a header with which SQLite accepts only reading.
+  /// Throws `.corrupted` for a database header whose version number makes SQLite refuse writes.
   static func checkWriting(header bytes: [UInt8], file: String) throws(RepositoryError) {
     guard bytes[18] <= 2 else {
       throw RepositoryError(
@@ -155,14 +159,14 @@ enum SQLiteLayout {
   ///
   /// The function skips the objects of other programs: indexes, views, triggers, and tables whose CREATE statement is not that of a
   /// collection. If another program's table has replaced a collection's table, the number and the digest of the records differ from the row
-  /// of `larder_store`. The scan of all records reports a difference between the records and that row.
+  /// of `larder_store`. The scan of all records reports such a difference as damage.
   /// - Throws: `.corrupted` for a collection's table that another program has altered.
   static func collections(on connection: SQLiteConnection) throws(RepositoryError) -> [String] {
     // The application id is compared again, because the write-ahead log may hold a newer header than the database file.
     guard try connection.number("PRAGMA application_id") == Int64(applicationID) else { throw anotherProgram(connection.path) }
     let version = try connection.number("PRAGMA user_version") ?? 0
     try check(formatVersion: UInt32(truncatingIfNeeded: version), file: connection.path)
-    // Records are ordered by the UTF-8 bytes of their keys. In a UTF-16 database SQLite would order them differently.
+    // Records are ordered by the UTF-8 bytes of their keys. In a UTF-16 database SQLite would order the records differently.
     guard try connection.text("PRAGMA encoding") == "UTF-8" else {
       throw connection.damaged("expected a database in UTF-8, found another encoding")
     }

@@ -16,16 +16,16 @@ struct SQLitePath {
   var otherDrafts: [String] { (2...9).map { "\(main)-new\($0)" } }
   var rollbackJournal: String { main + "-journal" }
 
-  /// Length of "-new-journal", the longest ending that SQLite or this module appends to a name.
+  /// Length of "-new-journal", the longest ending that is usually appended to the name (those of `otherDrafts` are a byte longer).
   private static let longestEnding = 12
   /// Largest number of bytes of a file's name in common file systems.
   private static let nameLimit = 255
   /// Largest number of bytes of a path that SQLite accepts.
   private static let pathLimit = 512
 
-  /// Returns the path for a copy of a torn write-ahead log, named after the store's last commit and the offset of the damage.
+  /// Returns the path for a copy of a torn write-ahead log, named after the store's newest commit and the offset of the damage.
   ///
-  /// If the whole name would be too long, the store's own name in it is cut.
+  /// If the file name would be too long, the store's own name in it is cut short.
   func quarantine(commit: UInt64, offset: Int) -> String {
     let ending = "-quarantine-\(commit)-\(offset)"
     return directoryPrefix + beginning(before: ending.utf8.count + 4) + ending  // 4 bytes stay free for "-tmp" or "-due"
@@ -34,13 +34,13 @@ struct SQLitePath {
   /// Returns the path at which a quarantine file, a copy of a torn write-ahead log, stays until an opening has reported the cut.
   static func unreported(_ quarantine: String) -> String { quarantine + "-due" }
 
-  /// Parses a name that ``unreported(_:)`` made, and returns the quarantine file's later path and the offset of the damage.
+  /// Parses a name that ``unreported(_:)`` made, and returns the lasting path of the quarantine file and the offset of the damage.
   func unreportedCut(_ name: String) -> (quarantine: String, offset: Int)? {
     guard name.hasSuffix("-due"), let middle = name.range(of: "-quarantine-", options: .backwards) else { return nil }
     let numbers = name[middle.upperBound...].dropLast(4).split(separator: "-")
     guard numbers.count == 2, let commit = UInt64(numbers[0]), let offset = Int(numbers[1]) else { return nil }
     let path = quarantine(commit: commit, offset: offset)
-    // The path is made again from the parsed numbers and compared, because another program's file may have a similar name.
+    // The path is made again from the parsed numbers and compared with the name, because another program's file may have a similar name.
     return Self.unreported(path).utf8.elementsEqual((directoryPrefix + name).utf8) ? (path, offset) : nil
   }
 
@@ -49,7 +49,7 @@ struct SQLitePath {
     directoryPrefix + beginning(before: Self.copyEnding) + "-copy-" + Self.hexadecimal(UInt64.random(in: .min ... .max)) + "-tmp"
   }
 
-  /// Number of bytes that ``newCopy`` and SQLite append to a name: "-copy-", 16 digits, "-tmp" and "-journal".
+  /// Number of bytes that ``newCopy`` and SQLite append to the name of a database file: "-copy-", 16 digits, "-tmp" and "-journal".
   private static let copyEnding = 34
 
   /// Whether a name in this directory has the form of ``newCopy``, so that it belongs to a backup of this path.
@@ -81,7 +81,8 @@ struct SQLitePath {
   /// Creates the paths for a file URL, and resolves the links in its directory.
   ///
   /// SQLite refuses links anywhere in a path, so links to directories are resolved here. The database file itself must not be a link.
-  /// - Parameter makeDirectory: Makes a missing directory. Without this closure, a missing directory is `.dataMissing`.
+  /// - Parameter makeDirectory: A closure that creates a missing directory. Without this closure, a missing directory throws
+  ///   `.dataMissing`.
   init(_ file: URL, makeDirectory: ((String) throws(RepositoryError) -> Void)?) throws(RepositoryError) {
     let path = file.standardizedFileURL.path(percentEncoded: false)
     guard file.isFileURL, !file.hasDirectoryPath, !path.utf8.contains(0), path.hasPrefix("/") else {
@@ -102,7 +103,7 @@ struct SQLitePath {
     // The name is taken byte for byte, because `URL.lastPathComponent` leaves out a byte order mark, and would name another file.
     let fileName = path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? "/"
     main = (directory == "/" ? "" : directory) + "/" + fileName
-    // SQLite and this module append endings to the name, and the longest of these names must fit the limits too.
+    // SQLite and this module append endings to the name of the database file, and the longest resulting name must fit the limits too.
     let (name, all) = (fileName.utf8.count + Self.longestEnding, main.utf8.count + Self.longestEnding)
     guard name <= Self.nameLimit, all <= Self.pathLimit else {
       throw RepositoryError(
@@ -112,7 +113,7 @@ struct SQLitePath {
     }
   }
 
-  /// Throws `.unsupported` if an entry at one of the store's paths is not a plain file, or has several names (hard links).
+  /// Throws `.unsupported` if a file of the store is not a plain file, or has several names (hard links) and is no rollback journal.
   func checkKinds() throws(RepositoryError) {
     for path in [main, log, logIndex, rollbackJournal, lock] {
       guard let status = try Self.status(of: path) else { continue }
@@ -134,8 +135,8 @@ struct SQLitePath {
 
   /// Throws `.notOurStore` for a rollback journal that SQLite would roll into the database.
   ///
-  /// A store never has a rollback journal, so the journal belongs to another copy or to another program. SQLite ignores a journal that is
-  /// empty or begins with a zero byte.
+  /// A store never has a rollback journal, so such a journal belongs to another copy of the store or to another program. SQLite ignores a
+  /// journal that is empty or begins with a zero byte.
   func checkRollbackJournal(_ fileSystem: any FileSystem) throws(RepositoryError) {
     guard !Self.isAbsent(main), let file = try fileSystem.open(rollbackJournal, writable: false) else { return }
     let first = try SQLiteLogInspection.read(file, at: 0, count: 1).first
@@ -178,8 +179,8 @@ struct SQLitePath {
 
   /// Gives a file beside the database to the database's owner, because root may open a store of another user.
   ///
-  /// SQLite also gives the write-ahead log and its index to the database's owner. A failure of this change is ignored, because it matters
-  /// only if a crash leaves a lock file that belongs to root and that the owner of the store cannot lock.
+  /// SQLite also gives the write-ahead log and its index to the database's owner. A failure to change the owner is ignored, because it
+  /// matters only if a crash leaves a lock file that belongs to root and that the owner of the store cannot lock.
   func giveToOwner(_ file: String) {
     var status = stat()
     guard geteuid() == 0, lstat(main, &status) == 0, status.st_uid != 0 else { return }
@@ -188,7 +189,7 @@ struct SQLitePath {
 
   /// Whether there is a directory entry at a path.
   ///
-  /// False also if the entry's status cannot be read.
+  /// The result is also false if the status of the entry cannot be read.
   static func isPresent(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0
@@ -196,7 +197,7 @@ struct SQLitePath {
 
   /// Whether there is no directory entry at a path.
   ///
-  /// False also if the entry's status cannot be read for another reason than absence.
+  /// The result is false if the status of the entry cannot be read for another reason than absence.
   static func isAbsent(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) != 0 && errno == ENOENT

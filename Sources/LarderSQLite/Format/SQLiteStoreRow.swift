@@ -4,7 +4,7 @@ internal import Larder
 /// The one row of `larder_store`: the identity of the store, its newest commit, and the digest of all its records.
 struct SQLiteStoreRow: Equatable {
   let id: UUID
-  /// Text of the store's id in the row, kept so that not every commit makes the text again.
+  /// Text of the store's id in the row, kept so that a commit need not make the text again.
   private let idText: String
   var commit: UInt64 = 0
   /// Newest commit whose tombstones may have been deleted.
@@ -13,17 +13,17 @@ struct SQLiteStoreRow: Equatable {
   var tombstones = 0
   /// Sum of a hash of every record and tombstone.
   ///
-  /// The digest reveals a row that vanished, doubled or came back from an older page.
+  /// By the digest, a scan detects a row that vanished, doubled or came back from an older page.
   var digest: UInt64 = 0
   /// Whether commits since the last checkpoint may have been buffered.
   ///
-  /// This mark of buffered commits is durable before the first buffered commit. If the mark is set, recovery accepts a write-ahead log
-  /// whose end is missing, because unsynced commits may be lost without any damage.
+  /// The mark of buffered commits is durable before the first buffered commit. If the mark is set, recovery accepts a write-ahead log that
+  /// lacks a commit before a later one, because a power cut may lose commits that were not synced.
   var isBuffered = false
 
   init(id: UUID) { (self.id, idText) = (id, id.uuidString) }
 
-  /// Whether this row differs from an earlier one only by deleted tombstones.
+  /// Whether this row differs from an earlier row of `larder_store` only by deleted tombstones.
   ///
   /// Deleting tombstones changes no record and does not change the number of the newest commit.
   func hasForgotten(since earlier: SQLiteStoreRow) -> Bool {
@@ -31,15 +31,15 @@ struct SQLiteStoreRow: Equatable {
     commit == earlier.commit && records == earlier.records && tombstones < earlier.tombstones && tombstonesSince > earlier.tombstonesSince
   }
 
-  /// Upper half of the digest, which a record's row can carry in place of the row of `larder_store`.
+  /// Upper half of the digest of all records, which a record's row can carry so that the row of `larder_store` need not be written.
   ///
-  /// In the column `crc` of a record, an upper half of 0 means that the record carries no digest. A digest whose upper half is 0 is
-  /// therefore written to `larder_store`.
+  /// An upper half of 0 in the column `crc` means that the record's row carries no digest. A digest whose upper half is 0 is therefore
+  /// written to `larder_store`.
   var carriedDigest: UInt32 { UInt32(truncatingIfNeeded: digest >> 32) }
 
-  /// Adds a record or tombstone to the digest, by the checksum of its row.
+  /// Adds a record or tombstone, given by the checksum of its row, to the digest of all records.
   mutating func add(_ crc: UInt32) { digest &+= Self.mixed(crc) }
-  /// Removes a record or tombstone from the digest, by the checksum of its row.
+  /// Removes a record or tombstone, given by the checksum of its row, from the digest of all records.
   mutating func subtract(_ crc: UInt32) { digest &-= Self.mixed(crc) }
 
   /// Returns a checksum spread over 64 bits (the finalizer of SplitMix64), so that two different sets of rows rarely have the same sum.
@@ -50,9 +50,9 @@ struct SQLiteStoreRow: Equatable {
     return hash ^ hash >> 31
   }
 
-  /// CRC32C over the text of the row's other columns.
+  /// CRC32C over the text of all other columns of the row of `larder_store`.
   private var checksum: Int64 {
-    // A separator stands between the columns, because without it the values "1" and "23" would give the same text as "12" and "3".
+    // The text has a separator between the columns, because without it the values "1" and "23" would give the same text as "12" and "3".
     let text = "\(idText)|\(commit)|\(tombstonesSince)|\(records)|\(tombstones)|\(digest)|\(isBuffered ? 1 : 0)"
     return Int64(RecordKey(text).withBytes { CRC32C.checksum($0) })
   }
@@ -66,13 +66,13 @@ struct SQLiteStoreRow: Equatable {
     WHERE id = ?1
     """
 
-  /// Reads the row of `larder_store`, or throws `.corrupted` for a damaged one.
+  /// Reads the row of `larder_store`, or throws `.corrupted` if the row is damaged.
   init(on connection: SQLiteConnection) throws(RepositoryError) {
     let statement = try connection.prepare(Self.select)
     guard try statement.step(), let id = UUID(uuidString: try statement.text(0)) else {
       throw connection.damaged("expected one row in larder_store, found none that can be read")
     }
-    // The other columns have no checks of their own here, because the checksum below covers all of them.
+    // The values of the other columns are not checked one by one, because the checksum covers all of them.
     self.init(id: id)
     var numbers: [Int64] = []
     for column: Int32 in 1...7 { numbers.append(try statement.integer(column)) }
@@ -106,13 +106,13 @@ struct SQLiteStoreRow: Equatable {
 extension SQLiteConnection {
   /// Whether any record or tombstone has a revision above a commit.
   ///
-  /// A record with a later revision shows that the row of `larder_store` is behind the newest commit.
+  /// A record with a revision above the commit in the row of `larder_store` shows that the row is older than the newest commit.
   ///
   /// Cost: a scan of every table, some 0.3 µs a record.
   func hasRecords(after commit: UInt64) throws(RepositoryError) -> Bool {
     var tables = [SQLiteLayout.tombstones]
-    // Another program may have created tables since the opening. The next opening checks tables that another program has created, and this
-    // search skips them.
+    // Another program may have created tables since the opening. The search skips tables of other programs, and the next opening checks
+    // them.
     let schema = try prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
     while try schema.step() {
       let name = try schema.text(0)

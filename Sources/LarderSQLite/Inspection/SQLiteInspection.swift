@@ -1,5 +1,5 @@
-// Inspection/ reads and copies a database for tools: every row and every problem, even where a store would refuse to open.
-// Invariant: no byte of the store is changed, and no lock is taken for which another process waits. The types of this folder are no public
+// Inspection/ reads and copies a database for tools: every row and every problem, even if opening the store would throw an error.
+// Invariant: no byte of the store is changed, and no lock is taken that makes another process wait. The types of this folder are no public
 // API.
 // Called by the larder tool.
 
@@ -12,11 +12,11 @@ public import Larder
 /// the `-shm` file as it is.
 @_spi(Inspection)
 public struct SQLiteInspection: Sendable {
-  /// The end of a write-ahead log, if it is not a whole commit.
+  /// The end of a write-ahead log, if the end is not a whole commit.
   public struct Tail: Sendable {
     /// Offset in the write-ahead log of the first byte that the next opening will cut.
     public let offset: Int
-    /// Number of bytes of the write-ahead log, from the offset on, that belong to the incomplete end.
+    /// Number of bytes that belong to the incomplete end of the write-ahead log.
     public let byteCount: Int
   }
 
@@ -30,7 +30,7 @@ public struct SQLiteInspection: Sendable {
 
   /// Offset of the byte of the database that an open store locks with `F_OFD_SETLK`.
   ///
-  /// The byte lies behind the end of every database, so the lock excludes no access to the database's own bytes.
+  /// The locked byte lies behind the end of every database, so the lock blocks no access to the database's own bytes.
   public static let lockedByte: Int64 = 1 << 62
 
   private let path: SQLitePath
@@ -51,12 +51,12 @@ public struct SQLiteInspection: Sendable {
 
   private var reader: SQLiteReadOnlyReader { SQLiteReadOnlyReader(path, fileSystem, ignoresUnusedIndex: true) }
 
-  /// Passes every record and tombstone to `visit`, as of one commit.
+  /// Passes every record and tombstone of one commit to `visit`.
   ///
   /// - Throws: the errors of a store opened `.readOnly`.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    // The database's row is read before the write-ahead log, because a checkpoint in between can only make the database newer than this
-    // row.
+    // The row of `larder_store` is read from the database before the write-ahead log is read. A checkpoint between the two readings can
+    // only make the database newer than the row that was read.
     let folded = try SQLiteOpening.foldedRow(path)
     let (scan, chunks) = try reader.readAll()
     try SQLiteOpening.checkContinuity(of: scan.row, from: folded, path)
@@ -75,7 +75,7 @@ public struct SQLiteInspection: Sendable {
     do throws(RepositoryError) {
       let folded = try SQLiteOpening.foldedRow(path)
       let found = try reader.verify()
-      // The report is filled before the checks below, which may throw, so that it keeps the problems found in the rows.
+      // The report is filled before the following checks, because these may throw, and the report must keep the problems found in the rows.
       report = VerifyReport(
         commit: Revision(found.scan.row.commit), recordCount: found.scan.recordCount, tombstoneCount: found.scan.tombstoneCount,
         problems: found.problems)
@@ -87,10 +87,10 @@ public struct SQLiteInspection: Sendable {
     return (report, tail)
   }
 
-  /// Writes a compact copy as ``SQLiteBackend/backup(to:)`` does, and makes or changes no file beside the store.
+  /// Writes a compact copy of the store, as ``SQLiteBackend/backup(to:)`` does, and makes or changes no file beside the store.
   ///
-  /// If the store has no write-ahead log, a writer that opens and closes the store meanwhile may tear the copy. Verify the copy after you
-  /// have made it. The copy leaves out the end of a write-ahead log that is no whole commit.
+  /// If the store has no write-ahead log, a writer that opens and closes the store meanwhile may make the copy inconsistent. Verify the
+  /// copy after you have made it. If the end of the write-ahead log is no whole commit, the copy leaves this end out.
   /// - Throws: `.alreadyExists`, `.full`, and the errors of ``readAll(_:)``. `.corrupted` also for a write-ahead log that is damaged before
   ///   a later commit.
   public func backup(to url: URL) throws(RepositoryError) {
@@ -98,12 +98,14 @@ public struct SQLiteInspection: Sendable {
     let folded = try SQLiteOpening.foldedRow(path)
     let row = try reader.readAll().0.row
     try SQLiteOpening.checkContinuity(of: row, from: folded, path)
-    // The log is judged before the copy, because SQLite would leave the commits behind a damaged byte out of the copy, without an error.
+    // The log is checked for damage before the copy, because SQLite would leave the commits behind a damaged byte out of the copy without
+    // an error.
     _ = try judgeLog(row)
     let fileSystem = fileSystem
     var isCopied = false
     try reader.copy { connection throws(RepositoryError) in
-      // The reader calls this closure again if another process wrote to the store meanwhile, because the first copy may be torn.
+      // The reader calls this closure again if another process wrote to the store meanwhile, because the first copy may then mix two states
+      // of the store.
       try SQLiteDraft.copy(of: connection, to: target, replacing: isCopied, fileSystem)
       isCopied = true
     }
@@ -116,17 +118,17 @@ public struct SQLiteInspection: Sendable {
     }
   }
 
-  /// Judges the write-ahead log as opening does, because SQLite would ignore everything behind a damaged byte without an error.
+  /// Checks the write-ahead log for damage as an opening does, because SQLite ignores all commits behind a damaged byte without an error.
   private func judgeLog(_ row: SQLiteStoreRow) throws(RepositoryError) -> Tail? {
     guard let log = try inspectLog() else { return nil }
     try SQLiteOpening.judge(log, path, isBuffered: row.isBuffered, .cutAndReport)
     return log.lostOffset.map { Tail(offset: $0, byteCount: log.lostCount) }
   }
 
-  /// Reads through the write-ahead log, and again if the log changed meanwhile.
+  /// Reads through the write-ahead log, and repeats the reading if the log changed meanwhile.
   ///
-  /// While another process writes to the log, the unfinished end of the log is the next commit and not a torn write. So only a write-ahead
-  /// log that did not change during the reading is judged as torn or whole.
+  /// While another process writes to the log, the unfinished end of the log is the next commit and not a torn write. Therefore only a
+  /// write-ahead log that did not change during the reading is judged as torn or whole.
   private func inspectLog() throws(RepositoryError) -> SQLiteLogInspection? {
     for _ in 0..<Self.attempts {
       let before = try SQLiteFileState(path)

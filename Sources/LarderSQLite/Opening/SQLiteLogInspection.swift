@@ -1,46 +1,46 @@
 internal import Foundation
 internal import Larder
 
-/// A walk through the frames of a write-ahead log, which finds the part that SQLite will recover and the part that it will ignore.
+/// A scan of the frames of a write-ahead log, which finds the part that SQLite will recover and the part that it will ignore.
 ///
 /// A frame is one page with a header of 24 bytes. SQLite ignores a log from the first frame whose checksum does not match. After a torn
-/// last write, ignoring the rest of the log is right. After a damaged byte in the middle of the log, acknowledged commits would vanish
-/// without an error. The inspection distinguishes a torn end from a damaged log, so that opening can report a torn end and refuse a damaged
-/// log.
+/// last write, ignoring the rest of the log loses no acknowledged commit. After a damaged byte in the middle of the log, acknowledged
+/// commits would vanish without an error. The inspection distinguishes a torn end from a damaged log, so that opening can report a torn end
+/// and refuse a damaged log.
 struct SQLiteLogInspection {
   /// Number of transactions in the write-ahead log that SQLite recovers.
   private(set) var transactions = 0
   /// Whether SQLite can read the write-ahead log's header, without which it ignores the whole log.
   private(set) var isHeaderWhole = true
-  /// Offset of the part of the write-ahead log that SQLite ignores although it belongs to this log, or `nil` when there is none.
+  /// Offset from which on SQLite ignores frames that belong to the current write-ahead log, or `nil` when it ignores none.
   private(set) var lostOffset: Int?
-  /// Number of bytes of the write-ahead log that SQLite ignores although they belong to it.
+  /// Number of bytes that SQLite ignores although they belong to the current write-ahead log.
   private(set) var lostCount = 0
   /// Whether the ignored part of the write-ahead log holds a whole transaction and the beginning of a later one.
   ///
   /// A durable commit is synced before the next commit is written. If a later transaction follows the damage, acknowledged commits are
   /// therefore lost, unless some commits were buffered and not synced.
   private(set) var holdsLaterCommit = false
-  /// Offset of the first frame of a transaction that has no COMMIT at the end of the log, or `nil` when there is no such transaction.
+  /// Offset of the first frame of a transaction at the end of the log that lacks its COMMIT, or `nil` when there is no such transaction.
   private(set) var unfinishedOffset: Int?
 
   static let headerSize = 32
   /// Bytes that replace the header of a write-ahead log that is empty and keeps its space.
   ///
-  /// SQLite reads such a log as empty.
+  /// SQLite treats a write-ahead log that begins with `emptyMark` as empty.
   ///
-  /// The mark begins with text, because a damaged log may begin with zeros. In place of a header's salts the mark has zeros, because SQLite
-  /// compares these bytes with the salts in its index if it must not write the index. The mark is followed by the salts of the frames that
-  /// are left in the log.
+  /// The mark of an empty log begins with text, because a damaged log may begin with zeros. In place of a header's salts, the mark of an
+  /// empty log has zeros, because SQLite compares these bytes with the salts in the log's index if it must not write the index. The mark is
+  /// followed by the salts of the frames that are left in the log.
   static let emptyMark = Array("LRDR: log empty.".utf8) + [UInt8](repeating: 0, count: 8)
 
-  /// Whether a write-ahead log has no bytes, or has the mark of an empty log followed by frames with the salts that the mark names.
+  /// Whether a write-ahead log has no bytes, or has the mark of an empty log followed by frames with the salts that stand after the mark.
   static func isEmpty(_ file: any OpenFile) throws(RepositoryError) -> Bool {
     if try file.size() == 0 { return true }
     let start = try read(file, at: 0, count: headerSize + frameHeaderSize)
     guard start.count >= headerSize, start.starts(with: emptyMark) else { return false }
-    // Frames with other salts were written after the mark. The header of those newer frames is lost, so such a log is damaged and not
-    // empty.
+    // Frames with other salts than those after the mark were written later than the mark. The header of the later frames is lost, so such a
+    // log is damaged and not empty.
     return start.count < headerSize + frameHeaderSize || start[24..<32] == start[40..<48]
   }
 
@@ -48,8 +48,8 @@ struct SQLiteLogInspection {
 
   /// Reads bytes of a file, and returns fewer than `count` only if the file ends there.
   ///
-  /// A disk that returns fewer bytes than the file has would make a whole log look torn, and opening would cut commits from it. A second
-  /// read returns more bytes if another process has made the log longer meanwhile.
+  /// A disk that returns fewer bytes than the file has would make a whole log look torn, and opening would cut commits from it. If another
+  /// process has made the log longer meanwhile, a second read returns more bytes.
   /// - Throws: `.inputOutput` if a second read returns no more bytes than the first.
   static func read(_ file: any OpenFile, at offset: Int, count: Int) throws(RepositoryError) -> [UInt8] {
     var countBefore = -1
@@ -95,7 +95,7 @@ struct SQLiteLogInspection {
 
     var offset = Self.headerSize
     var sawCommit = false
-    var chainIsOurs = isHeaderWhole  // whether the previous frame belongs to this generation of the log
+    var chainIsOurs = isHeaderWhole  // whether the previous frame belongs to the log's current generation
     var end = lostOffset == nil ? 0 : offset
     while offset + frameSize <= size {
       let frame = try Self.read(file, at: offset, count: frameSize)
@@ -113,10 +113,11 @@ struct SQLiteLogInspection {
         unfinishedOffset = isCommit ? nil : unfinishedOffset ?? offset
       } else {
         // SQLite begins a log anew by writing from its start with new salts, so frames of an earlier generation may stand behind the new
-        // ones. Old frames have neither the new salts nor a checksum that continues from the new frames, but they continue each other's
-        // checksums. So a matching checksum shows that a frame belongs to this generation only if the frame before it belongs to this
-        // generation and its own checksum is right. A write that was cut short can leave an old frame behind the new ones. A page whose
-        // frame header is zeros belongs to no earlier generation: either the log was zeros there, or the frame header has become zeros.
+        // frames. Old frames have neither the new salts nor a checksum that continues from the new frames, but each continues the checksum
+        // of the old frame before it. A matching checksum therefore shows that a frame belongs to the current generation only if the frame
+        // before it belongs to this generation and has a right checksum. A write that was cut short can leave an old frame behind the new
+        // frames. A page whose frame header is zeros belongs to no earlier generation: either the log had only zeros at that place, or
+        // damage has set the frame header to zeros.
         let isBlank = lostOffset == nil && frame[..<Self.frameHeaderSize].allSatisfy { $0 == 0 } && frame.contains { $0 != 0 }
         lose(at: offset)
         let isNewer = isHeaderWhole && Self.isNewer(Self.number(frame, 8), than: Self.number(header, 16))
@@ -132,8 +133,8 @@ struct SQLiteLogInspection {
       offset += frameSize
     }
     if offset < size {
-      // A log consists of whole frames. A partial frame at the end is torn if it and all frames before it belong to this generation. A
-      // partial frame of an earlier generation is not torn, because a program may have shortened the log within an old frame.
+      // A log consists of whole frames. A partial frame at the end is torn if it and all frames before it belong to the log's current
+      // generation. A partial frame of an earlier generation is not torn, because a program may have shortened the log within an old frame.
       let rest = try Self.read(file, at: offset, count: 16)
       let isOlder = rest.count == 16 && !rest[8...].elementsEqual(salts) && rest.contains { $0 != 0 }
       if lostOffset == nil && !isOlder || end == offset { end = size }
@@ -142,11 +143,11 @@ struct SQLiteLogInspection {
     if let lostOffset, end > lostOffset { lostCount = end - lostOffset } else { lostOffset = nil }
   }
 
-  /// Whether the first salt of a frame is 1 to 16 above the header's salt, as the salt of a later generation is.
+  /// Whether the first salt of a frame is 1 to 16 above the header's salt, as in frames of a later generation of the log.
   ///
-  /// Each generation of a log adds one to the salt, and its header is synced before its frames are written. So a newer frame under an older
-  /// header shows that the log's own header was lost. If another program began the log anew, the salts are random, and old frames look like
-  /// later ones in one of 270 million cases.
+  /// Each generation of a write-ahead log adds one to the salt, and syncs its header before it writes its frames. A newer frame under an
+  /// older header therefore shows that the header of the newer generation was lost. If another program began the log anew, the salts are
+  /// random, and old frames look like later ones in one of 270 million cases.
   private static func isNewer(_ salt: UInt32, than other: UInt32) -> Bool { (1...16).contains(salt &- other) }
 
   private mutating func lose(at offset: Int) {
@@ -181,7 +182,7 @@ struct SQLiteLogInspection {
 }
 
 extension SQLitePath {
-  /// Whether the store has a write-ahead log with anything to recover.
+  /// Whether the store has a write-ahead log that is not empty.
   ///
   /// - Parameter isJudged: True to treat a log with a damaged header as absent, as SQLite does.
   /// - Throws: `.corrupted` if a log with a damaged header holds a whole commit that is not its last, so that acknowledged commits are
@@ -200,8 +201,8 @@ extension SQLitePath {
 extension SQLiteLogInspection {
   /// Whether the database holds every page of a write-ahead log, so that a log with a damaged header has nothing to recover.
   ///
-  /// A checkpoint writes the mark of an empty log over the log's header, and the next commit writes a header over the mark. A kill may cut
-  /// either write short, which leaves a damaged header without any loss.
+  /// A checkpoint writes the mark of an empty log over the log's header, and the next commit writes a header over the mark. If the process
+  /// is killed during either write, the header is damaged, but no commit is lost.
   /// - Parameters:
   ///   - file: The write-ahead log.
   ///   - pageSize: The page size of the database.
@@ -218,7 +219,7 @@ extension SQLiteLogInspection {
 
   /// Returns the offset of each page's newest content among the frames that have the salts of the first frame.
   ///
-  /// Returns `nil` unless the last of those frames ends a commit.
+  /// The result is `nil` unless the last frame with these salts ends a commit.
   private static func newestPages(_ file: any OpenFile, pageSize: Int) throws(RepositoryError) -> [UInt32: Int]? {
     let (size, frameSize) = (try file.size(), frameHeaderSize + pageSize)
     var newest: [UInt32: Int] = [:]

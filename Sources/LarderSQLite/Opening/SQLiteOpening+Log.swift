@@ -5,8 +5,8 @@ internal import Larder
 extension SQLiteOpening {
   /// Syncs and inspects the write-ahead log that a crash has left, or returns `nil` when there is no log.
   ///
-  /// The log is synced before it is inspected, even if it is empty. A killed process may have left bytes only in the page cache, which a
-  /// power cut would take away after the opening has relied on them.
+  /// The write-ahead log is synced before it is inspected, even if it is empty. A killed process may have left bytes of the log only in the
+  /// page cache. Without the sync, the opening could rely on bytes that a power cut then takes away.
   static func inspectLog(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> SQLiteLogInspection? {
     guard let file = try fileSystem.open(path.log, writable: true) else { return nil }
     try file.sync()
@@ -28,15 +28,15 @@ extension SQLiteOpening {
     }
     let size = pageSize == 1 ? 65_536 : pageSize
     let log = try SQLiteLogInspection(file, pageSize: size)
-    // A kill within a checkpoint's last write leaves half a header over a log whose pages are all in the database. A log with half a header
-    // of this kind has lost no commit.
+    // If a process is killed during the last write of a checkpoint, the log has half a header, but no commit is lost, because all pages of
+    // the log are in the database.
     let isFolded = log.isHeaderWhole ? false : try SQLiteLogInspection.isFolded(file, pageSize: size, into: connection)
     try connection.close()
     try file.close()
     return isFolded ? nil : log
   }
 
-  /// Returns the cuts of torn logs that earlier openings made and could not report, because they failed or were killed.
+  /// Returns the cuts of torn logs that earlier openings made and did not report, because those openings failed or were killed.
   static func unreportedCuts(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> [OpenReport.CutTail] {
     var cuts: [OpenReport.CutTail] = []
     for name in try (fileSystem.entries(of: path.directory) ?? []).sorted() {
@@ -48,12 +48,12 @@ extension SQLiteOpening {
     return cuts
   }
 
-  /// Throws `.corrupted` for a write-ahead log whose damage took acknowledged commits, and with `.strict` recovery for any damage.
+  /// Throws `.corrupted` for a write-ahead log whose damage lost acknowledged commits, and with `.strict` recovery for any damage.
   static func judge(
     _ log: SQLiteLogInspection, _ path: SQLitePath, isBuffered: Bool, _ recovery: StoreOptions.Recovery
   ) throws(RepositoryError) {
-    // Unsynced transactions may reach the disk in any order. So a missing commit before a later one proves damage only if all commits were
-    // synced.
+    // Unsynced transactions may reach the disk in any order, so a commit that is missing before a later commit proves damage only if all
+    // commits were synced.
     if let offset = log.lostOffset, log.holdsLaterCommit && !isBuffered {
       throw RepositoryError(
         .corrupted, "the write-ahead log is damaged before a later commit: restore a backup", file: path.log, offset: UInt64(offset))
@@ -68,12 +68,13 @@ extension SQLiteOpening {
 
   /// Returns the row of `larder_store` in the database without its write-ahead log, or `nil` where the row cannot be read.
   ///
-  /// If the row cannot be read, a checkpoint was cut short or is under way. The write-ahead log still holds all pages of a checkpoint that
-  /// has not ended.
+  /// If the row of `larder_store` cannot be read, a checkpoint was cut short or is under way. The write-ahead log still holds all pages of
+  /// a checkpoint that has not ended.
   static func foldedRow(_ path: SQLitePath) throws(RepositoryError) -> SQLiteStoreRow? {
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
     do throws(RepositoryError) {
-      // The statements of the tables are compared before a row is read, because a prepared file could make reading a row arbitrarily slow.
+      // The CREATE statements of the tables are compared before a row is read, because a malicious file could make the reading of a row
+      // arbitrarily slow.
       let (bytes, size) = try connection.header()
       try SQLiteLayout.check(header: bytes, size: size, file: path.main)
       _ = try SQLiteLayout.collections(on: connection)
@@ -90,8 +91,9 @@ extension SQLiteOpening {
   /// than its log even while another process writes, if the database's row was read before the log.
   static func checkContinuity(of row: SQLiteStoreRow, from folded: SQLiteStoreRow?, _ path: SQLitePath) throws(RepositoryError) {
     guard let folded else { return }
-    // A checkpoint that was cut short may have copied other pages than the page with the row of `larder_store`. The row in the log may then
-    // differ from the row in the database for the same commit: the mark of buffered commits is cleared, or there are fewer tombstones.
+    // A checkpoint that was cut short may have copied other pages than the page with the row of `larder_store`. The row of `larder_store`
+    // in the log may then differ from that row in the database for the same commit: the mark of buffered commits is cleared, or there are
+    // fewer tombstones.
     var marked = row
     marked.isBuffered = true
     guard folded.id == row.id, folded.commit < row.commit || folded == row || folded == marked || row.hasForgotten(since: folded) else {

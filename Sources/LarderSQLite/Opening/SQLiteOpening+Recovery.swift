@@ -1,43 +1,43 @@
 internal import Foundation
 internal import Larder
 
-/// The second step of opening: recovery, which writes to the files and makes them ready for the first commit.
+/// The second step of opening a store: recovery, which writes to the files and makes them ready for the first commit.
 extension SQLiteOpening {
   /// Creates a new store, or copies the write-ahead log that was found into the database, and returns the writer.
   ///
-  /// The caller may repeat this call after a failure.
+  /// The caller may repeat the call of `recover()` after a failure.
   func recover() throws(RepositoryError) -> (SQLiteWriter, SQLiteLocks) {
     guard let locks else { throw path.readOnlyRefusal }
     if locks.isExclusive {
       report.removedTemporaryFiles += try SQLiteDraft.removeLeftovers(of: path, fileSystem)
       if report.isNew, SQLitePath.isAbsent(path.main) { try SQLiteDraft.create(path, row: row, in: fileSystem) }
-      // A new store had no database file that the first step of opening could lock, so the file is locked here.
+      // A new store had no database file that the first step of opening could lock, so the new database file is locked now.
       try locks.lockDatabase()
       // The torn end of the log is copied before SQLite opens the log, because SQLite overwrites the part that it ignores.
       try quarantineLog()
     }
     try path.checkRollbackJournal(fileSystem)
     let hadLog = !SQLitePath.isAbsent(path.log)
-    // The process that created the store may have been killed before it synced the directory, and SQLite creates the log's name below. A
-    // power cut that loses the name of the database and keeps that of the log would leave a log without a database.
+    // The process that created the store may have been killed before it synced the directory. SQLite creates the log next, and a power cut
+    // that loses the name of the database but not that of the log would leave a log without a database.
     if locks.isExclusive, !hadLog { try fileSystem.syncDirectory(path.directory) }
     guard let connection = try SQLiteConnection(path: path.main, .readWrite) else {
       throw path.vanished
     }
     do throws(RepositoryError) {
       let writer = try begin(connection, locks)
-      // From here on opening cannot fail, so the quarantine file gets its lasting name. After a failed opening the file keeps its
-      // unreported name, and the next opening reports the cut.
+      // After this point the opening cannot fail, so the quarantine file (the copy of the torn log) gets its lasting name. After a failed
+      // opening the quarantine file keeps its temporary name, and the next opening reports the cut.
       if let cut = report.cutTail {
         report.cutTail?.settleQuarantine(from: SQLitePath.unreported(cut.quarantineFile), in: fileSystem)
         settleEarlierCuts()
       }
       return (writer, locks)
     } catch {
-      // If there was no log before, closing lets SQLite remove the empty log that it made. A log that an earlier process has left must
-      // stay, because it may hold commits.
+      // If there was no log before the opening, SQLite may remove its own empty log when the connection is closed. A log that an earlier
+      // process has left must stay, because it may hold commits.
       if hadLog || !locks.isExclusive { connection.keepLogOnClose() }
-      do { try connection.close() } catch {}  // the caller needs the first error and not that of `close`
+      do { try connection.close() } catch {}  // the caller needs the first error and not the error of `close`
       throw error
     }
   }
@@ -45,12 +45,12 @@ extension SQLiteOpening {
   private func begin(_ connection: SQLiteConnection, _ locks: SQLiteLocks) throws(RepositoryError) -> SQLiteWriter {
     try Self.prepare(connection)
     if locks.isExclusive {
-      // SQLite creates the log's name, and reports no failure of making that name durable. The directory is synced here, which throws if
-      // the log's name could not be made durable.
+      // SQLite creates the log file, and does not report if its sync of the directory fails. The directory is synced here again, which
+      // throws an error if the log's name could not be made durable.
       try fileSystem.syncDirectory(path.directory)
       let writer = try SQLiteWriter(connection, row: row, collections: collections, disk: disk)
-      // `rememberFiles` opens the second descriptor of the log before the checkpoint, because the emptying of the log is synced like a
-      // commit.
+      // `rememberFiles` opens the second descriptor of the log before the checkpoint, because the checkpoint needs this descriptor to sync
+      // the emptied log.
       try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
       try foldLog(writer)
       if !locks.isShared { return writer }
@@ -62,7 +62,7 @@ extension SQLiteOpening {
     let sharing = SQLiteSharing(connection, lockTimeout)
     let writer = try SQLiteWriter(connection, row: row, collections: collections, sharing: sharing, disk: disk)
     if !locks.isExclusive { try Self.rememberFiles(of: connection, on: disk, in: fileSystem) }
-    // The locks become shared as the last action, because other processes may write to the store from here on.
+    // The locks become shared as the last action, because from then on other processes may write to the store.
     try locks.share()
     return writer
   }
@@ -79,7 +79,7 @@ extension SQLiteOpening {
 
   /// Stores the identities of a writing connection's files for later checks.
   ///
-  /// Also opens a second descriptor of the write-ahead log on systems where SQLite's sync may not reach the medium.
+  /// `rememberFiles` also opens a second descriptor of the write-ahead log on systems where SQLite's sync may not reach the medium.
   static func rememberFiles(
     of connection: SQLiteConnection, on disk: SQLiteDisk, in fileSystem: any FileSystem
   ) throws(RepositoryError) {
@@ -89,35 +89,35 @@ extension SQLiteOpening {
 
   /// Renames the quarantine files of earlier, interrupted recoveries to their lasting names.
   ///
-  /// A report has room for one cut. Without the renaming, a later opening that finds no torn log would report the cuts of earlier
-  /// recoveries.
+  /// An open report can hold only one cut of a torn log. Without the renaming, a later opening that finds no torn log would report the cuts
+  /// of earlier recoveries.
   private func settleEarlierCuts() {
     do throws(RepositoryError) {
       for var cut in try Self.unreportedCuts(path, fileSystem) {
         let unreported = SQLitePath.unreported(cut.quarantineFile)
-        // The reported file keeps its unreported name if it could not be renamed. If the renaming failed, the report contains the
-        // unreported name.
+        // If the renaming of the reported quarantine file failed, the report contains the file's temporary name, which must then stay
+        // valid.
         if unreported != report.cutTail?.quarantineFile { cut.settleQuarantine(from: unreported, in: fileSystem) }
       }
-    } catch {}  // a cut whose file was not renamed is reported by the next opening
+    } catch {}  // the next opening reports a cut whose file was not renamed
   }
 
-  /// Checks that no other program has changed the store since it was read, and copies its write-ahead log into the database.
+  /// Checks that no other program has changed the store since it was read, and copies the store's write-ahead log into the database.
   ///
   /// After a failed sync, the page cache marks bytes of the log as written that are not on the disk, so no later sync writes them. If the
-  /// power fails during a checkpoint, the checkpoint is repeated from the log, so the whole log must be on the disk. So every byte of the
-  /// log is written again before the checkpoint.
+  /// power fails during a checkpoint, the checkpoint is repeated from the log, so the whole log must be on the disk. Every byte of the log
+  /// is therefore written again before the checkpoint.
   /// - Throws: `.locked` when another program has changed the store since it was read.
   private func foldLog(_ writer: SQLiteWriter) throws(RepositoryError) {
     let connection = writer.connection
-    // True for a log whose header a kill has cut short and whose pages are all in the database. In such a log the first step of opening
-    // found nothing to recover.
+    // True for a log whose header was torn when a process was killed, and whose pages are all in the database. For such a log, the first
+    // step of opening has found nothing to recover.
     let isHeaderTorn = if log == nil { try path.hasLog(on: fileSystem) } else { false }
     // The write transaction keeps other programs from writing to the log while it is checked and written again.
     if log != nil || isHeaderTorn { try connection.execute("BEGIN IMMEDIATE") }
     var isUnchanged = try SQLiteStoreRow(on: connection) == storedRow
     // The row of `larder_store` may be equal although another program has committed, because a commit need not write the row. A commit of
-    // another program is in the log, and left a record with a revision above the newest one that was read.
+    // another process is in the log, and has left a record with a revision above the newest revision that this opening has read.
     if isUnchanged, try path.hasLog(on: fileSystem) { isUnchanged = try !connection.hasRecords(after: row.commit) }
     guard isUnchanged else { throw changed }
     if log != nil || isHeaderTorn {
@@ -132,16 +132,16 @@ extension SQLiteOpening {
       // Without this sync of the emptied log, a power cut could bring its old contents back, together with the torn end that was cut off.
       try connection.syncLog()
     } catch {
-      // A reader of another program blocks the checkpoint, or the disk is full. The log is whole on the disk, and later commits may follow
-      // in it.
+      // If a reader of another program blocks the checkpoint or the disk is full, the error is ignored. The log is whole on the disk, and
+      // later commits may follow in it.
       guard error.code == .locked || error.code == .full else { throw error }
     }
   }
 
   /// Writes every byte of the write-ahead log over itself, cuts the part that was quarantined, and syncs the log.
   ///
-  /// If the checkpoint after this call is impossible, later commits follow in the same log. Behind later commits in the log there must be
-  /// no frames of the torn end, so the torn end is cut off.
+  /// If the following checkpoint is impossible, later commits are appended to the same log. No frames of the torn end may stand behind
+  /// later commits, so the torn end is cut off.
   private func renewLog() throws(RepositoryError) {
     guard let file = try fileSystem.open(path.log, writable: true) else {
       throw RepositoryError(.dataMissing, "the log was removed while it was recovered: open the store again", file: path.log)
@@ -176,19 +176,19 @@ extension SQLiteOpening {
     RepositoryError(.locked, "another program changed the store while it was opened: try again", file: path.main)
   }
 
-  /// Empties a write-ahead log whose header a kill has cut short, and whose pages are all in the database.
+  /// Empties a write-ahead log whose header was torn when a process was killed, and whose pages are all in the database.
   ///
-  /// No other program may write to the log meanwhile. The log is emptied because SQLite makes the salts of the next generation from the
-  /// header, even from half a header. Salts made from half a header could equal the salts of frames left in the log. If the salts of the
-  /// next generation looked older than those of the frames left in the log, these frames would look like the torn end of the next
+  /// No other program may write to the log during this call. The log is emptied because SQLite makes the salts of the next generation from
+  /// the header, even from half a header. Salts made from half a header could equal the salts of frames left in the log. If the salts of
+  /// the next generation looked older than those of the frames left in the log, these frames would look like the torn end of the next
   /// generation.
-  /// - Throws: `.locked` when another program has begun a log since the first step.
+  /// - Throws: `.locked` when another program has begun a log since the first step of the opening.
   private func emptyFoldedLog(_ connection: SQLiteConnection) throws(RepositoryError) {
     guard let source = try fileSystem.open(path.log, writable: false), try Self.inspect(source, path) == nil,
       let file = try fileSystem.open(path.log, writable: true)
     else { throw changed }
-    // The database is synced before the log is cut to zero bytes, because the database's pages may be only in the page cache, with the log
-    // as their only copy on the disk.
+    // The database is synced before the log is cut to zero bytes, because the database's pages may be only in the page cache, so that their
+    // only copy on the disk is in the log.
     try connection.syncDatabase()
     try file.cut(to: 0)
     try file.sync()
@@ -198,8 +198,8 @@ extension SQLiteOpening {
   /// Copies a torn write-ahead log to a quarantine file, before SQLite overwrites the part of the log that it ignores.
   private func quarantineLog() throws(RepositoryError) {
     guard let offset = log?.lostOffset, let file = try fileSystem.open(path.log, writable: false) else { return }
-    // The name of the quarantine file depends only on the store's commit and the offset of the damage. If the process is killed here, the
-    // next opening writes the same copy again.
+    // The name of the quarantine file depends only on the store's commit and the offset of the damage. If the process is killed during this
+    // function, the next opening writes the same copy again.
     let copyPath = path.quarantine(commit: row.commit, offset: offset)
     let temporary = copyPath + "-tmp"
     try fileSystem.remove(temporary)
@@ -210,12 +210,12 @@ extension SQLiteOpening {
       try copy.close()
       try fileSystem.rename(temporary, to: SQLitePath.unreported(copyPath))
     } catch {
-      do { try fileSystem.remove(temporary) } catch {}  // half a copy is of no use and takes space on a disk that may be full
+      do { try fileSystem.remove(temporary) } catch {}  // an incomplete copy is of no use and takes space on a disk that may be full
       throw error
     }
     path.giveToOwner(SQLitePath.unreported(copyPath))
-    // The copy's name must be durable before recovery cuts the log. If the name were not durable, a power cut could take the only copy of
-    // the cut bytes.
+    // The name of the quarantine file must be durable before recovery cuts the log, because a power cut could otherwise take the only copy
+    // of the cut bytes.
     try fileSystem.syncDirectory(path.directory)
     report.cutTail?.quarantineFile = copyPath
   }

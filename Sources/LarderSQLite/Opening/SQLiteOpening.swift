@@ -7,8 +7,8 @@ internal import Larder
 
 /// The opening of a store in two steps: the first step reads and checks all files, the second step writes the changes of recovery.
 ///
-/// The first step is `init`, then `next()` until it returns `nil`. The second step is ``recover()``. Call `abandon()` to end the opening
-/// without the second step.
+/// For the first step, call `init`, and then `next()` until it returns `nil`. For the second step, call ``recover()``. Call `abandon()` to
+/// end the opening without the second step.
 ///
 /// Invariant: the first step writes no file but the lock file. Between the first and the second step the opening holds the locks and no
 /// connection.
@@ -27,9 +27,10 @@ final class SQLiteOpening {
   let disk: SQLiteDisk
   /// Locks of a store that is opened for writing, or `nil` for a read-only store.
   let locks: SQLiteLocks?
-  /// Registration of a read-only store, which takes no locks.
+  /// Registration of a store that is open read-only and therefore takes no locks.
   ///
-  /// While this registration exists, this process closes no descriptor of the database, because closing one drops SQLite's POSIX locks.
+  /// While this registration exists, this process closes no descriptor of the database file, because closing a descriptor drops SQLite's
+  /// POSIX locks on the file.
   let readingLock: SQLiteFileLock?
   /// The write-ahead log that a crash has left, if this process must recover it, otherwise `nil`.
   let log: SQLiteLogInspection?
@@ -53,7 +54,7 @@ final class SQLiteOpening {
       // By default SQLite runs a checkpoint and removes the log when the only connection closes. The first step of an opening must write
       // nothing.
       connection.keepLogOnClose()
-      // The check reads every page of the file, so it runs only after a crash.
+      // SQLite's quick check reads every page of the file, so it runs only after a crash.
       if isUnclean, try connection.problemCount(.quick, limit: 1) > 0 {
         throw connection.damagedOrUnreadable("SQLite's quick check found damage: restore a backup")
       }
@@ -64,9 +65,9 @@ final class SQLiteOpening {
 
   // MARK: For writing
 
-  /// Takes the locks, and makes every check that is possible before records are read.
+  /// Takes the store's locks, and makes every check that is possible before records are read.
   ///
-  /// - Parameter limits: The limits of records. If `limits` is `nil`, no record is refused for exceeding a limit.
+  /// - Parameter limits: The limits of records. If `limits` is `nil`, no record is refused for its size or depth.
   init(
     _ file: URL, options: StoreOptions, limits: StoreOptions.Limits?, in fileSystem: any FileSystem, on disk: SQLiteDisk
   ) throws(RepositoryError) {
@@ -81,11 +82,11 @@ final class SQLiteOpening {
     path.giveToOwner(path.lock)
     do throws(RepositoryError) {
       let isNew = try Self.preflight(path, fileSystem)
-      // If other processes have the store open, these processes have created the database and checked its log. A database that is missing
-      // although other processes have it open was removed, and must not be created anew.
+      // If other processes have the store open, these processes have created the database and checked its log. If the database is missing
+      // although other processes have it open, it was removed, and must not be created anew.
       guard !isNew || locks.isExclusive else { throw path.vanished }
-      // The database is locked before the log is read: the lock file may have been removed by hand, so that only the database's own lock
-      // shows that another process writes.
+      // The database file is locked before the log is read. If the lock file was removed by hand, only the lock on the database file shows
+      // that another process writes.
       try locks.lockDatabase()
       let log = isNew || !locks.isExclusive ? nil : try Self.inspectLog(path, fileSystem)
       let reading = isNew ? nil : try Self.beginReading(path, log, isExclusive: locks.isExclusive, limits)
@@ -101,11 +102,11 @@ final class SQLiteOpening {
         // A torn last write and the remains of several lost writes leave the same bytes, so the report calls the cut ambiguous.
         report.cutTail = .init(file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: "", isAmbiguous: true)
       } else if !isNew, locks.isExclusive {
-        // An earlier opening may have cut a log and failed before it could report the cut, so this opening reports the cut.
+        // An earlier opening may have cut a log and failed before it could report the cut, so this opening reports that cut.
         report.cutTail = try Self.unreportedCuts(path, fileSystem).first
       }
     } catch {
-      // The initializer throws, so no other code would release the locks before the next opening.
+      // If the initializer throws, no object exists that could release the locks later, so they are released here.
       locks.release()
       throw error
     }
@@ -114,7 +115,8 @@ final class SQLiteOpening {
   /// Checks the header of the database without changing anything, and returns true when there is no store at all.
   private static func preflight(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else {
-      // A log or journal without its database means that a database with commits is missing. Creating a new store would hide the loss.
+      // A log or journal without its database means that a database with commits is missing. A new store in place of the missing database
+      // would hide the loss.
       for other in [path.log, path.rollbackJournal] where !SQLitePath.isAbsent(other) {
         throw RepositoryError(
           .dataMissing, "the database is missing, but its journal exists: bring the database back, or move the journal away", file: other)
@@ -138,8 +140,8 @@ final class SQLiteOpening {
     do throws(RepositoryError) {
       return try Reading(path, .exclusive, checking: true, limits)
     } catch {
-      // The error `.locked` shows that another program has a connection for reading. If another program has a connection, the log already
-      // has an index file (`-shm`), and the mode `.readWrite` makes no new file.
+      // The error `.locked` shows that another program has a connection for reading. A log that another program has open already has an
+      // index file (`-shm`), so the mode `.readWrite` makes no new file.
       guard error.code == .locked else { throw error }
       return try Reading(path, .readWrite, checking: true, limits)
     }
@@ -165,8 +167,8 @@ final class SQLiteOpening {
 
   /// Reads every row, and throws `.corrupted` for a write-ahead log that belongs to another database.
   ///
-  /// After this error, the function reads the store a second time, because a backup may have replaced the database during the first
-  /// reading.
+  /// If the log belongs to another database, the function first reads the store a second time, because a backup may have replaced the
+  /// database during the first reading.
   private static func readAll(
     _ path: SQLitePath, in fileSystem: any FileSystem, limits: StoreOptions.Limits?
   ) throws(RepositoryError) -> (scan: SQLiteScan, chunks: [[LoadedRecords]]) {
@@ -186,12 +188,12 @@ final class SQLiteOpening {
 
   // MARK: The steps
 
-  /// Returns the next records, or closes the connection and returns `nil` after the last record.
+  /// Returns the next records of the store, or closes the connection and returns `nil` after the last record.
   func next() throws(RepositoryError) -> [LoadedRecords]? {
     guard let reading else { return readAlready.popLast() }
     if let records = try reading.scan.next() { return records }
     row = reading.scan.row
-    // The log is compared with the database after the last row, because only the reading of all rows finds the newest commit.
+    // The log is compared with the database after the last row was read, because only the reading of all rows finds the newest commit.
     if log != nil { try Self.checkContinuity(of: row, from: Self.foldedRow(path), path) }
     report.recordCount = reading.scan.recordCount
     report.commit = Revision(row.commit)

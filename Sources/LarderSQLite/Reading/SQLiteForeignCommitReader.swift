@@ -3,17 +3,18 @@ internal import Larder
 
 /// A reader of the commits that other processes made after a revision, within a transaction that the caller has begun.
 ///
-/// The reader keeps its prepared statements, because a shared store reads such commits before every commit of its own. In a store that was
-/// ever opened `.shared`, an index by revision limits the cost to the changed records. In other stores each call scans every table.
+/// The reader keeps its prepared statements, because a shared store reads the commits of other processes before each commit of its own. In
+/// a store that was ever opened `.shared`, an index by revision limits the cost to the changed records. In a store that was never opened
+/// `.shared`, each read scans every table.
 ///
 /// A damaged index could hide a change without any other sign, so the index is compared with the records. When a store is opened `.shared`,
-/// the whole index is compared. At each use of an index, every entry must lead to its record, and the newest commit must be among the
-/// results.
+/// each whole index is compared with its table. Each later read through an index throws `.corrupted` if an index entry leads to no record,
+/// or if no row of the newest commit was found.
 final class SQLiteForeignCommitReader {
   private let connection: SQLiteConnection
   /// Whether the tables have indexes by revision.
   ///
-  /// Results that come from such an index must be checked.
+  /// The rows found through an index by revision are checked, because a damaged index could hide a change.
   private let usesIndexes: Bool
   private var collections: [String] = []
   /// SQLite's `schema_version` at the time when ``collections`` was read.
@@ -40,13 +41,13 @@ final class SQLiteForeignCommitReader {
     return collections
   }
 
-  /// Reads the records and tombstones after a revision, up to the commit of the row of `larder_store`, or returns `nil` when there is none.
+  /// Reads the records and tombstones after a revision, up to the commit in `larder_store`, or returns `nil` without a newer commit.
   ///
-  /// Call ``newCollections()`` earlier in the same transaction.
+  /// Call ``newCollections()``, which reads the names of the tables, before `read(after:row:)` in the same transaction.
   func read(after revision: Revision, row: SQLiteStoreRow) throws(RepositoryError) -> ForeignCommits? {
     guard row.commit != revision.number else { return nil }
-    // If an older copy has replaced the file, its newest commit is older than the revision. A replaced file must not look like a file
-    // without new commits.
+    // If an older copy has replaced the file, the newest commit in the file is older than the last revision that was read. A replaced file
+    // must not look like a file without new commits.
     guard row.commit > revision.number else { throw connection.wentBack(to: row.commit, from: revision) }
     return try finalizingAfterFailure { () throws(RepositoryError) in
       let records = try records(after: revision)
@@ -55,13 +56,14 @@ final class SQLiteForeignCommitReader {
     }
   }
 
-  /// Reads the records and tombstones after a revision, up to the newest commit, or returns `nil` when there is none.
+  /// Reads the records and tombstones after a revision, up to the newest commit, or returns `nil` without a newer commit.
   ///
-  /// Use it where the row of `larder_store` may be behind the newest commit. Call ``newCollections()`` earlier in the same transaction.
+  /// Use this function where the row of `larder_store` may be older than the newest commit. Call ``newCollections()``, which reads the
+  /// names of the tables, before `readNewest(after:row:)` in the same transaction.
   func readNewest(after revision: Revision, row: SQLiteStoreRow) throws(RepositoryError) -> ForeignCommits? {
     try finalizingAfterFailure { () throws(RepositoryError) in
       // If the row of `larder_store` is older than the revision, the commit of that revision must still have left a record or tombstone. If
-      // that commit has left neither, an older copy has replaced the file.
+      // the commit of the revision has left neither a record nor a tombstone, an older copy has replaced the file.
       let isBehind = row.commit < revision.number
       let found = try records(after: isBehind ? Revision(revision.number - 1) : revision)
       let newest = max(row.commit, found.lazy.map(\.revision.number).max() ?? 0)
@@ -80,8 +82,8 @@ final class SQLiteForeignCommitReader {
   private func commits(
     _ records: [StoredRecord], upTo commit: UInt64, after revision: Revision, _ row: SQLiteStoreRow
   ) throws(RepositoryError) -> ForeignCommits {
-    // Some tombstones of the requested commits may be deleted. If tombstones may be missing, the caller finds deleted
-    // records by comparing all keys.
+    // Checkpoints may have deleted some tombstones of the requested commits. If tombstones may be missing, the caller finds deleted records
+    // by comparing all keys.
     let addresses = row.tombstonesSince > revision.number ? try addresses() : nil
     return ForeignCommits(commit: Revision(commit), records: records, addresses: addresses)
   }
@@ -90,7 +92,7 @@ final class SQLiteForeignCommitReader {
     do throws(RepositoryError) {
       return try body()
     } catch {
-      statements = [:]  // a statement that stands on a row keeps the transaction from ending
+      statements = [:]  // an SQLite statement that still stands on a row keeps the transaction from ending
       throw error
     }
   }
@@ -125,7 +127,7 @@ final class SQLiteForeignCommitReader {
     let record = StoredRecord(
       collection: name, key: key, revision: Revision(UInt64(bitPattern: try statement.integer(1))),
       schemaVersion: Int(clamping: try statement.integer(2)), value: value)
-    // The decoding replaces bytes that are not UTF-8, which changes the length of the key.
+    // Decoding a key replaces bytes that are not UTF-8, which changes the checksum or the length of the key.
     guard try record.checksum == SQLiteChecksum(column: statement.integer(3)).crc, key.byteCount == keyBytes.count else {
       throw connection.damagedRow(record)
     }
@@ -134,7 +136,7 @@ final class SQLiteForeignCommitReader {
 
   /// Reads the addresses of all records in the store.
   ///
-  /// An address is a collection and a key.
+  /// The address of a record consists of its collection and its key.
   private func addresses() throws(RepositoryError) -> Set<RecordAddress> {
     var addresses: Set<RecordAddress> = []
     for name in collections {
@@ -146,10 +148,10 @@ final class SQLiteForeignCommitReader {
 
   // MARK: The indexes by revision
 
-  /// Throws `.corrupted` if the index has entries that lead to no record, which SQLite skips without an error.
+  /// Throws `.corrupted` if an index by revision has entries that lead to no record, which SQLite skips without an error.
   private func checkCount(_ table: String, after revision: Revision, found: Int) throws(RepositoryError) {
     guard usesIndexes else { return }
-    // SQLite counts rows from the index alone, so the count contains the entries without a record, too.
+    // SQLite counts rows from the index by revision alone, so the count includes the index entries without a record.
     let statement = try statement("SELECT count(*) FROM \(SQLiteLayout.quoted(table)) WHERE revision > ?1")
     try statement.bind(Int64(bitPattern: revision.number), at: 1)
     guard try statement.number() == Int64(found) else { throw connection.damagedIndex(table) }
@@ -157,8 +159,8 @@ final class SQLiteForeignCommitReader {
 
   /// Throws `.corrupted` if an index returned no record or tombstone of the newest commit.
   ///
-  /// Every commit writes a record or tombstone. A commit has no row any more only if it wrote nothing but tombstones, and these were
-  /// deleted since.
+  /// Every commit writes a record or tombstone. The newest commit has left no row only if it wrote nothing but tombstones, and a checkpoint
+  /// has deleted those tombstones since.
   private func checkNewest(in records: [StoredRecord], _ row: SQLiteStoreRow) throws(RepositoryError) {
     guard row.tombstonesSince < row.commit, !records.contains(where: { $0.revision.number == row.commit }) else { return }
     throw connection.damagedIndex("one of the collections")
@@ -166,7 +168,7 @@ final class SQLiteForeignCommitReader {
 
   /// Compares a table's whole index by revision with the table.
   ///
-  /// Cost: a scan of the index and of the table.
+  /// The comparison scans the whole index and the whole table.
   static func checkIndex(of table: String, on connection: SQLiteConnection) throws(RepositoryError) {
     func sum(_ term: String) -> String {
       "SELECT count(*) || ' ' || coalesce(sum(revision % 2147483647 * (1 + length(id))\(term)), 0) FROM \(SQLiteLayout.quoted(table))"

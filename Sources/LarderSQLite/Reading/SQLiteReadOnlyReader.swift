@@ -1,5 +1,5 @@
 // Reading/ reads stores: all records of a store, the commits of other processes, and a store to which other processes may be writing.
-// Invariant: no file of the store is written, and every returned record matched its checksum.
+// Invariant: neither the database nor its write-ahead log is written, and every returned record matched its checksum.
 // Called by Opening/, Sharing/ and SQLiteStore.
 
 internal import Foundation
@@ -7,16 +7,16 @@ internal import Larder
 
 /// A reader of a store to which other processes may be writing.
 ///
-/// The reader takes no lock and writes nothing.
+/// The reader takes none of Larder's locks, and writes neither to the database nor to its write-ahead log.
 final class SQLiteReadOnlyReader {
   private let path: SQLitePath
   private let fileSystem: any FileSystem
-  /// State of the files, and the newest known commit, when the last search found no commit of another process.
+  /// State of the files, and the newest known commit, at the last search that found no newer commit.
   private var quiet: (state: SQLiteFileState, revision: Revision)?
 
   /// Whether an existing `-shm` file, SQLite's index of the write-ahead log, is ignored if no process uses it.
   ///
-  /// If the file were not ignored, SQLite would write the index anew.
+  /// SQLite would rebuild an unused `-shm` file that is not ignored.
   private let ignoresUnusedIndex: Bool
 
   init(_ path: SQLitePath, _ fileSystem: any FileSystem, ignoresUnusedIndex: Bool = false) {
@@ -47,9 +47,10 @@ final class SQLiteReadOnlyReader {
     }
   }
 
-  /// Runs `body`, which copies the whole store, and runs it again if another process wrote to the database file meanwhile.
+  /// Runs `body`, which copies the whole store, and runs `body` again if another process wrote to the database during the copy.
   ///
-  /// With a write-ahead log one run is enough, because the copy's read transaction does not see commits that a writer adds to the log.
+  /// If the store has a write-ahead log, one run of `body` is enough, because the copy's read transaction does not see commits that a
+  /// writer adds to the log.
   func copy(_ body: (SQLiteConnection) throws(RepositoryError) -> Void) throws(RepositoryError) {
     try read { connection, mode throws(RepositoryError) in
       let before = try SQLiteFileState(path)
@@ -61,7 +62,7 @@ final class SQLiteReadOnlyReader {
 
   /// Reads the commits that other processes made after a revision, or returns `nil` when there is none.
   ///
-  /// Opens the database only if it or its write-ahead log has changed since the last call.
+  /// Opens the database only if the database or its write-ahead log may have changed since the last call.
   func commits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     // The state of the files is read before the commits. If another process commits after the state was read, the next call finds a
     // different state and reads the commits again.
@@ -83,7 +84,7 @@ final class SQLiteReadOnlyReader {
       if mode != .immutable { return (try reader.readNewest(after: revision, row: row), true) }
       if row.commit == revision.number, try !connection.hasRecords(after: row.commit) { return (nil, true) }
       // A database without a write-ahead log offers no consistent snapshot, because a checkpoint may write to it at any time. Only the
-      // digest of all rows shows whether the rows belong together.
+      // digest of all rows shows whether the rows belong to the same commit.
       try connection.execute("COMMIT", while: .reading)
       return (try Self.everything(after: revision, on: connection), true)
     }
@@ -102,17 +103,18 @@ final class SQLiteReadOnlyReader {
       }
     }
     guard scan.row.commit != revision.number else { return nil }
-    // If an older backup was copied over an open store, commits would otherwise vanish without an error.
+    // Without this error, commits would vanish silently when an older backup is copied over an open store.
     guard scan.row.commit > revision.number else { throw connection.wentBack(to: scan.row.commit, from: revision) }
     return ForeignCommits(commit: Revision(scan.row.commit), records: records, addresses: addresses)
   }
 
-  /// Runs `body` on a connection that reads, and again if another process has written to the database file meanwhile.
+  /// Runs `body` on a read-only connection, and runs `body` again if another process wrote to the database during the first run.
   ///
-  /// While there is no write-ahead log, no process writes to the database file, and SQLite can read it without making files. If a writer
-  /// comes meanwhile and copies its log into the file, the rows do not match the digest, or the writer's log exists afterwards. After a
-  /// write by another process everything is read again, in a read transaction if there is a log now. Damage that is found twice without a
-  /// log is real damage. `body` also returns whether it found no damage.
+  /// While a store has no write-ahead log, no process writes to the database file, and SQLite can read the database without creating files.
+  /// If another process opens the store during the reading and copies its log into the database, the rows that were read do not match the
+  /// digest, or that process's log exists after the reading. In either case `body` runs again, in a read transaction if the store has a log
+  /// by then. Damage that two attempts find in a store without a log is reported as real damage. `body` also returns `isSound`, which is
+  /// false if the result may be damaged and must be read again.
   private func read<Result>(
     _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
   ) throws(RepositoryError) -> Result {
@@ -122,24 +124,26 @@ final class SQLiteReadOnlyReader {
     while try !path.hasLog(on: fileSystem) {
       do throws(RepositoryError) {
         let (result, isSound) = try read(.immutable, body)
-        // A writer that runs checkpoints without a pause may disturb two attempts, so the result of the fourth attempt counts in any case.
+        // A writer that runs checkpoints without a pause may disturb every attempt. In a store without a log, the result of the fourth
+        // attempt is therefore returned even if it is not sound.
         if try !path.hasLog(on: fileSystem), isSound || attempt >= 4 { return result }
       } catch {
         let isUnwritten = try !path.hasLog(on: fileSystem)
-        // Rows that another process's checkpoint has torn are whole at the next attempt, where real damage is found again.
+        // If a checkpoint of another process changed rows during the reading, the next attempt reads them whole. The next attempt also
+        // finds real damage again.
         if error.code != .corrupted || (attempt >= 2 && isUnwritten) { throw error }
       }
       attempt += 1
     }
-    // The private index is tried before the mode `.readOnly`, because in that mode SQLite may make the `-shm` file.
+    // The mode `.readOnly` is tried last, because in this mode SQLite may create the `-shm` file.
     if let result = try readWithPrivateIndex(body) { return result }
     return try read(.readOnly, body).0
   }
 
-  /// Reads the store and the write-ahead log of a crash without making a file, or returns `nil` if another process uses the store.
+  /// Reads the store and the log that a crash left, without creating a file, or returns `nil` if another process uses the store.
   ///
-  /// Every process that uses a write-ahead log has an index of it, the `-shm` file. If that file is absent before and after the reading,
-  /// and database and log have not changed, no other process used the store in between.
+  /// Every process that uses a write-ahead log has an index of it, the `-shm` file. If the `-shm` file is absent before and after the
+  /// reading, and the database and the log have not changed, no other process used the store during the reading.
   private func readWithPrivateIndex<Result>(
     _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
   ) throws(RepositoryError) -> Result? {
@@ -149,7 +153,7 @@ final class SQLiteReadOnlyReader {
       // `isJudged` therefore checks such a log for lost commits first, and then the database file is read without its log.
       let mode: SQLiteConnection.Mode = try path.hasLog(on: fileSystem, isJudged: true) ? .privateIndex : .immutable
       let result = try read(mode, body).0
-      // A process that has opened the store meanwhile may have changed the log during the reading, and the result is then worthless.
+      // A process that has opened the store during the reading may have changed the log, so the result may be wrong and is dropped.
       return try isUnused(since: before) ? result : nil
     } catch {
       guard try isUnused(since: before) else { return nil }
@@ -178,7 +182,7 @@ final class SQLiteReadOnlyReader {
     return try body(connection, mode)
   }
 
-  /// Returns the error for a file that is no store, or a store of a newer format, without looking at the files beside it.
+  /// Returns the error for a file that is no store, or a store of a newer format, without reading its write-ahead log.
   ///
   /// Returns `nil` for a store of this format, and for a file that cannot be read.
   private func refusal() -> RepositoryError? {
@@ -206,12 +210,12 @@ enum SQLiteIndexLocks {
 
   /// Whether no other process has a lock on an index of a write-ahead log.
   ///
-  /// False also if the locks cannot be read.
+  /// The result is also false if the locks cannot be read.
   ///
-  /// Use it only in a process without a connection to the database. Closing the file here drops the locks that this process has on it, and
-  /// the system does not report a process's own locks.
+  /// Call `isUnused(_:)` only in a process without a connection to the database. Closing the `-shm` file drops all locks that this process
+  /// has on the file, and the system does not report a process's own locks.
   static func isUnused(_ index: String) -> Bool {
-    // With `O_NONBLOCK` a pipe in the place of the file does not block, and `O_NOFOLLOW` refuses a link.
+    // With `O_NONBLOCK`, opening a pipe that has the file's name does not block. `O_NOFOLLOW` refuses a symbolic link.
     let descriptor = open(index, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }

@@ -21,26 +21,26 @@ struct SQLiteRowBlock: Sendable {
   private let rows: [Row]
   private let bytes: Data
 
-  /// The result of comparing every row with its checksum.
+  /// The result of comparing every row of a block with its checksum.
   struct Checked: Sendable {
     let pack: RecordPack
     /// Records whose checksums do not match, without their values.
     let damaged: [StoredRecord]
   }
 
-  /// Compares every row with its checksum, and packs the rows that match.
+  /// Compares every row of the block with its checksum, and copies the rows that match into a `RecordPack`.
   func checked(_ limits: StoreOptions.Limits?) -> Checked {
     var packer = RecordPacker(collection, limits: limits, capacity: bytes.count, recordCapacity: rows.count)
     var damaged: [StoredRecord] = []
-    // The bytes of the name are made once for all rows, because the checksum of every row begins with the collection's name.
+    // The bytes of the collection's name are made once for all rows, because the checksum of every row begins with them.
     let name = Array(collection.utf8)
     bytes.withUnsafeBytes { bytes in
       for row in rows {
         let keyBytes = UnsafeRawBufferPointer(rebasing: bytes[row.start..<row.start + row.keyCount])
         let end = row.start + row.keyCount + row.valueCount
         let value = UnsafeRawBufferPointer(rebasing: bytes[row.start + row.keyCount..<end])
-        // Decoding a key replaces bytes that are not UTF-8. If a key has such bytes, the comparison of its length or of the row's checksum
-        // below fails.
+        // Decoding a key replaces bytes that are not UTF-8. If a key has bytes that are not UTF-8, the comparison of the key's length or of
+        // the row's checksum below fails.
         let key = RecordKey(utf8: keyBytes)
         var crc = name.withUnsafeBytes { name in
           key.withChecksummedBytes(keyBytes) { key in
@@ -61,12 +61,12 @@ struct SQLiteRowBlock: Sendable {
     return Checked(pack: packer.finish(), damaged: damaged)
   }
 
-  /// A check of one block that runs on another core while the calling thread reads the next blocks.
+  /// A check of one block of rows that runs on another core while the calling thread reads the next blocks.
   final class Checking: Sendable {
     private let outcome = Mutex<Checked?>(nil)
     private let isDone = DispatchSemaphore(value: 0)
 
-    /// Starts the check on a queue, or runs it at once if there is no queue.
+    /// Starts the check of a block on a queue, or checks the block at once if `queue` is `nil`.
     init(_ block: SQLiteRowBlock, _ limits: StoreOptions.Limits?, on queue: DispatchQueue?) {
       let check = { @Sendable [self] in
         let checked = block.checked(limits)
@@ -76,7 +76,7 @@ struct SQLiteRowBlock: Sendable {
       if let queue { queue.async(execute: check) } else { check() }
     }
 
-    /// Waits for the check and returns its result.
+    /// Waits until the block is checked, and returns the result.
     ///
     /// Call `result()` only once, because a check signals its end only once, and a second call would wait forever.
     func result() -> Checked {
@@ -87,7 +87,7 @@ struct SQLiteRowBlock: Sendable {
     }
   }
 
-  /// A block that is being filled with rows.
+  /// A block of rows that is still being filled.
   struct Draft {
     private let collection: String
     private let start: UnsafeMutableRawPointer
@@ -100,7 +100,7 @@ struct SQLiteRowBlock: Sendable {
     private var large: Data?
 
     init(_ collection: String, capacity: Int, file: String) throws(RepositoryError) {
-      // The memory is not initialized, because filling it with zeros before the rows replace them would cost time for nothing.
+      // The memory of the block is not filled with zeros, because the rows would soon overwrite the zeros.
       guard let start = malloc(capacity) else {
         throw RepositoryError(.inputOutput, "there is no memory for reading records: free some memory, and try again", file: file)
       }
@@ -113,7 +113,7 @@ struct SQLiteRowBlock: Sendable {
 
     /// Whether the block has space for a row of `count` bytes.
     ///
-    /// True for the first row of a block, even if the row is longer than the block.
+    /// The result is true for the first row of a block, even if the row is longer than the block.
     func hasSpace(for count: Int) -> Bool { rows.isEmpty || (large == nil && used + count <= bytes.count) }
 
     mutating func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, revision: Int64, schemaVersion: Int64, crc: UInt32)

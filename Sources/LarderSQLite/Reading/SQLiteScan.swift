@@ -4,11 +4,12 @@ internal import Larder
 
 /// A scan of every record and tombstone in one read transaction, which compares every checksum, the order of the keys, and the digest.
 ///
-/// The calling thread reads rows in blocks of 256 KiB. Another core compares and packs the rows of a block while the next blocks are read.
+/// The calling thread reads rows in blocks of 256 KiB. Another core compares the checksums of a block's rows while the next blocks are
+/// read.
 final class SQLiteScan {
-  /// State of the store as found by the scan.
+  /// The row of `larder_store` that matches the scanned records.
   ///
-  /// Before the end of the scan, this is the stored row of `larder_store`.
+  /// Before the end of the scan, `row` is the stored row of `larder_store`.
   private(set) var row: SQLiteStoreRow
   /// The row of `larder_store` as stored, which may belong to an earlier commit than the newest one.
   let storedRow: SQLiteStoreRow
@@ -20,22 +21,22 @@ final class SQLiteScan {
 
   private let connection: SQLiteConnection
   private let stopsAtDamage: Bool
-  /// Limits of records.
+  /// Limits that every record must keep.
   ///
-  /// With `nil`, no record is refused for exceeding a limit.
+  /// If `limits` is `nil`, no record is refused for exceeding a limit.
   private let limits: StoreOptions.Limits?
-  /// Tables that are still to be read.
+  /// Names of the tables that are still to be read.
   ///
-  /// The next table is the last element.
+  /// The last element of `tables` is the table that is read next.
   private var tables: [String]
   private var statement: SQLiteStatement?
   /// Name of the collection whose table is being read, or `nil` for the tombstones.
   private var collection: String?
-  /// Whether the statement stands on a row that did not fit into the last block.
+  /// Whether the statement's current row did not fit into the last block, and begins the next block.
   private var holdsRow = false
   /// True until the statement reaches the end of its table.
   ///
-  /// After the end a further step of the statement would begin the table anew.
+  /// After the end of the table, a further step of the statement would read the table from its start again.
   private var isWithinTable = false
   /// Error that ended the reading of a table.
   ///
@@ -55,7 +56,7 @@ final class SQLiteScan {
     case problem(RepositoryError)
   }
 
-  /// Number of blocks that are read ahead, counting the one that is returned next.
+  /// Number of blocks that are read ahead, counting the block that is returned next.
   private static let breadth = 3
   private static let blockSize = 256 << 10
   private static let problemLimit = 1_000
@@ -77,12 +78,12 @@ final class SQLiteScan {
     }
     (row, newest) = (storedRow, NewestCommit(after: storedRow.commit))
     sum = SQLiteStoreRow(id: row.id)
-    // Tables are taken from the end: first the collections in order, and then the tombstones.
+    // Tables are taken from the end of `tables`: first the collections in order, and then the tombstones.
     tables = [SQLiteLayout.tombstones] + collections.reversed()
   }
 
   private static func end(_ connection: SQLiteConnection) throws(RepositoryError) {
-    // After some failures SQLite has ended the transaction itself. A COMMIT without a transaction would throw another error and hide the
+    // After some failures SQLite has ended the transaction itself. A COMMIT without a transaction would throw a second error that hides the
     // first one.
     if connection.isInTransaction { try connection.execute("COMMIT", while: .reading) }
   }
@@ -90,7 +91,7 @@ final class SQLiteScan {
   /// Returns the next records, or compares the digest and returns `nil` after the last record.
   func next() throws(RepositoryError) -> [LoadedRecords]? {
     while true {
-      // New blocks are read before this thread waits for the oldest one, so that reading and checking run at the same time.
+      // New blocks are read before this thread waits for the check of the oldest block, so that reading and checking run at the same time.
       while ahead.count < Self.breadth, let step = read() { ahead.append(step) }
       if ahead.isEmpty {
         try finish()
@@ -158,7 +159,7 @@ final class SQLiteScan {
         }
         holdsRow = true
         let key = try statement.bytes(0)
-        // The type of the column `value` is not checked here. A value of another type either has the same bytes or does not match the
+        // The scan does not check the type of the column `value`. A value of another type either has the same bytes or does not match the
         // checksum.
         let value = row.bytes(4)
         // If the block is full, `holdsRow` stays true, and the next block begins with this row.
@@ -191,8 +192,8 @@ final class SQLiteScan {
       guard order.follows(keyBytes, in: name) else {
         throw connection.damaged("expected ascending keys in \"\(name)\", found one out of order")
       }
-      // Decoding a key replaces bytes that are not UTF-8. The comparison of the key's length or of the row's checksum below reveals such
-      // bytes.
+      // Decoding a key replaces bytes that are not UTF-8. If a key has bytes that are not UTF-8, the comparison of the key's length or of
+      // the row's checksum below fails.
       let key = RecordKey(utf8: keyBytes)
       let checksum = SQLiteChecksum(column: statement.row.integer(3))
       let record = StoredRecord(
@@ -218,7 +219,7 @@ final class SQLiteScan {
     private var bytes: [UInt8] = []
     private var isEmpty = true
 
-    /// Returns whether a key comes after the last key of its group, and stores it for the next call.
+    /// Returns whether a key comes after the last key of its collection (`group`), and stores the key for the next comparison.
     mutating func follows(_ next: UnsafeRawBufferPointer, in group: String? = nil) -> Bool {
       defer {
         isEmpty = false
@@ -233,7 +234,7 @@ final class SQLiteScan {
         return true
       }
       let count = min(bytes.count, next.count)
-      // The buffer of an empty key has no address that could be compared.
+      // The buffer of an empty key may have no address, and an empty key has no bytes to compare.
       guard count > 0, let start = next.baseAddress else { return bytes.count < next.count }
       let order = memcmp(bytes, start, count)
       return order == 0 ? bytes.count < next.count : order < 0
@@ -243,7 +244,7 @@ final class SQLiteScan {
   /// Ends the transaction, and compares the digest of all rows with the recorded digest of the store.
   private func finish() throws(RepositoryError) {
     try Self.end(connection)
-    // If the row of `larder_store` is behind the newest commit, a row of that commit carries the upper half of the digest to compare.
+    // If the row of `larder_store` is older than the newest commit, a record or tombstone of that commit carries half of the digest.
     if let commit = newest.commit {
       guard newest.digest != 0, newest.digest == sum.carriedDigest else {
         return try note(
@@ -264,7 +265,7 @@ final class SQLiteScan {
   }
 
   private func note(_ error: RepositoryError) throws(RepositoryError) {
-    // The statement is finalized first, because a statement that stands on a row keeps the transaction from ending.
+    // The statement is finalized before the COMMIT, because a statement that stands on a row keeps the transaction from ending.
     if stopsAtDamage {
       statement = nil
       try Self.end(connection)
@@ -288,7 +289,7 @@ struct NewestCommit {
 
   /// Compares a row's revision with the newest commit so far, and stores a newer commit with its half of the digest.
   ///
-  /// After a clean close the row of `larder_store` is up to date, so no record passes this first comparison.
+  /// After a clean close the row of `larder_store` is up to date, so no record is newer than `ceiling`.
   @inline(__always)
   mutating func note(_ revision: Int64, _ checksum: SQLiteChecksum) {
     if revision > ceiling { noteNewer(revision, checksum.digest) }
@@ -296,8 +297,8 @@ struct NewestCommit {
 
   @inline(never)
   private mutating func noteNewer(_ revision: Int64, _ found: UInt32) {
-    // The ceiling is one below the commit, so that further rows of the same commit are examined. Any row of the newest commit may carry the
-    // digest.
+    // `ceiling` is one below the newest commit, so that further rows of the same commit are examined. Any row of the newest commit may
+    // carry the digest.
     if commit != UInt64(bitPattern: revision) { (commit, digest, ceiling) = (UInt64(bitPattern: revision), 0, revision - 1) }
     if found != 0 { digest = found }
   }

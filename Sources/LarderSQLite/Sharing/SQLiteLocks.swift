@@ -22,7 +22,7 @@ final class SQLiteLocks {
 
   /// Whether no other process has the store open.
   ///
-  /// If true, no other process can open the store before ``share()``.
+  /// While `isExclusive` is true, no other process can open the store until ``share()`` is called.
   var isExclusive: Bool { shared?.isAlone ?? true }
   /// Whether the store was opened `.shared`.
   var isShared: Bool { shared != nil }
@@ -35,19 +35,20 @@ final class SQLiteLocks {
   /// Turns the exclusive locks of a store opened `.shared` into shared ones, so that other processes can open it.
   func share() throws(RepositoryError) {
     guard let shared else { return }
-    // The database's lock is shared before the lock file's, because a process that gets the lock file locks the database next.
+    // The lock on the database becomes shared before the lock on the lock file, because a process that gets the lock file locks the
+    // database next.
     try database?.share()
     try shared.share()
   }
 
   /// Makes the locks of a store opened `.shared` exclusive again, and returns false if another process has the store open.
   ///
-  /// After a result of false, call only ``release()``.
+  /// After `reclaim()` has returned false, call only ``release()``.
   func reclaim() -> Bool { shared?.reclaim() == true && database?.reclaim() != false }
 
-  /// Releases all locks.
+  /// Releases all locks of the store.
   ///
-  /// Call it only after every connection to the store was closed.
+  /// Call `release()` only after every connection to the store was closed.
   func release() {
     // The locks are released in the reverse order of locking, so that a process that waits for the lock file finds the database unlocked.
     database?.release()
@@ -60,18 +61,18 @@ final class SQLiteLocks {
 /// The lock is made by `F_OFD_SETLK` on the byte ``SQLiteInspection/lockedByte``. On Darwin a `flock` would exclude SQLite's own locks,
 /// which are on the bytes from 0x40000000 to 0x400001FF.
 ///
-/// If a process closes any descriptor of a file, the system drops all POSIX locks that SQLite has on the file in that process. This class
-/// closes a descriptor of the database only when no store of this process uses the file any more. While a store of this process uses the
-/// file, a descriptor whose lock was released stays open ("parked").
+/// If a process closes any descriptor of a file, the system drops all POSIX locks that SQLite has on the file in that process.
+/// `SQLiteFileLock` closes a descriptor of the database only when no store of this process uses the file any more. While a store of this
+/// process uses the file, a descriptor whose lock was released stays open ("parked").
 final class SQLiteFileLock: Sendable {
   enum Mode {
-    /// Excludes every other lock on the database.
+    /// A lock that excludes every other lock on the database.
     case exclusive
-    /// Excludes exclusive locks, but no other shared lock.
+    /// A lock that excludes exclusive locks, but no other shared lock.
     case shared
-    /// Excludes no other lock.
+    /// A use of the database without a lock, which excludes no lock of others.
     ///
-    /// Keeps parked descriptors open as long as a reader's connection needs SQLite's locks.
+    /// The mode `.unlocked` keeps parked descriptors open as long as a reader's connection needs SQLite's locks.
     case unlocked
   }
 
@@ -82,7 +83,7 @@ final class SQLiteFileLock: Sendable {
     /// Descriptors without a lock, which are closed when the last store of this process releases the file.
     var parked: [Int32] = []
   }
-  /// Offset of the locked byte, which lies behind the end of every database.
+  /// Offset in the database file of the locked byte, which lies behind the end of every database.
   private static let place = off_t(SQLiteInspection.lockedByte)
   private static let uses = Mutex<[FileIdentity: Use]>([:])
 
@@ -102,10 +103,11 @@ final class SQLiteFileLock: Sendable {
 
   /// Locks a file without waiting, or returns `nil` when there is no file.
   ///
-  /// - Throws: `.alreadyOpen` when a store of this process holds a lock that excludes it, `.locked` when another process does.
+  /// - Throws: `.alreadyOpen` when a store of this process holds a lock that excludes the new lock, `.locked` when another process holds
+  ///   such a lock.
   static func lock(_ path: String, _ mode: Mode) throws(RepositoryError) -> SQLiteFileLock? {
-    // One mutex guards both the lock and the table of uses, because a store that is closed meanwhile must not close the descriptor that is
-    // taken here.
+    // One mutex guards both the lock and the table of uses. Otherwise a store that is closed at the same time could close the descriptor
+    // that this function uses.
     try uses.withLock { uses throws(RepositoryError) -> SQLiteFileLock? in
       guard let identity = try FileIdentity(at: path) else { return nil }
       var use = uses[identity] ?? Use()
@@ -127,7 +129,7 @@ final class SQLiteFileLock: Sendable {
           uses[identity] = use
         }
         guard number == EWOULDBLOCK || number == EACCES else { throw failure(of: "fcntl(F_OFD_SETLK)", number, at: path) }
-        // If a store of this process holds a lock on the file, that lock is the one that excludes the new lock.
+        // If a store of this process holds a lock on the file, that lock excludes the new lock.
         if use.locks > 0 {
           throw RepositoryError(.alreadyOpen, "this process has the file open by another name: close that store first", file: path)
         }
@@ -165,14 +167,14 @@ final class SQLiteFileLock: Sendable {
 
   /// Turns this shared lock into an exclusive one, or returns false when another process has a lock on the database.
   ///
-  /// After a result of false, call only ``release()``.
+  /// After `reclaim()` has returned false, call only ``release()``.
   func reclaim() -> Bool { Self.change(F_WRLCK, descriptor) == nil }
 
-  /// Releases the lock.
+  /// Releases the lock on the database file.
   ///
-  /// Call it only after every connection to the file was closed.
+  /// Call `release()` only after every connection to the file was closed.
   ///
-  /// A second call does nothing.
+  /// A second call of `release()` does nothing.
   func release() {
     Self.uses.withLock { uses in
       let isFirst = isHeld.withLock { isHeld in
@@ -193,8 +195,8 @@ final class SQLiteFileLock: Sendable {
 
   /// Changes the lock without waiting, and returns the system's error number when the change was refused.
   ///
-  /// Some network file systems have no such locks. On such a file system this function reports success, and the lock file alone excludes
-  /// other processes.
+  /// Some network file systems have no locks on byte ranges. On a file system without locks on byte ranges, `change` reports success, and
+  /// the lock file alone excludes other processes.
   private static func change(_ type: Int32, _ descriptor: Int32) -> Int32? {
     switch SystemCall.uninterrupted({ Int(larder_lock_byte(descriptor, type, place)) }) {
     case .done: nil

@@ -3,7 +3,7 @@ internal import Larder
 /// The additional state of a writer of a shared store, in which several processes commit in turns.
 ///
 /// A process takes SQLite's write lock before it stages the writes of a batch, and holds the lock until the batch is committed. After it
-/// has taken the lock, the process reads all commits of other processes, so that its batch builds on them.
+/// has taken the lock, the process reads all new commits of other processes, so that its batch builds on them.
 struct SQLiteSharing {
   let reader: SQLiteForeignCommitReader
   let lockTimeout: Duration
@@ -15,8 +15,8 @@ struct SQLiteSharing {
 
   /// Compares the indexes by revision with their tables, and creates missing indexes.
   ///
-  /// With `comparesOthers: false` existing indexes are not compared here. Each later use of an index still checks the entries that it
-  /// reads.
+  /// With `comparesOthers: false`, existing indexes are not compared with their tables. Each later read through an index by revision still
+  /// checks the entries that it reads.
   ///
   /// If an object of another program has the name of an index, the table gets no index by revision. Without an index
   /// by revision, finding the commits of other processes scans the whole table.
@@ -52,7 +52,7 @@ struct SQLiteSharing {
 extension SQLiteWriter {
   /// Takes the write lock and reads the commits that other processes made after a revision, or returns `nil` when there is none.
   ///
-  /// Takes no lock and returns `nil` in an exclusive store.
+  /// In an exclusive store the function takes no lock and returns `nil`.
   func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
     try checkUse()
     guard let sharing else { return nil }

@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// When the store resumes, its files are compared with this state.
 struct SQLiteSuspension {
-  /// The row of `larder_store` when the store was suspended, or `nil` where it is behind the last commit, as on a full disk.
+  /// The row of `larder_store` at the suspension, or `nil` if the stored row is older than the last commit, as on a full disk.
   let row: SQLiteStoreRow?
   let storeID: UUID
   let identity: FileIdentity?
@@ -28,14 +28,15 @@ extension SQLiteStore {
     case .writing(let writer, let locks): try suspend(writer, locks)
     // A store opened for reading holds no lock between its calls, so there is nothing to release.
     case .reading, .suspended: break
-    // A store whose recovery is still due has committed nothing. A suspension closes a store without a writer, which must be opened anew.
+    // A store whose recovery is still due has committed nothing. The suspension of a store whose recovery is still due closes the store,
+    // which must then be opened anew.
     case .unopened, .opening, .opened, .closed: abandon()
     }
   }
 
   private func suspend(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
     let path = writer.connection.path
-    // A reader in another process may hold its lock for seconds, and a suspension must not wait for it.
+    // A reader in another process may hold its lock for seconds, and a suspension must not wait for that lock.
     wait.isEnded.store(true, ordering: .relaxed)
     writer.connection.stopWaiting()
     var failure: RepositoryError?
@@ -44,8 +45,8 @@ extension SQLiteStore {
       // The anchor, which keeps a descriptor of the database open, is registered before the locks are released, because the release of the
       // last store closes all descriptors of the file.
       anchor = try SQLiteFileLock.lock(path, .unlocked)
-      // A checkpoint after a commit does not throw its failed sync, but records it in the writer. This call throws the recorded error, so
-      // that the suspension does not report success.
+      // A checkpoint after a commit does not throw its failed sync, but records it in the writer. `checkUse()` throws the recorded error,
+      // so that the suspension does not report success.
       try writer.checkUse()
       if writer.connection.logPageCount <= Self.foldedPages { try end(writer, locks) } else { try settle(writer) }
     } catch {
@@ -113,8 +114,9 @@ extension SQLiteStore {
       let row = try SQLiteStoreRow(on: connection)
       guard row.id == suspension.storeID, row.commit >= suspension.row?.commit ?? 0 else { throw path.replaced }
       if locks.isExclusive, row != suspension.row || log != nil && !suspension.leavesLog {
-        // If the row or the log has changed, another process has used the store meanwhile. An exclusive writer may have left commits that
-        // are newer than the row, and a killed writer may have left a log that must be judged.
+        // If the row of `larder_store` or the log has changed, another process has used the store during the suspension. An exclusive
+        // writer may have left commits that are newer than the row, and a killed writer may have left a log that must be checked for lost
+        // commits.
         guard locks.isShared, log == nil, try !connection.hasRecords(after: row.commit) else {
           connection.keepLogOnClose()
           try connection.close()
@@ -122,8 +124,8 @@ extension SQLiteStore {
         }
       }
       let writer = try writer(on: connection, row, locks)
-      // The first commit of a log must write the row of `larder_store`. A log that exists has begun already, so its length must not count
-      // as 0.
+      // The first commit to an empty write-ahead log must write the row of `larder_store`. An existing log already holds commits, so its
+      // length must not count as 0.
       if let log { connection.noteLogLength(bytes: log.size) }
       if locks.isExclusive { try fileSystem.syncDirectory(path.directory) }
       try SQLiteOpening.rememberFiles(of: connection, on: disk, in: fileSystem)

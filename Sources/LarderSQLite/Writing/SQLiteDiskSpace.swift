@@ -3,7 +3,7 @@ internal import Larder
 
 /// The free space and the sync behaviour of the disk that holds a store.
 ///
-/// A test passes a value that reports less free space than the disk has.
+/// A test passes a `SQLiteDisk` that reports less free space than the disk has.
 struct SQLiteDisk: Sendable {
   /// Returns the free bytes of the disk that holds a file, or `nil` where the system does not report them.
   let freeBytes: @Sendable (_ path: String) -> Int?
@@ -30,15 +30,15 @@ struct SQLiteDisk: Sendable {
   }
 }
 
-// Swift imports a structure and a function with the name `statvfs`. At the call in `SQLiteDisk.system` the structure hides the function, so
-// this wrapper calls it.
+// Swift imports a structure and a function with the name `statvfs`. In `SQLiteDisk.system` the structure hides the function, so the wrapper
+// `systemStatus` calls the function.
 private func systemStatus(_ path: String, _ status: inout statvfs) -> Int32 { statvfs(path, &status) }
 
 /// The space that a store takes on its disk, and the reserve that stays free for deleting its records.
 ///
-/// Deletions take space in the write-ahead log too. A checkpoint takes space for all pages of the log that lie beyond the end of the file.
-/// Without a reserve for deletions and checkpoints, a store that has filled its disk to the last byte could not delete its records any
-/// more.
+/// Like every commit, deletions take space in the write-ahead log. A checkpoint takes space for all pages of the log that lie beyond the
+/// end of the file. Without a reserve for deletions and checkpoints, a store that has filled its disk to the last byte could not delete its
+/// records any more.
 struct SQLiteDiskSpace {
   /// Size of the database file after a checkpoint, and its present size, in bytes.
   private let (target, size): (Int64, Int64)
@@ -61,17 +61,19 @@ struct SQLiteDiskSpace {
     free = disk.freeBytes(path).map { Int64($0) }
   }
 
-  /// Bytes that must stay free: the write-ahead log of a transaction that deletes all records, with the list of the file's free pages.
+  /// Disk space that must stay free, in bytes, so that a transaction can delete all records.
+  ///
+  /// The deletion writes the write-ahead log and the list of the file's free pages.
   private var reserve: Int64 { 256 << 10 + max(target, size) / 500 }
 
-  /// Throws `.full` when values of `byteCount` bytes would not leave the reserve free.
+  /// Throws `.full` when values of `byteCount` bytes would not leave the reserve for deletions free on the disk.
   ///
   /// Values that fit in free pages of the file do not make it longer. Values in free pages take space only in the write-ahead log, and a
-  /// checkpoint gives that space back. For values in free pages, a quarter of the reserve is therefore enough.
+  /// checkpoint makes that space free again. For values in free pages, a quarter of the reserve is therefore enough.
   func check(_ byteCount: Int) throws(RepositoryError) {
     let byteCount = Int64(byteCount)
     let kept = byteCount <= unused / 2 && target <= size ? reserve / 4 : reserve
-    // If the system does not report the free space, no value is refused here, and SQLite reports a full disk.
+    // If the system does not report the free space, this check refuses no value, and SQLite itself reports a full disk.
     guard let free, free < byteCount + kept else { return }
     throw RepositoryError(
       .full,
@@ -81,22 +83,23 @@ struct SQLiteDiskSpace {
 
   /// Throws `.full` when the disk has no room for the pages that a checkpoint adds to the file.
   ///
-  /// A checkpoint that is cut short would take the last space of the disk and give nothing back. A checkpoint needs no reserve, because the
-  /// log has more bytes than the file grows by. After the checkpoint the log's space is free for new commits or returned to the disk.
+  /// A checkpoint that runs out of space would take the last space of the disk and free no space in the log. A checkpoint needs no reserve,
+  /// because the log has more bytes than the file grows by. After the checkpoint the log's space is free for new commits or returned to the
+  /// disk.
   func checkFold() throws(RepositoryError) {
     guard let free, target > size, free < target - size + 16_384 else { return }
     throw RepositoryError(
       .full, "expected \(target - size + 16_384) free bytes for folding the log, found \(free): free some space", file: path)
   }
 
-  /// Whether `VACUUM` makes the store smaller by at least half, and the disk has room for its pages in the write-ahead log.
+  /// Whether `VACUUM` makes the store smaller by at least half, and the disk has room for the store's pages in the write-ahead log.
   ///
   /// `VACUUM` writes all used pages to the log, each with a frame header.
   var isCompactingWorthwhile: Bool { unused > used && free.map { $0 >= used + used / 128 + 16_384 } ?? true }
 
   /// Whether the disk has more than 1 GiB and more than twice the needed bytes free, so that the reserve need not be checked.
   ///
-  /// Cost: one system call.
+  /// `isPlentiful` takes one system call.
   static func isPlentiful(for byteCount: Int, beside path: String, on disk: SQLiteDisk) -> Bool {
     disk.freeBytes(path).map { $0 / 2 > byteCount && $0 > 1 << 30 } ?? true
   }

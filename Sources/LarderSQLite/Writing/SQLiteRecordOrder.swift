@@ -2,8 +2,8 @@ internal import Larder
 
 /// The order in which the records of a batch are written: by table and key, with only the last record of each address.
 ///
-/// Records are compared by numbers that are made once from the first bytes of their keys. A sort compares each record some twenty times,
-/// and fetching a record or the bytes of its key costs more than comparing two numbers.
+/// Records are compared by numbers that are computed once from the first bytes of their keys. A sort compares each record some twenty
+/// times, and fetching a record or the bytes of its key costs more than comparing two numbers.
 struct SQLiteRecordOrder {
   /// Positions of the records in the batch, in the order in which they are written.
   private(set) var positions: [Int] = []
@@ -24,8 +24,8 @@ struct SQLiteRecordOrder {
     }
     positions.reserveCapacity(places.count)
     for (index, place) in places.enumerated() {
-      // A record that is followed by a later record of the same address is left out. Without this check, the upserts would write the two
-      // records one after the other.
+      // A record that is followed by a later record of the same address is left out. Without this check, the writer would write both
+      // records, one after the other.
       if index + 1 < places.count, places[index + 1].hasFirstBytes(of: place),
         records[places[index + 1].position].key == records[place.position].key
       {
@@ -35,7 +35,7 @@ struct SQLiteRecordOrder {
     }
   }
 
-  /// The numbers by which a record is compared.
+  /// The numbers by which a record is compared with other records of its batch.
   ///
   /// The whole keys of two records are compared only if these numbers are equal.
   private struct Place {
@@ -70,7 +70,7 @@ struct SQLiteRecordOrder {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Returns eight bytes as a big-endian number, which compares as the bytes do, with zeros past the end.
+  /// Returns eight bytes as a big-endian number, which sorts like the bytes, with zeros for bytes past the end.
   fileprivate func number(from offset: Int) -> UInt64 {
     if count >= offset + 8 { return UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
     return (offset..<offset + 8).reduce(0) { $0 << 8 | ($1 < count ? UInt64(self[$1]) : 0) }

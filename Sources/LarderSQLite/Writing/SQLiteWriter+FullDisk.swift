@@ -1,11 +1,11 @@
 internal import Larder
 
 extension SQLiteWriter {
-  /// Throws `.full` for values that would take the reserve of disk space, even after space was given back to the disk.
+  /// Throws `.full` if values would not leave the reserve of disk space free, even after the store has returned space to the disk.
   ///
-  /// The reserve is the space that deleting all records takes. In a shared store the function checks nothing, because the other processes
-  /// of a shared store keep no reserve. Call `checkSpace` before the transaction begins, because inside a transaction no space can be given
-  /// back.
+  /// The reserve is the disk space that deleting all records takes. In a shared store the function checks nothing, because the other
+  /// processes of a shared store keep no reserve. Call `checkSpace` before the transaction begins, because inside a transaction no space
+  /// can be returned to the disk.
   func checkSpace(for batch: WriteBatch) throws(RepositoryError) {
     guard sharing == nil, batch.records.contains(where: { $0.value != nil }) else { return }
     // Besides the pages of its value, each record may change other pages. The estimate adds two pages for each of the first 64 records.
@@ -19,7 +19,7 @@ extension SQLiteWriter {
       guard error.code == .full else { throw error }
     }
     giveBack()
-    // If a sync has failed while space was given back, no further commit may be acknowledged.
+    // If a sync has failed while space was returned to the disk, no further commit may be acknowledged.
     try checkUse()
     try SQLiteDiskSpace(of: connection, on: disk).check(needed)
   }
@@ -32,15 +32,15 @@ extension SQLiteWriter {
 
   /// Commits deletions on a full disk, and returns the freed space to the disk.
   ///
-  /// Tombstones for which there is no room are not kept. A reader that needs a deletion whose tombstone is gone must read all records
+  /// Tombstones that do not fit on the disk are not written. A reader that needs a deletion whose tombstone is gone must read all records
   /// again.
-  /// - Parameter tombstoneLimit: The largest number of tombstones. If the batch by itself has more deletions than this number, its
-  ///   tombstones are not written, and all older tombstones are deleted.
+  /// - Parameter tombstoneLimit: The largest number of tombstones. If the batch has more deletions than `tombstoneLimit`, its tombstones
+  ///   are not written, and all older tombstones are deleted.
   func writeOnFullDisk(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
     // A batch that contains values does not free space, so it is committed like any other batch.
     guard sharing == nil, batch.records.allSatisfy({ $0.value == nil }) else { return try write(batch) }
     try checkUse()
-    // The checkpoint returns the space of the write-ahead log, which the deletions need.
+    // The deletions need space in the write-ahead log, so `giveBack` first returns the log's space to the disk.
     giveBack()
     do throws(RepositoryError) {
       try clear(batch, keeping: tombstoneLimit)
@@ -52,7 +52,7 @@ extension SQLiteWriter {
   }
 
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
-    // If a sync has failed while space was given back, no later commit may be acknowledged.
+    // If a sync has failed while space was returned to the disk, no later commit may be acknowledged.
     try checkUse()
     try transaction(.durable) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
@@ -64,7 +64,7 @@ extension SQLiteWriter {
 
   /// Deletes the records of a batch, and then either writes their tombstones or deletes all tombstones.
   ///
-  /// If a whole collection is deleted, one DELETE without a condition changes no page of the deleted records.
+  /// If a whole collection is deleted, the function uses one DELETE without a condition, which changes no page of the deleted records.
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
     let forgets = batch.records.count > tombstoneLimit
     var deleted: [String: [RecordAddress: UInt32]] = [:]
@@ -84,8 +84,8 @@ extension SQLiteWriter {
         for address in records.keys { try table.delete(address) }
       }
     }
-    // Tombstones are written after the deletions, so that they take the freed pages. If the tombstones made the file longer, the full disk
-    // would have no room for a checkpoint.
+    // Tombstones are written after the deletions, so that they take the freed pages. If the tombstones made the file longer, a checkpoint
+    // would have no room on the full disk.
     guard forgets else {
       for record in batch.records { try bury(record, &next, carries: false) }
       return
@@ -102,9 +102,9 @@ extension SQLiteWriter {
   /// A checkpoint empties the log first, because `VACUUM` would make the log longer. If the log holds the whole store, the checkpoint has
   /// room only after `VACUUM` has made the store small.
   ///
-  /// No committed data depends on this function, so its failures are ignored, and `giveBack` runs again before a value is refused. If a
-  /// reader uses the log, the log keeps its space until a later call of `giveBack`. Only a failed sync matters: the writer records it, and
-  /// the next call throws it.
+  /// No committed data depends on `giveBack`, so its failures are ignored, and `giveBack` runs again before a value is refused. If a reader
+  /// uses the log, the log keeps its space until a later call of `giveBack`. Only a failed sync matters: the writer records its error, and
+  /// the next call throws that error.
   private func giveBack() {
     do throws(RepositoryError) {
       try connection.checkPresence()

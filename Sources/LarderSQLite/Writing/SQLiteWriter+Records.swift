@@ -76,7 +76,7 @@ extension SQLiteWriter {
       // SQLite would refuse a taken name with SQLITE_ERROR, which this module reports as a damaged file.
       guard !names.contains(SQLiteLayout.folded(name)) else { throw taken(name) }
       try connection.execute(SQLiteLayout.createCollection(name))
-      // Before each commit of a shared store, every process reads the rows above a revision, for which each table has an index.
+      // In a shared store each table has an index by revision, because every process reads the newer rows of all tables before each commit.
       if sharing != nil, !names.contains(SQLiteLayout.folded(SQLiteLayout.revisionIndex(name))) {
         try connection.execute(SQLiteLayout.createRevisionIndex(name))
       }
@@ -116,8 +116,8 @@ extension SQLiteWriter {
 
 /// The prepared statements of one table: the table of a collection, or the tombstones of all collections.
 ///
-/// Both kinds of table have the same first four columns. The fifth column is the value in a collection's table. In the table of tombstones
-/// the fifth column is the collection's name, which is part of the key.
+/// The table of a collection and the table of tombstones have the same first four columns. The fifth column is the value in a collection's
+/// table. In the table of tombstones the fifth column is the collection's name, which is part of the key.
 final class SQLiteTable {
   private let selectOne: SQLiteStatement
   private let upsertOne: SQLiteStatement

@@ -3,16 +3,16 @@ internal import Larder
 extension SQLiteWriter {
   /// The place to which a transaction writes the store's new commit number and digest.
   enum StateNote {
-    /// The row of `larder_store`.
+    /// The row of `larder_store`, which holds the state of the store.
     case inStore
-    /// The record or tombstone that the transaction's body wrote last, whose row carries half of the digest.
+    /// The row of the record or tombstone that the transaction's body wrote last, which carries half of the digest.
     case inRecord
   }
 
-  /// Runs `body` in a transaction and commits it.
+  /// Runs `body` in a transaction and commits the transaction.
   ///
   /// Begins a transaction unless ``beginCommit(after:_:)`` has already begun one.
-  /// - Parameter body: Writes rows, and returns the place for the commit number and digest after them.
+  /// - Parameter body: Writes rows, and returns the place to which the new commit number and digest are written.
   func transaction(
     _ durability: Durability, _ body: (inout SQLiteStoreRow) throws(RepositoryError) -> StateNote
   ) throws(RepositoryError) {
@@ -41,7 +41,8 @@ extension SQLiteWriter {
 
   /// Begins a transaction under SQLite's write lock.
   ///
-  /// An exclusive store then throws `.locked` if another program has committed. A shared store reads the commits of other programs.
+  /// In an exclusive store the function throws `.locked` if another program has committed. In a shared store it reads the row of
+  /// `larder_store` and the names of the collections again.
   func beginTransaction(_ durability: Durability) throws(RepositoryError) {
     // SQLite refuses a change of `PRAGMA synchronous` inside a transaction, so it is set before the transaction begins.
     if synchronous != durability {
@@ -56,7 +57,7 @@ extension SQLiteWriter {
         try begin.run()
         return try checkNoForeignCommit()
       }
-      // An exclusive store waits at most `busyTimeout` above, because only a program without Larder can hold its write lock.
+      // An exclusive store waits at most `busyTimeout` for the write lock, because only a program without Larder can hold its write lock.
       try connection.waiting(sharing.lockTimeout) { () throws(RepositoryError) in try begin.run() }
       try readForeignState(sharing)
     } catch {
@@ -89,9 +90,9 @@ extension SQLiteWriter {
       collections.remove(name)
     }
     guard connection.isInTransaction else { return }
-    // While a device is locked, a rollback that must read its file fails, but it ends the transaction all the same.
+    // While a device is locked, a rollback that must read the database file fails, but the transaction ends all the same.
     do { try connection.execute("ROLLBACK") } catch { if error.code != .protectedDataUnavailable { poison = error } }
-    // If the transaction stayed open, the next batch would be committed together with the rows of this one.
+    // If the transaction stayed open, the next batch would be committed together with the rows of the failed batch.
     if connection.isInTransaction && poison == nil {
       poison = RepositoryError(.inputOutput, "a transaction could not be rolled back", file: connection.path)
     }

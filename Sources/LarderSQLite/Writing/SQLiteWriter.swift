@@ -5,7 +5,7 @@
 internal import Foundation
 internal import Larder
 
-/// The one connection through which a store writes batches, with its prepared statements.
+/// The only connection through which a store writes batches, with its prepared statements.
 ///
 /// Invariant: `row`, `collections` and `tables` are the file's state as of the last commit, or within the current transaction. `storedRow`
 /// is the row of `larder_store` in the file, and only this row may belong to an earlier commit.
@@ -52,8 +52,8 @@ final class SQLiteWriter {
     updateRow = try connection.prepare(SQLiteStoreRow.update)
     tombstones = try SQLiteTable(SQLiteLayout.tombstones, connection)
     dataVersion = try connection.prepare("PRAGMA data_version")
-    // `data_version` is read before the row of `larder_store`. If another program commits between the two reads, the next comparison of
-    // `data_version` finds a changed number.
+    // `PRAGMA data_version` is read before the row of `larder_store`. If another program commits between the two reads, the next comparison
+    // of `data_version` finds a changed number.
     if sharing == nil { knownVersion = try dataVersion.number() }
     storedRow = try SQLiteStoreRow(on: connection)
     self.collections = Set(collections)
@@ -65,7 +65,7 @@ final class SQLiteWriter {
   func write(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse()
     // The commit numbers of the batch are checked before `checkSpace` may run a checkpoint or shrink the file to free disk space. In a
-    // shared store the newest commit is read inside the transaction, so the check runs only there.
+    // shared store the newest commit is read inside the transaction, so the commit numbers are checked only inside the transaction.
     if sharing == nil { try checkOrder(batch, after: row) }
     // The disk space is checked before the transaction, because inside a transaction this store cannot free space on the disk.
     try checkSpace(for: batch)
@@ -82,8 +82,8 @@ final class SQLiteWriter {
         try self.apply(batch.records[position], to: &next, isNew: isFirst, carries: false)
       }
       next.commit = batch.commits.upperBound
-      // The first buffered commit sets the mark of buffered commits. The mark must be durable, so ``durability(of:)`` has returned
-      // `.durable` for that commit.
+      // The first buffered commit sets the mark `isBuffered` in `larder_store`. The mark must be durable, so ``durability(of:)`` has
+      // returned `.durable` for that commit.
       if batch.durability == .buffered { next.isBuffered = true }
       guard let carrier else { return .inStore }
       // The mark of buffered commits is only in the row of `larder_store`, so a commit that changes the mark writes that row.
@@ -92,18 +92,18 @@ final class SQLiteWriter {
       return carries && next.carriedDigest != 0 ? .inRecord : .inStore
     }
     // If the log did not grow, another program has run a checkpoint, and this commit began the log anew. Forgetting the log's length sets
-    // the known length to 0, with which the next commit writes the row of `larder_store`, which shows to which store the log belongs.
+    // the known length to 0. The next commit then writes the row of `larder_store`, which shows to which store the log belongs.
     if connection.logPageCount <= pages { connection.forgetLogLength() }
     if connection.logPageCount >= SQLiteConnection.checkpointPages { foldInPassing() }
   }
 
-  /// Returns the position of the record whose row can carry the digest of a batch, or `nil` if `larder_store` must hold it.
+  /// Returns the position of the record whose row can carry the digest of a batch, or `nil` if `larder_store` must hold the digest.
   ///
-  /// The carrying row must have the revision of the batch's newest commit, because opening looks for the digest in the record with the
-  /// newest revision. The first commit of a log must write the row of `larder_store`, which shows to which store the log belongs. If
-  /// another program has emptied the log, the writer notices that only after its next commit, so the second commit of the new log writes
-  /// the row of `larder_store`. In a shared store every commit writes the row of `larder_store`, because the other processes read no other
-  /// row to find the newest commit.
+  /// The row that carries the digest must have the revision of the batch's newest commit, because opening looks for the digest in the
+  /// record with the newest revision. The first commit to an empty log must write the row of `larder_store`, which shows to which store the
+  /// log belongs. If another program has emptied the log, the writer notices that only after its next commit, so the second commit of the
+  /// new log writes the row of `larder_store`. In a shared store every commit writes the row of `larder_store`, because the other processes
+  /// read no other row to find the newest commit.
   private func carrier(of batch: WriteBatch, _ positions: [Int]) -> Int? {
     guard sharing == nil, connection.logPageCount > 0 else { return nil }
     return positions.last { batch.records[$0].revision.number == batch.commits.upperBound }
@@ -122,11 +122,11 @@ final class SQLiteWriter {
     }
   }
 
-  /// Returns the durability with which a batch is committed, which may be stronger than the requested one.
+  /// Returns the durability with which a batch is committed, which may be stronger than the requested durability.
   ///
-  /// The first buffered commit after a checkpoint is synced, because its mark must be durable: the mark shows recovery that later commits
-  /// may be missing. In a shared store `row` may be older than the commits of other processes. The mark stays as long as any process has
-  /// the store open, so an older row can only cause an unneeded sync.
+  /// The first buffered commit after a checkpoint is synced, because the mark of buffered commits must be durable: it shows recovery that
+  /// later commits may be missing. In a shared store `row` may be older than the commits of other processes. The mark stays as long as any
+  /// process has the store open, so an outdated `row` can only cause an unneeded sync.
   func durability(of wish: Durability) -> Durability { wish == .buffered && !row.isBuffered ? .durable : wish }
 
   /// Syncs the write-ahead log, which makes buffered commits durable.
@@ -161,7 +161,7 @@ final class SQLiteWriter {
     try forgetTombstones(over: tombstoneLimit)
     do throws(RepositoryError) {
       // The row of `larder_store` is written before the checkpoint, so that the same checkpoint copies it into the database. A full disk
-      // may have room for the row only after the checkpoint.
+      // may have room for the row of `larder_store` only after the checkpoint.
       try settleRow()
     } catch {
       // Another program has committed to the store, and this writer must write nothing over that commit.
@@ -174,13 +174,14 @@ final class SQLiteWriter {
       // SQLite has synced the commits that the checkpoint copied, but perhaps only into the drive's cache, which this sync empties.
       try connection.syncOwnLog()
     } catch {
-      // A reader keeps part of the log in use, so the log stays. No commit is lost, and the next checkpoint continues.
+      // A reader still uses part of the log, so the log stays. No commit is lost, and the next checkpoint copies the rest of the log.
       if error.code == .locked { return try flush() }
       throw poisoned(by: error)
     }
     hasUnsynced = false
     guard isRowDue else { return }
-    // A full disk had no room for the row before the checkpoint, and may have now. The second checkpoint copies the row into the database.
+    // A full disk had no room for the row of `larder_store` before the checkpoint, and may have room after it. The second checkpoint copies
+    // the row of `larder_store` into the database.
     do throws(RepositoryError) {
       try settleRow()
       try foldEmptying()
@@ -199,8 +200,8 @@ final class SQLiteWriter {
 
   /// Writes the row of `larder_store` for the newest commit without the mark of buffered commits, in a durable transaction.
   ///
-  /// The transaction's sync makes all earlier commits durable. If a crash cuts off the transaction that clears the mark, the log ends
-  /// before this transaction, and the row still has the mark.
+  /// The sync of the durable transaction makes all earlier commits durable. If a crash cuts off the transaction that clears the mark, the
+  /// log ends before this transaction, and the row still has the mark.
   func settleRow() throws(RepositoryError) {
     guard isRowDue else { return }
     try transaction(.durable) { next in
@@ -214,13 +215,13 @@ final class SQLiteWriter {
 
   /// Runs a checkpoint after a commit, without waiting for readers.
   ///
-  /// The commit before the checkpoint is complete, so a failed checkpoint is no failure of that commit. Only a failed sync matters: the
-  /// writer records it, and the next call throws it.
+  /// The commit before the checkpoint is complete, so a failed checkpoint does not make that commit fail. Only a failed sync matters: the
+  /// writer records its error, and the next call throws that error.
   private func foldInPassing() {
     do throws(RepositoryError) {
       try checkSpaceToFold()
-      // With an up-to-date row, the database has the whole digest of its rows even without the log. On a full disk the row is left out,
-      // because the checkpoint matters more.
+      // With an up-to-date row of `larder_store`, the database has the whole digest of its rows even without the log. On a full disk that
+      // row is not written, because the checkpoint matters more.
       do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
       try connection.checkpoint(.passing)
     } catch { _ = poisoned(by: error) }

@@ -7,7 +7,7 @@ extension ScopeCommits {
   static let recordLimit = 500
   /// Largest number of value bytes in one push: 1 MiB.
   ///
-  /// A single record over this limit is still sent, in a push of its own.
+  /// A single record of more than 1 MiB is still sent, in a push of its own.
   static let byteLimit = 1 << 20
 
   /// Limits of the next push, derived from earlier pushes that the server has refused.
@@ -25,12 +25,12 @@ extension ScopeCommits {
   ///
   /// An edit whose local value equals the server's value again is dropped and not sent.
   /// - Parameters:
-  ///   - candidates: Keys of outbox entries that may have unsent edits. The entries form whole groups, unless a group is larger than
-  ///     `limit`.
+  ///   - candidates: Keys of outbox entries that may have unsent edits. The entries form whole transaction groups, unless a group is larger
+  ///     than `limit`.
   ///   - limit: The largest number of records in the push. A group with more records is divided over several pushes.
   ///   - room: The limits that follow from earlier pushes that the server has refused.
   ///   - onlySmaller: Whether to send only groups that need no more storage at the server: deletions, and values that are not longer than
-  ///     their base.
+  ///     the server's values.
   /// - Returns: The scope's state with the push in flight, or without one if no edit can be sent. `isDivided` is true if the push holds
   ///   only a part of a group.
   func freeze(
@@ -49,14 +49,14 @@ extension ScopeCommits {
         continue
       }
       var local = pending.stored(address.key, in: collection)
-      // With revision 0 the server lacks the record, so an existing record is sent even if it equals its base.
+      // Revision 0 means that the server lacks the record, so an existing record is sent even if it equals its base.
       guard local != edits.base || (local != nil && entry.revision == 0) else {
         try forget(entry, key, at: address.key, in: collection, of: &pending)
         continue
       }
       if let value = local, let coder = pending.tracking(of: collection)?.coder, value.schemaVersion < coder.schemaVersion {
         // The background migration may not have migrated this record yet, and the scope may refuse records of an older schema version.
-        do throws(RepositoryError) { local = try coder.broughtUp(value, key: address.key) } catch {}  // on failure, sent as stored
+        do throws(RepositoryError) { local = try coder.broughtUp(value, key: address.key) } catch {}  // on failure the old value is sent
         try put(local, for: address.key, in: collection, of: &pending)
       }
       // A deletion is sent with the schema version of the app that deletes. Servers of an earlier release compare a deletion's schema
@@ -69,7 +69,8 @@ extension ScopeCommits {
         try record.check()
         try record.checkNames(in: scope)
       } catch {
-        // A server refuses the whole push for one record out of bounds, so that record is parked and left out.
+        // A server refuses the whole push for one record that breaks a bound of the wire format, so such a record is parked: it stays on
+        // the device and is not sent.
         try parkUnsendable(entry, key, at: address, code: Self.malformed, detail: error.description, in: &pending)
         continue
       }
@@ -79,7 +80,7 @@ extension ScopeCommits {
       if local != nil, edits.base == nil { inserted.insert(record.address) }
     }
     var joined = Self.joined(found)
-    // A growing record excludes its whole group, since the server accepts the records of a transaction all or none.
+    // A record that needs more storage excludes its whole group, since the server accepts all records of a transaction or none.
     if onlySmaller { joined.removeAll { $0.contains { inserted.contains($0.address) || growth[$0.address, default: 0] > 0 } } }
     if !room.oversized.isEmpty {
       let sized = joined.map { group in
@@ -89,8 +90,8 @@ extension ScopeCommits {
         )
       }
       let refused = sized.filter { $0.group.contains { room.oversized.contains($0.address) } }
-      // A group that adds as many records and bytes as a refused group, or more, is sent last, since the server's quota hardly has room for
-      // it. Edits come before insertions, since a quota may have room for more bytes and not for more records.
+      // A group that adds at least as many records and bytes as a refused group is sent last, since it probably exceeds the server's quota
+      // too. Edits come before insertions, since a quota may have room for more bytes and not for more records.
       let ranked = sized.compactMap { (some) -> (rank: (Int, Int, Int), group: [PushedRecord])? in
         if some.group.contains(where: { room.oversized.contains($0.address) }) { return nil }
         let isLarger = refused.contains { $0.records <= some.records && $0.bytes <= some.bytes }
@@ -99,8 +100,8 @@ extension ScopeCommits {
       joined = ranked.sorted { $0.rank < $1.rank }.map(\.group)
     }
     var state = state
-    // `settleCut(by:)` removes a record from the cut group when it was pushed. A record whose edit was dropped or parked is never pushed,
-    // so its key is removed here.
+    // When a record of a group that is sent in parts was pushed, `settleCut(by:)` removes its key from the group. A record whose edit was
+    // dropped or parked is never pushed, so its key is removed from the group before the push is built.
     if let cut = state.cut {
       for key in cut.keys where try entry(key, in: pending)?.edits?.isParked != false { state.cut?.keys.remove(key) }
       if state.cut?.keys.isEmpty == true { state.cut = nil }
@@ -116,9 +117,9 @@ extension ScopeCommits {
     return (state, isDivided)
   }
 
-  /// Drops the edits of a record whose local value equals the base, which is the server's value, again.
+  /// Drops the edits of a record whose local value again equals the base of the edits, which is the server's value.
   ///
-  /// A newer server value that was held beside the edits is then stored as the record.
+  /// If the outbox entry holds a newer server value beside the edits, that value is stored as the record.
   private func forget(
     _ entry: SyncEntry, _ entryKey: RecordKey, at key: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
@@ -134,9 +135,9 @@ extension ScopeCommits {
     try store(clean, for: entryKey, hasRecord: value != nil, in: &pending)
   }
 
-  /// Parks edits that cannot be sent, because the record is over a limit of the store or out of the bounds of the wire.
+  /// Parks edits that cannot be sent, because the record is over a limit of the store or breaks a bound of the wire format.
   ///
-  /// Parked edits stay on the device and are left out of pushes. A rejection reports them to the user.
+  /// Parked edits stay on the device and are left out of pushes. A rejection reports the parked edits to the user.
   private func parkUnsendable(
     _ entry: SyncEntry, _ entryKey: RecordKey, at address: RecordAddress, code: String, detail: String, in pending: inout PendingState
   ) throws(RepositoryError) {
@@ -152,9 +153,9 @@ extension ScopeCommits {
     let groups: [UInt64]
   }
 
-  /// Joins edits to groups so that no two groups share a transaction, and returns the groups with the oldest first.
+  /// Joins edits to groups so that no two groups share a transaction, and returns the groups with the oldest group first.
   ///
-  /// Edits without a transaction come last, which are those of records that existed before their collection was synced.
+  /// The edits of records that existed before their collection was synced have no transaction and come last.
   private static func joined(_ edits: [Edit]) -> [[PushedRecord]] {
     // Union-find: a record that was edited in two transactions joins the two transactions into one group.
     var parents: [UInt64: UInt64] = [:]
@@ -167,7 +168,7 @@ extension ScopeCommits {
       guard let first = edit.groups.first else { continue }
       for group in edit.groups {
         let (left, right) = (root(first), root(group))
-        // The smaller group number is of the older transaction. The groups are sorted by their smallest number below.
+        // The smaller group number belongs to the older transaction, and the joined groups are sorted by their smallest number.
         if left != right { parents[max(left, right)] = min(left, right) }
       }
     }
@@ -194,7 +195,7 @@ extension ScopeCommits {
     for group in groups {
       let size = group.reduce(0) { $0 + ($1.value?.count ?? 0) }
       let limit = min(pushLimit, cut?.limit(of: group) ?? pushLimit)
-      // A group that must be cut, or that does not fit beside the groups chosen so far, is left for a later push.
+      // A group that must be divided, or that does not fit beside the groups chosen so far, is left for a later push.
       if count > 0, count + group.count > min(pushLimit, most) || group.count > limit || bytes + size > byteLimit { break }
       if group.count <= limit, size <= byteLimit {
         fitting.append(group)

@@ -5,8 +5,8 @@ internal import LarderWire
 extension ScopeCommits {
   /// Merges the server's value into a record with unsent edits, and makes that value the base of the edits.
   ///
-  /// If the merge fails, the edits are parked: they stay on the device and are not sent. Unless the server has deleted the record, the
-  /// outbox entry then holds the server's value beside the parked edits.
+  /// If the merge fails, the edits are parked: they stay on the device and are not sent. If the merge fails and the server has not deleted
+  /// the record, the outbox entry also holds the server's value.
   func merge(
     _ entry: SyncEntry, _ entryKey: RecordKey, with remote: SyncRecord, in collection: Int, pass: Int?, of pending: inout PendingState
   ) throws(RepositoryError) {
@@ -30,7 +30,7 @@ extension ScopeCommits {
       // the base's counters from the counters of the inserted record.
       let base = edits.insertedAt == nil || local == nil ? edits.base : nil
       let forms = try aligned(base, local: local, theirs: theirs, key: key, coder: tracking?.coder)
-      // `aligned` returns the schema version of the app if it has migrated all three values to it.
+      // `aligned` returns the app's schema version if it has migrated the base, the local and the server's value to that version.
       version = forms.version ?? version
       let (baseValue, localValue) = respelled(forms.values, of: key, by: tracking?.coder)
       let merged = try (policy ?? PlainMerger()).merge(
@@ -51,8 +51,8 @@ extension ScopeCommits {
       edits.isParked = true
       let isNewer = (error as? RepositoryError)?.code == .newerSchema
       if let theirs {
-        // Base and revision of the parked edits stay unchanged. An app that can read both values pushes the edits on the old base, receives
-        // a conflict, and merges base, local and held value.
+        // The base and the revision of parked edits stay unchanged. An app that can read the local and the server's value pushes the edits
+        // on the old base, receives a conflict, and merges base, local and held value.
         next.revision = entry.revision
         edits.held = SyncEntry.Held(
           revision: remote.revision, value: theirs, hasFailedMerge: !isNewer && !isBeyondLimits && !isClosed)
@@ -91,7 +91,7 @@ extension ScopeCommits {
     try store(next, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
   }
 
-  /// Rejection code of edits whose merge has failed.
+  /// Rejection code of edits whose merge with the server's value has failed.
   static let mergeFailed = "mergeFailed"
   /// Rejection code of edits that wait for a newer app, since this app cannot read the server's value.
   static let waitsForNewerApp = "newerSchema"
@@ -99,11 +99,11 @@ extension ScopeCommits {
   static let isClosedCode = "notOpen"
   static let isClosedDetail = "expected an open repository of the collection, to merge as it says; open it before the engine"
 
-  /// Throws if the type can decode the local value and not the merged one.
+  /// Throws if the record's type can decode the local value and cannot decode the merged value.
   ///
-  /// Storing a merged value that the type cannot decode would make a readable record unreadable for the app.
+  /// Storing a merged value that the record's type cannot decode would make a readable record unreadable for the app.
   ///
-  /// - Throws: `.decodingFailed`, or another error of reading the merged value.
+  /// - Throws: `.decodingFailed`, or another error from reading the merged value.
   private func checkReadable(
     _ merged: StoredValue, like local: StoredValue, _ key: RecordKey, _ coder: (any TrackedCoder)?
   ) throws(RepositoryError) {
@@ -115,7 +115,7 @@ extension ScopeCommits {
     }
   }
 
-  /// Drops the server value that is held beside edits, unparks the edits, and removes their rejection.
+  /// Drops the server value that an entry holds beside parked edits, so that the edits are sent again, and removes their rejection.
   func release(_ edits: inout SyncEntry.Edits, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
     guard edits.held != nil else { return }
     edits.held = nil
@@ -128,7 +128,7 @@ extension ScopeCommits {
     MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
   }
 
-  /// Returns base and local value with members reordered as the server has them.
+  /// Returns the base and the local value with array elements in the server's order, where only the order differs.
   ///
   /// ``Spelling`` explains how equal values can differ in the order of their elements.
   private func respelled(
@@ -144,10 +144,10 @@ extension ScopeCommits {
     return (base, local)
   }
 
-  /// Returns base, local and server's value migrated to the schema version of the app.
+  /// Returns the base, the local value and the server's value, migrated to the schema version of the app.
   ///
-  /// The values stay as they are if no repository of the collection is open. The values also stay as they are if one side is deleted and
-  /// any value has a newer schema version than the app.
+  /// The values are not migrated if no repository of the collection is open, or if one side is deleted and any value has a newer schema
+  /// version than the app.
   /// - Throws: `.newerSchema` for a value that this app cannot read.
   private func aligned(
     _ base: StoredValue?, local: StoredValue?, theirs: StoredValue?, key: RecordKey, coder: (any TrackedCoder)?
@@ -157,8 +157,8 @@ extension ScopeCommits {
     guard let newest = values.compactMap({ $0?.schemaVersion }).max() else { return (values, 1) }
     // A merge with a deletion keeps or removes the whole record, so a value of a newer schema version does not have to be read.
     guard let coder, !isDeletion || newest <= coder.schemaVersion else { return (values, nil) }
-    // An app cannot edit a base that it cannot read. If the base is newer than the app, the local value was inserted anew and is merged
-    // without a base.
+    // An app cannot edit a base that it cannot read. If the base has a newer schema version than the app, the local value is a new
+    // insertion and is merged without a base.
     if !isDeletion, let base, base.schemaVersion > coder.schemaVersion { values[0] = nil }
     var current: [StoredValue?] = []
     for value in values {

@@ -6,10 +6,10 @@ extension ScopeCommits {
   /// Applies the server's outcomes of the push in flight to the pushed records.
   ///
   /// - Parameters:
-  ///   - mayRead: Whether the token may read the scope. If the token may not read it, no later page brings a record that a conflict outcome
-  ///     has left out.
+  ///   - mayRead: Whether the token may read the scope. If the token may not read the scope, no later page brings a record that a conflict
+  ///     outcome has left out.
   ///   - repeated: The records that were in conflict on the same base revision earlier in this exchange.
-  /// - Returns: The new state, or `nil` if the outcomes are of another push, such as that of a copy of the store.
+  /// - Returns: The new state, or `nil` if the outcomes belong to another push, such as a push of a copy of the store.
   func settlePush(
     _ receipt: SyncReceipt, _ state: ScopeState, mayRead: Bool = true, repeated: Set<RecordAddress> = [], in pending: inout PendingState
   ) throws(RepositoryError) -> ScopeState? {
@@ -25,8 +25,8 @@ extension ScopeCommits {
       case .conflict(let found):
         let sent = Set(group.map(\.address))
         for record in try admitted(found, about: .records(sent), in: &pending) {
-          // `pass: nil`, since the outcome has the record as of the push, and another device may have deleted it since. Counting the record
-          // as found by the full pass under way makes a livelock in the Promela model.
+          // The record does not count as found by a full pass (`pass: nil`), since another device may have deleted it after the push.
+          // Counting the record as found by the full pass under way causes a livelock in the Promela model of the protocol.
           try scopeCommits.storeRemote(record, pass: nil, isNewHistory: false, in: &pending)
         }
         let told = Set(found.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
@@ -52,7 +52,7 @@ extension ScopeCommits {
     }
     var state = state
     state.flight = nil
-    // Only an outcome advances the push number, so that after a lost answer the same push is sent again under its number.
+    // Only an outcome advances the push number, so that after a lost answer the same push is sent again under the same number.
     state.seq = receipt.seq
     // The record limit doubles with each settled push, so that one refusal does not make all later pushes small.
     state.recordLimit = state.recordLimit.flatMap { $0 < Self.recordLimit / 2 ? $0 * 2 : nil }
@@ -101,9 +101,9 @@ extension ScopeCommits {
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
-    // The record has no edits if a page has brought an equal record before the push arrived. A later page may have changed the record after
-    // that page. If the revision of the push is above the entry's, the push is newer than every value of the record that a page has
-    // brought, so the value of the push is stored.
+    // If the entry has no edits, a page has brought an equal record before the push reached the server, and a later page may have changed
+    // the record. If the revision of the push is above the entry's revision, the push is newer than every value of the record that a page
+    // has brought, so the pushed value is stored.
     if entry.edits == nil, revision > entry.revision { try put(value, for: key, in: collection, of: &pending) }
     entry.revision = value == nil ? 0 : revision
     if var edits = entry.edits {
@@ -115,8 +115,8 @@ extension ScopeCommits {
     }
     let hasRecord = pending.hasRecord(key, in: collection)
     try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
-    // If the record exists on this device although the push has deleted it, it was inserted here again. No deletion is then noted, which
-    // would later report the record's return to the user.
+    // If the record exists on this device although the push has deleted it, this device has inserted the record again. No deletion is
+    // stored for such a record, since a stored deletion would later report the record's return to the user.
     if value != nil || hasRecord {
       try pending.delete(entryKey.text, in: deletions)
     } else {
@@ -124,7 +124,7 @@ extension ScopeCommits {
     }
   }
 
-  /// Merges the held server value of a record that a conflict outcome has left out, since later pages do not bring that value again.
+  /// Merges the server value that an entry holds if a conflict outcome left the record out, since no later page brings that value.
   private func takeHeld(_ sent: PushedRecord, in pending: inout PendingState) throws(RepositoryError) {
     guard let held = try entry(SyncEntry.key(sent.collection, RecordKey(sent.id)), in: pending)?.edits?.held else { return }
     let remote = SyncRecord(
@@ -132,7 +132,7 @@ extension ScopeCommits {
     try storeRemote(remote, pass: nil, isNewHistory: false, in: &pending)
   }
 
-  /// Returns true if a record, or its deletion, is unchanged since it was sent.
+  /// Returns true if a record, or its deletion, is unchanged since the push that contained it was built.
   ///
   /// A record that was only migrated since the push counts as unchanged. If the migration counted as an edit, it would win over another
   /// device's deletion.
@@ -142,7 +142,8 @@ extension ScopeCommits {
     guard let stored, stored.schemaVersion > value.schemaVersion, let coder = pending.tracking(of: collection)?.coder else {
       return stored == value
     }
-    // If the sent value cannot be migrated, the record counts as edited and is sent again, which is always safe.
+    // If the sent value cannot be migrated, the record counts as edited. A record that counts as edited is sent again, which is always
+    // safe.
     do throws(RepositoryError) { return try coder.broughtUp(value, key: key) == stored } catch { return false }
   }
 
@@ -161,9 +162,9 @@ extension ScopeCommits {
 }
 
 extension ScopeCommits {
-  /// Removes a push that the server has refused from the scope's state, unless its outcome was applied meanwhile.
+  /// Removes a push that the server has refused from the scope's state, unless the push is no longer in flight.
   ///
-  /// After the removal, the next push is built anew from the unsent edits.
+  /// After the removal, a new push is built from the unsent edits.
   func takeBack(_ push: SyncPush, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     state.flight = nil
@@ -173,7 +174,7 @@ extension ScopeCommits {
 
   /// Rejection code of edits in a scope that the token may read and not write.
   static let forbidden = "forbidden"
-  /// Rejection message for a missing right to write.
+  /// Rejection message for edits in a scope that the token may not write.
   ///
   /// A server's own rule may use the code `forbidden` with another message.
   static let forbiddenDetail = SyncProblem.forbidden.description
@@ -182,7 +183,7 @@ extension ScopeCommits {
 
   /// Withdraws a push and parks its records below the schema version that the scope requires.
   ///
-  /// - Returns: `true` if a record was below that version, or if the push is no longer in flight.
+  /// - Returns: `true` if a record of the push was below the version `minimum`, or if the push is no longer in flight.
   func parkOutdated(
     _ push: SyncPush, below minimum: Int, _ detail: String, in pending: inout PendingState
   ) throws(RepositoryError) -> Bool {
@@ -200,10 +201,10 @@ extension ScopeCommits {
     return !refused.isEmpty
   }
 
-  /// Withdraws a push that the server refuses as a whole, so that the next push has half of its records.
+  /// Withdraws a push that the server refuses as a whole, so that its records are sent in smaller pushes.
   ///
-  /// The record of a push with a single record is parked. All records of the push are parked if the token may not write the scope. If the
-  /// push is no longer in flight, the function does nothing.
+  /// If the push has a single record, or if the token may not write the scope, all records of the push are parked instead. If the push is
+  /// no longer in flight, the function does nothing.
   func divide(_ push: SyncPush, code: String, detail: String, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     let count = push.groups.joined().count
@@ -211,8 +212,8 @@ extension ScopeCommits {
       for record in push.groups.joined() { try park(record, code: code, detail: detail, in: &pending) }
       state.settleCut(by: push)
     } else if push.groups.count > 1 {
-      // After a refused push with several groups, the next push has fewer groups. Here a group (one transaction, or several that share a
-      // record) is divided only after the server has refused a push that held no other group.
+      // After a refused push with several groups, the next push has fewer groups. A group (one transaction, or several that share a record)
+      // is divided only after the server has refused a push that held no other group.
       state.recordLimit = max(1, count / 2)
     } else {
       state.cut(push.groups[0])

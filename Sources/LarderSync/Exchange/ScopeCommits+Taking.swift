@@ -11,15 +11,15 @@ extension ScopeCommits {
     // ones.
     guard var state = try state(in: pending), state.turn == asked.turn, page.since == state.position else { return nil }
     if let flight = state.flight, let last = page.last, last.seq >= flight.seq {
-      // The page's receipt may be of another push with this number or a later one. Such a receipt means that a copy of this store uses the
-      // same device identifier, so this store takes a new identifier.
+      // If the page's receipt belongs to another push with the same or a later number, a copy of this store uses the same device
+      // identifier. This store then takes a new identifier.
       if let settled = try settlePush(last, state, in: &pending) { state = settled } else { state.becomeNewDevice() }
     } else if state.flight != nil, state.pass?.isNewHistory == true {
       // A server with a new history has no outcome of the push in flight, so a new push is built from the same edits.
       state.becomeNewDevice()
     }
     // The pages from commit 0 on bring every record again, including records that were set aside. Rejections of records that were set aside
-    // are removed first, and stored again if a record is still out of bounds.
+    // are removed first, and stored again for each record that still breaks a bound of the wire format.
     if page.since == 0 { try forgetUnstored(in: &pending) }
     let (pass, scopeCommits) = (state.pass.map { _ in state.passes }, corrected(by: state))
     let isNewHistory = state.pass?.isNewHistory == true
@@ -35,8 +35,8 @@ extension ScopeCommits {
       state.pass = current
       if !page.more { try endPass(&state, at: page.until, in: &pending) }
     } else {
-      // The checkpoint, the server commit up to which the scope was read, is stored in the same commit as the page's records. So after a
-      // crash the device has both the checkpoint and the records, or neither of them.
+      // The checkpoint, the server commit up to which the scope was read, is stored in the same commit as the page's records. After a crash
+      // the device therefore has both the checkpoint and the records, or neither of them.
       state.checkpoint = max(page.until, state.checkpoint)
     }
     try store(state, in: &pending)
@@ -75,8 +75,8 @@ extension ScopeCommits {
     let isOfOldHistory = isNewHistory && entry.pass != pass
     if let pass { entry.pass = pass }
     if isOfOldHistory, entry.revision > remote.revision, entry.edits?.held == nil {
-      // A restored server may have an older revision of a record than this device. If the device has the newer revision, its version of the
-      // record is sent again, as an edit of the server's value.
+      // A restored server may have an older revision of a record than this device. If the device has the newer revision, the device's value
+      // is sent again, as an edit of the server's value.
       entry.edits = entry.edits ?? .init(groups: [UInt64(remote.revision)], stamp: clock.now.milliseconds)
       entry.edits?.base = value
       entry.revision = value == nil ? 0 : remote.revision
@@ -177,9 +177,9 @@ enum AnswerSubject {
 extension ScopeCommits {
   /// Returns those records of a server's answer that the device has requested and can store.
   ///
-  /// Every record that a server sends passes this function, from pages and from push outcomes. A record that was not requested is dropped,
-  /// since it could belong to a collection that is not synced. A record that breaks a bound of the wire is set aside (not stored, and
-  /// reported to the user), and the other records of the answer are applied.
+  /// `admitted` filters the records of all pages and push outcomes. A record that was not requested is dropped, since it could belong to a
+  /// collection that is not synced. A record that breaks a bound of the wire format is set aside (not stored, and reported to the user),
+  /// and the other records of the answer are applied.
   func admitted(
     _ records: [SyncRecord], about subject: AnswerSubject, pass: Int? = nil, isNewHistory: Bool = false, in pending: inout PendingState
   ) throws(RepositoryError) -> [SyncRecord] {
@@ -197,17 +197,17 @@ extension ScopeCommits {
     return admitted
   }
 
-  /// Rejection code of a record, received or to be sent, that breaks a bound of the wire.
+  /// Rejection code of a record, received or to be sent, that breaks a bound of the wire format.
   static let malformed = "malformed"
 
-  /// Sets a record of the server aside: its value is not stored, and a rejection reports it to the user.
+  /// Sets a received record aside: its value is not stored, and a rejection reports the record to the user.
   private func setAsideRemote(
     _ remote: SyncRecord, detail: String, about subject: AnswerSubject, pass: Int?, isNewHistory: Bool, in pending: inout PendingState
   ) throws(RepositoryError) {
     guard let collection = pending.collection(named: remote.collection) else { return }
     var key = RecordKey(remote.id)
     do throws(SyncProblem) { try WireField.id.check(remote.id) } catch {
-      // The rejection names an id out of bounds by its beginning and its hash, since such an id may have any length.
+      // An id that breaks a bound may have any length, so the rejection contains only the beginning of the id and its hash.
       key = RecordKey("\(WireField.code.cut(remote.id))#\(key.hash)")
     }
     let entryKey = SyncEntry.key(remote.collection, key)
@@ -218,7 +218,7 @@ extension ScopeCommits {
       // belongs to the lost history, so it is reset to 0.
       if let pass { entry.pass = pass }
       if isNewHistory { entry.revision = 0 }
-      // Edits in conflict with a record out of bounds are parked, since they would meet the same conflict if they were sent again.
+      // Edits in conflict with a record that breaks a bound are parked, since they would meet the same conflict if they were sent again.
       if case .records = subject { entry.edits?.isParked = true }
       try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
     } else if hasRecord, !isInScope(key, in: collection, of: pending) {
@@ -229,7 +229,7 @@ extension ScopeCommits {
 
   /// Removes rejections of records that were set aside and never stored.
   ///
-  /// The pages from commit 0 on bring every record again, and a record that is still out of bounds gets a new rejection.
+  /// The pages from commit 0 on bring every record again, and a record that still breaks a bound of the wire format gets a new rejection.
   func forgetUnstored(in pending: inout PendingState) throws(RepositoryError) {
     for rejection in rejected.snapshot.loadAll() where rejection.scope == scope && rejection.code == Self.malformed {
       guard !pending.hasRecord(RecordKey(rejection.id), in: records) else { continue }
@@ -244,7 +244,7 @@ extension ScopeCommits {
     rejection.code == Self.beyondLimits && rejection.detail == WireField.detail.cut(Self.beyondLimitsDetail)
   }
 
-  /// Removes rejections of records that were over a limit of the store, if they can be read now or no longer exist.
+  /// Removes rejections of records that were over a limit of the store, if the records can be read now or no longer exist.
   func forgetLimits(in pending: inout PendingState) throws(RepositoryError) {
     for rejection in rejected.snapshot.loadAll() where rejection.scope == scope && isOfLimits(rejection) {
       guard try entry(RecordKey(rejection.id), in: pending)?.isDirty != true,
@@ -257,7 +257,7 @@ extension ScopeCommits {
 
   /// Removes the rejection of a record that was set aside, since the server has sent another version of it.
   ///
-  /// Parked edits of the record are unparked and sent again.
+  /// If the record has parked edits, they are sent again.
   func readmit(_ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
     guard let rejection = try pending.find(by: entryKey.text, in: rejected) else { return }
     let found = try entry(entryKey, in: pending)

@@ -19,9 +19,9 @@ struct ScopeCommits: Sendable {
   let clock: any WallClock
   /// Milliseconds by which the server's clock is ahead of this device's.
   private var skew: SyncMilliseconds = 0
-  /// Cache of the scope's newest decoded state.
+  /// Cache of the newest decoded state of the scope.
   ///
-  /// The state's JSON is long while the state holds a push in flight.
+  /// Without the cache, each use would decode the state again, whose JSON is long while it holds a push in flight.
   let newest = NewestState()
 
   init(
@@ -34,7 +34,7 @@ struct ScopeCommits: Sendable {
 
   // MARK: Clocks
 
-  /// Returns a copy that corrects times by the clock difference stored in a state.
+  /// Returns a copy of these `ScopeCommits` that corrects times by the clock difference stored in a state.
   func corrected(by state: ScopeState) -> ScopeCommits {
     var scopeCommits = self
     scopeCommits.skew = state.skew ?? 0
@@ -43,7 +43,7 @@ struct ScopeCommits: Sendable {
 
   /// Converts the time of a local edit to the server's clock, and limits it to the present.
   ///
-  /// The server corrects the times of pushed edits in the same way.
+  /// The server converts the times of pushed edits to its own clock in the same way.
   func corrected(_ stamp: SyncMilliseconds) -> SyncMilliseconds { min(stamp, clock.now.milliseconds) &+ skew }
 
   // MARK: The state of the scope
@@ -51,13 +51,13 @@ struct ScopeCommits: Sendable {
   /// Key of the scope's state in the collection of states.
   var key: RecordKey { RecordKey(scope) }
 
-  /// Returns the state of the scope within a write, or `nil` if there is none.
+  /// Returns the state of the scope within a write, or `nil` if no state is stored.
   func state(in pending: PendingState) throws(RepositoryError) -> ScopeState? {
     guard let stored = pending.stored(key, in: scopes) else { return nil }
     return try newest.state(of: stored)
   }
 
-  /// Returns the state of the scope in a snapshot, or `nil` if there is none.
+  /// Returns the state of the scope in a snapshot, or `nil` if no state is stored.
   func state(in snapshot: StoredSnapshot) throws(RepositoryError) -> ScopeState? {
     guard let stored = snapshot.stored(key, in: scopes) else { return nil }
     return try newest.state(of: stored)
@@ -70,7 +70,7 @@ struct ScopeCommits: Sendable {
 
   // MARK: Entries
 
-  /// Returns the outbox entry with a key, or `nil` if there is none.
+  /// Returns the outbox entry with a key, or `nil` if no such entry is stored.
   func entry(_ key: RecordKey, in pending: PendingState) throws(RepositoryError) -> SyncEntry? {
     guard let stored = pending.stored(key, in: records) else { return nil }
     return try SyncEntry(stored)
@@ -100,7 +100,7 @@ struct ScopeCommits: Sendable {
   /// Rejection code of records that existed before their collection was synced, and whose scope cannot be determined.
   static let hasNoScope = "noScope"
 
-  /// Writes the value of a record, or deletes the record if the value is `nil`, unless the store has that state already.
+  /// Writes the value of a record, or deletes the record if the value is `nil`, unless the store already holds that value.
   func put(
     _ value: StoredValue?, for key: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
@@ -124,7 +124,7 @@ struct ScopeCommits: Sendable {
 
   /// Stores a conflict for each record that this write has made a duplicate in a unique index.
   func noteDuplicates(in pending: inout PendingState) throws(RepositoryError) {
-    // The engine keeps at most `conflictLimit` conflicts, so more of them would be written only to be removed again.
+    // The engine keeps at most `conflictLimit` conflicts, so further conflicts would be written only to be removed again.
     for duplicate in pending.newDuplicates().prefix(SyncEngine.conflictLimit) {
       // The scope comes from the record's entry, since `SyncEngine.resolve` writes records of all scopes through `common`, whose scope is
       // empty.
@@ -174,13 +174,13 @@ struct ScopeCommits: Sendable {
 }
 
 extension ScopeCommits {
-  /// Unparks edits that waited for a newer app, if this app has the schema version that they need.
+  /// Lets edits that waited for a newer app be sent again, if this app has the schema version that the edits need.
   ///
   /// - Returns: Whether the app's schema versions differ from those of the app that last prepared the scope.
   func upgrade(_ names: [String], _ state: inout ScopeState, in pending: inout PendingState) throws(RepositoryError) -> Bool {
     var versions: [String: Int] = [:]
     for name in names { versions[name] = pending.collection(named: name).flatMap { pending.tracking(of: $0) }?.coder.schemaVersion }
-    // If the versions are equal, the function returns without the scan below, which decodes every outbox entry.
+    // If the schema versions are unchanged, the function returns without the scan below, which decodes every outbox entry.
     guard versions != state.versions else { return false }
     state.versions = versions
     var waiting: [(RecordKey, SyncEntry)] = []
@@ -196,8 +196,8 @@ extension ScopeCommits {
     for (key, found) in waiting {
       guard var edits = found.edits else { continue }
       var entry = found
-      // A held server value stays in the entry, until a later conflict merges it with the edits, or until it is applied to edits that equal
-      // their base.
+      // A held server value stays in the entry until a later conflict merges it with the edits. If the edited value equals its base when
+      // the next push is built, the held value is stored as the record.
       edits.isParked = false
       try pending.delete(key.text, in: rejected)
       entry.edits = edits
@@ -219,12 +219,12 @@ extension ScopeCommits {
       guard !pending.hasRecord(entryKey, in: records), stored.schemaVersion <= tracking.coder.schemaVersion else { continue }
       let scope: String
       do throws(RepositoryError) { scope = try synced.scopeName(of: stored, key: key, coder: tracking.coder) } catch {
-        // One record without a valid scope must not keep the whole collection from being synced. A later edit that gives the record a scope
-        // removes the rejection.
+        // One record without a valid scope must not keep the whole collection from being synced. A later edit that gives the record a valid
+        // scope removes the rejection.
         try reject(entryKey, of: key, in: name, code: Self.hasNoScope, detail: error.message, in: &pending)
         continue
       }
-      // Records of scopes without an engine get entries, too, so that `SyncStatus.otherScopes` counts them.
+      // Records of scopes without an engine get outbox entries, too, so that `SyncStatus.otherScopes` counts these records.
       let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
       try pending.storeUnread(entry.stored, for: entryKey, in: records)
     }

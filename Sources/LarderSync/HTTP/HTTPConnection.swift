@@ -33,8 +33,9 @@ final class HTTPConnection: Sendable {
 
   /// Creates the connections of a transport.
   ///
-  /// - Parameter idleTime: Time for which an idle connection over plain http is kept on Linux. Most servers keep an idle connection longer.
-  ///   If the server has closed the connection before that time, the request is sent again on a new connection.
+  /// - Parameter idleTime: Time for which an idle connection over plain http is kept on Linux. Most servers keep an idle connection for
+  ///   longer than the default of 4 seconds. If the server has closed the connection earlier, the request is sent again on a new
+  ///   connection.
   init(idleTime: Duration = .seconds(4)) {
     #if canImport(FoundationNetworking)
       sockets = SocketPool(idleTime: idleTime)
@@ -60,12 +61,12 @@ final class HTTPConnection: Sendable {
 
   /// Sends a request and returns the complete answer.
   ///
-  /// - Throws: `.unreachable` without an answer within the time, which starts anew with each 64 KiB sent or received, `.answerTooLarge` for
-  ///   an answer over the limit, `CancellationError`.
+  /// - Throws: `.unreachable` if no answer is complete within `time`, which starts anew with each 64 KiB sent or received,
+  ///   `.answerTooLarge` for an answer over the limit, `CancellationError`.
   func send(_ request: URLRequest, limit: Int, within time: Duration) async throws -> HTTPAnswer {
     var request = request
-    // URLSession's own timeout, which limits the pause between two packets, is set longer than that of `watch`, so that `watch` ends the
-    // request.
+    // URLSession's own timeout, which limits the pause between two packets, is set longer than the timeout of `watch`, so that `watch` ends
+    // the request.
     request.timeoutInterval = time / .seconds(1) + 60
     let answer = OneShot<Result<HTTPAnswer, any Error>>()
     let call = HTTPCall(limit: limit, end: { answer.resolve($0) })
@@ -74,14 +75,15 @@ final class HTTPConnection: Sendable {
     return try await withTaskCancellationHandler {
       await answer.value()
     } onCancel: {
-      // The call ends on another queue, since the Swift runtime may run this closure under the lock of the waiting task.
+      // The request is ended on another queue, since the Swift runtime may run this closure under the lock of the waiting task.
       Self.clock.async { if answer.resolve(.failure(CancellationError())) { stop() } }
     }.get()
   }
 
-  /// Number of bytes after which the time of a request starts anew, if they were sent or received within that time.
+  /// Number of bytes after which the timeout of a request starts anew, if they were sent or received within the timeout.
   ///
-  /// A request over a slow network gets more time with each such number of bytes. A server that sends one byte a second gets no more time.
+  /// A request over a slow network gets more time with each 64 KiB that were sent or received. A server that sends one byte a second gets
+  /// no more time.
   private static let piece = 64 << 10
 
   /// Sends a request and returns its answer in pieces, until the answer ends, fails, or pauses for longer than `silenceLimit`.
@@ -91,7 +93,7 @@ final class HTTPConnection: Sendable {
     return AsyncThrowingStream { continuation in
       let call = HTTPCall(limit: 1 << 16, piece: { continuation.yield($0) }) { result in
         // An answer with another status than 200 has a description of the error as its body, which the stream throws as a `SyncProblem`.
-        // The end of an answer with status 200 ends the stream.
+        // The end of an answer with status 200 ends the stream without an error.
         switch result {
         case .success(let answer) where answer.status == 200: continuation.finish()
         case .success(let answer):
@@ -120,8 +122,8 @@ final class HTTPConnection: Sendable {
     let task = session.dataTask(with: request)
     calls.add(call, of: task)
     task.resume()
-    // `watch` holds this closure until its timeout. A strong reference would keep the task and its received data in memory until the
-    // timeout.
+    // `watch` holds the returned closure until the timeout of the request. A strong reference would keep the task and its received data in
+    // memory until the timeout.
     return { [weak task] in if let task { Self.stop(task) } }
   }
 
@@ -134,11 +136,11 @@ final class HTTPConnection: Sendable {
     _ call: HTTPCall, from seen: Int = 0, _ limit: Duration, first: Duration? = nil, _ stop: @escaping @Sendable () -> Void,
     _ words: String, _ progress: @escaping @Sendable (HTTPCall, Int) -> Int?
   ) {
-    // A strong reference would keep the call and its received data in memory until the timeout.
+    // A strong reference would keep the call and its received data in memory until the timeout has passed.
     clock.asyncAfter(deadline: .now() + (first ?? limit) / .seconds(1)) { [weak call] in
       guard let call else { return }
       if let next = progress(call, seen) { return watch(call, from: next, limit, stop, words, progress) }
-      // `fail` comes before `stop`, so that the call ends with the error of the timeout and not with that of the cancellation.
+      // `fail` is called before `stop`, so that the call ends with the error of the timeout and not with the error of the cancellation.
       call.fail(SyncProblem.unreachable(words))
       stop()
     }
@@ -151,8 +153,8 @@ final class HTTPConnection: Sendable {
 #if canImport(FoundationNetworking)
   /// An operation queue that runs its operations at once, on the calling thread.
   ///
-  /// On Linux, URLSession continues to receive without waiting for its delegate. In an ordinary queue, received data would pile up past the
-  /// limit of an answer.
+  /// On Linux, URLSession continues to receive without waiting for its delegate. In an ordinary operation queue, more received data than
+  /// the limit of an answer could pile up.
   // `OperationQueue` is @unchecked Sendable, and a subclass must repeat that. `InlineQueue` adds no state that threads could share.
   private final class InlineQueue: OperationQueue, @unchecked Sendable {
     override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
@@ -174,7 +176,7 @@ final class HTTPCall: Sendable {
   private let end: @Sendable (Result<HTTPAnswer, any Error>) -> Void
   private let state = Mutex(State())
 
-  /// Creates a call for one request.
+  /// Creates the `HTTPCall` of one request.
   ///
   /// - Parameters:
   ///   - limit: The largest number of bytes of a body that is kept in memory.
@@ -194,7 +196,7 @@ final class HTTPCall: Sendable {
   /// Adds a number of sent bytes to ``passed``, which shows that the request makes progress.
   func noteSent(_ count: Int) { state.withLock { $0.sent += count } }
 
-  /// Adds a received piece of the answer.
+  /// Adds received bytes of the answer's body.
   ///
   /// - Returns: `false` if the answer is over its limit, so that the caller stops receiving it.
   func receive(_ data: Data, status: Int) -> Bool {
@@ -255,7 +257,7 @@ final class HTTPCall: Sendable {
   }
 }
 
-/// The delegate of a session, which passes data and errors of each task to its call.
+/// The delegate of a URLSession, which passes the data and the errors of each task to the task's `HTTPCall`.
 final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
   private let calls = Mutex<[Int: HTTPCall]>([:])
 
@@ -281,7 +283,7 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     call(of: task)?.complete(task.response, error)
-    // Without the removal, `calls` would keep every call of the session in memory.
+    // Without this removal, `calls` would keep every finished call of the session in memory.
     calls.withLock { _ = $0.removeValue(forKey: task.taskIdentifier) }
   }
 }

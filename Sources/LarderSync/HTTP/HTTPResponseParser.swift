@@ -1,25 +1,25 @@
 internal import Foundation
 internal import LarderWire
 
-/// An incremental parser of an HTTP/1.1 response, whose pieces may end anywhere.
+/// An incremental parser of an HTTP/1.1 response, whose bytes may arrive in pieces of any size.
 struct HTTPResponseParser {
   private enum Part {
     case head
-    /// A body with a length, of which this number of bytes is still to be received.
+    /// A body with a `Content-Length`, of which the associated number of bytes is still to be received.
     case body(Int)
-    /// A body without a length, which ends at the end of the connection.
+    /// A body without a length, which ends when the connection ends.
     case bodyUntilEnd
     case chunkSize
     case chunk(Int)
-    /// The line end after the bytes of a chunk.
+    /// The line end that follows the bytes of a chunk.
     case chunkEnd
     case trailer
     case complete
   }
 
-  /// Status code of the final response, or `nil` before its status line.
+  /// Status code of the response, or `nil` before its status line was received.
   private(set) var status: Int?
-  /// Seconds in the header `Retry-After`, or `nil` without one.
+  /// Seconds in the header `Retry-After`, or `nil` without that header.
   private(set) var retryAfter: Double?
   private var part = Part.head
   private var line: [UInt8] = []
@@ -45,8 +45,8 @@ struct HTTPResponseParser {
   /// - Returns: Whether the response is complete at the end of the connection.
   mutating func end() -> Bool {
     staysOpen = false
-    // Only a body without a length and without chunks is complete when the connection ends. If the connection ends in a body with a length
-    // or in chunks, the body is incomplete.
+    // The end of the connection completes only a body without a length and without chunks. If the connection ends within any other body,
+    // the body is incomplete.
     if case .bodyUntilEnd = part { part = .complete }
     return isComplete
   }
@@ -127,7 +127,7 @@ struct HTTPResponseParser {
     let value = text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces)
     switch text[..<colon].lowercased() {
     case "content-length":
-      // A response with two different lengths is refused, since a proxy may have used the other length and end the response elsewhere.
+      // A response with two different lengths is refused, since a proxy may use the other length and end the response at another byte.
       guard let number = Int(value), number >= 0, length == nil || length == number else { throw Self.malformed }
       length = number
     case "transfer-encoding":
@@ -143,7 +143,7 @@ struct HTTPResponseParser {
   private mutating func endHead() throws(SyncProblem) {
     guard let status else { throw Self.malformed }
     headBytes = 0
-    // A response with a length and chunks (RFC 9112, 6.3), or with a length and no body, may end elsewhere for a proxy. After such a
+    // For a proxy, a response with a length and chunks (RFC 9112, 6.3), or with a length and no body, may end at another byte. After such a
     // response, the connection is not used again.
     if let length, isChunked || length != 0 && (status == 204 || status == 304) { staysOpen = false }
     if (100..<200).contains(status) {

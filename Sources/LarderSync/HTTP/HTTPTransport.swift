@@ -10,7 +10,7 @@ internal import Larder
   internal import FoundationNetworking
 #endif
 
-/// A transport to a `larder-server`: HTTP with a bearer token, and server-sent events for news.
+/// A transport to a `larder-server`: HTTP with a bearer token, and server-sent events that announce new commits.
 ///
 /// ```swift
 /// let transport = HTTPTransport(url) { try await token() }
@@ -19,14 +19,14 @@ internal import Larder
 /// Pass a transport to ``SyncEngine/init(_:transport:scopes:clock:pageSize:)`` to set ``appVersion`` or a timeout. If you need neither of
 /// these settings, use the initializer of `SyncEngine` that takes the server's address.
 ///
-/// The transport calls the closure for a token before its first request, and once more for a request whose token the server refuses. An
-/// engine that runs by itself then calls the closure every 5 seconds, and less often while the server refuses each new token, too.
-/// Redirects are not followed, so that the token is sent to no other host. Answers may be compressed. Requests are not compressed, since
-/// Foundation cannot compress on every platform.
+/// The transport calls the closure for a token before its first request, and once more for a request whose token the server refuses. After
+/// a refused token, an engine that runs by itself calls the closure every 5 seconds, and less often while the server refuses each new
+/// token, too. Redirects are not followed, so that the token is sent to no other host. The server's answers may be compressed. Requests are
+/// not compressed, since Foundation cannot compress on every platform.
 public struct HTTPTransport: SyncTransport {
   /// Version of the app, such as `2.4.1 (57)`, or `nil` to send none.
   ///
-  /// `larder-server devices list` shows it to the operator, cut after 64 bytes and without control characters.
+  /// `larder-server devices list` shows the version to the operator, cut after 64 bytes and without control characters.
   public var appVersion: String?
 
   private let server: URL
@@ -44,16 +44,17 @@ public struct HTTPTransport: SyncTransport {
   private static let silenceLimit = Duration.seconds(45)
   /// Longest time until the first byte of an event stream.
   ///
-  /// A `larder-server` sends the first byte at once. A proxy may hold the stream back in a buffer, and the engine then uses long polls.
+  /// A `larder-server` sends the first byte at once. If a proxy holds the stream back in a buffer, the engine uses long polls instead.
   private static let firstLimit = Duration.seconds(2)
 
   /// Creates a transport.
   ///
   /// - Parameters:
   ///   - server: The base address of the server, to which paths such as `/v1/scopes` are appended.
-  ///   - timeout: The time for an answer, up to its last byte. The default is a minute. The time starts anew with each 64 KiB that were
-  ///     sent or received, since networks may be slow.
-  ///   - credentials: Returns the bearer token, or `nil` for a server that needs none. An exchange throws the errors of this closure.
+  ///   - timeout: The time for an answer, up to its last byte. The default timeout is one minute. The timeout starts anew with each 64 KiB
+  ///     that were sent or received, since networks may be slow.
+  ///   - credentials: Returns the bearer token, or `nil` for a server that needs none. An exchange throws the errors of the closure
+  ///     `credentials`.
   public init(_ server: URL, timeout: Duration = .seconds(60), credentials: @escaping @Sendable () async throws -> String?) {
     self.server = server
     self.timeout = timeout
@@ -81,7 +82,7 @@ public struct HTTPTransport: SyncTransport {
     return try SyncChanges(json: try await answer(to: URLRequest(url: url), within: timeout + .seconds(request.wait)))
   }
 
-  /// Requests and returns the heads of scopes and the rights in them, or `nil` if the server cannot list them.
+  /// Requests the newest commit numbers (heads) of scopes and the token's rights, or returns `nil` if the server cannot list them.
   ///
   /// - Throws: `SyncProblem`, and the errors of the credentials closure.
   public func scopes(named names: [String]) async throws -> SyncScopes? {
@@ -116,7 +117,7 @@ public struct HTTPTransport: SyncTransport {
   public func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> {
     var request = URLRequest(url: try url(scope, verb: "events"))
     request.setValue("text/event-stream", forHTTPHeaderField: "Accept")
-    // A cache between the device and the server could return the events of an earlier request.
+    // Without this header, a cache between the device and the server could return the events of an earlier request.
     request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
     let token = try await credentials.token()
     if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
@@ -154,8 +155,8 @@ public struct HTTPTransport: SyncTransport {
     do {
       return try await attempt(request, within: limit)
     } catch SyncProblem.unauthorized {
-      // The token may have expired, so the request is sent once more with a new token. A 401 in answer to the second attempt has another
-      // cause and is thrown.
+      // The token may have expired, so the request is sent once more with a new token. If the server answers the second attempt with 401
+      // too, the error is thrown.
       return try await attempt(request, within: limit)
     }
   }
@@ -229,7 +230,7 @@ private actor Credentials {
     return token
   }
 
-  /// Forgets a refused token, unless it was replaced meanwhile.
+  /// Forgets a token that the server has refused, unless another token has replaced it.
   func forget(_ token: String?) {
     refused = token
     // A late 401 for an old token must not drop the token that has replaced it.
@@ -247,15 +248,15 @@ private actor Credentials {
   }
 }
 
-/// An incremental parser of `text/event-stream`, whose pieces may end anywhere.
+/// An incremental parser of a `text/event-stream`, whose bytes may arrive in pieces of any size.
 struct EventStream {
   private var line = Data()
   private var data = ""
   private var isTooLong = false
 
-  /// Largest length of a line.
+  /// Largest length of a line of an event stream, in bytes.
   ///
-  /// A longer line is skipped, since no event of a `larder-server` has one.
+  /// A longer line is skipped, since no event of a `larder-server` has such a line.
   private static let lineLimit = 4_096
 
   /// Returns the commit numbers of the events that end within a piece of the stream.
@@ -277,7 +278,7 @@ struct EventStream {
   ///
   /// In an event stream, an empty line ends an event.
   ///
-  /// - Returns: The number of the commit in the event that ends, or `nil`.
+  /// - Returns: The commit number in the event that this line ends, or `nil` if the line ends no event with a number.
   private mutating func endLine() -> Int? {
     defer { (line, isTooLong) = (Data(), false) }
     guard line.isEmpty else {

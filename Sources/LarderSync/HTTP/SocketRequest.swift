@@ -11,7 +11,7 @@ internal import LarderWire
     internal import Musl
   #endif
 
-  /// A request over plain http on Linux, on a thread of its own.
+  /// A request over plain http on Linux, which runs on a thread of its own.
   ///
   /// URLSession on Linux ends the process if a connection ends in the middle of a response's header (Swift 6.3.1: "Transfer completed, but
   /// there's no response"). Over TLS, such an end of a connection is an ordinary error, so https requests use URLSession.
@@ -37,16 +37,15 @@ internal import LarderWire
     func cancel() {
       state.withLock { state in
         state.isCancelled = true
-        // The call is `shutdown` and not `close`, because the request's thread may be reading from the socket, and the number of a closed
-        // socket could be reused for another file meanwhile.
+        // The socket is shut down and not closed, because the request's thread may be reading from the socket, and the system could reuse
+        // the number of a closed socket for another file.
         if let socket = state.socket { _ = shutdown(socket, Int32(SHUT_RDWR)) }
       }
     }
 
     private func run() {
       do throws(SyncProblem) {
-        // The server may have closed a reused connection without a sign. After such a close, the request is repeated once, on a new
-        // connection.
+        // If the server has closed a reused connection without notice, the request is sent again once, on a new connection.
         if let socket = pool?.takeSocket(), adopt(socket), try exchange(over: socket, isReused: true) { return }
         closeSocket()
         _ = try exchange(over: try connect(), isReused: false)
@@ -87,8 +86,8 @@ internal import LarderWire
 
     /// Sends the request and passes the response to `call`.
     ///
-    /// - Parameter isReused: Whether the socket had an earlier request. The server may close such a socket while the new request is on its
-    ///   way.
+    /// - Parameter isReused: Whether the socket had an earlier request. The server may close a reused socket while the new request is on
+    ///   its way.
     /// - Returns: `false` if the server has closed a reused socket without a response. The caller then sends the request on another socket.
     ///   A second request is safe even if the server has processed the first, since every request of a transport may arrive twice.
     private func exchange(over socket: Int32, isReused: Bool) throws(SyncProblem) -> Bool {
@@ -103,8 +102,8 @@ internal import LarderWire
 
     /// Makes a connection fail if the server acknowledges nothing for ten seconds, such as after a change of the network.
     ///
-    /// After that failure, the request can be sent over another connection before the timeout of the request. A server that is too busy to
-    /// read also counts as silent.
+    /// After ten seconds without an acknowledgement, the request can still be sent over another connection before its timeout. A server
+    /// that is too busy to read also counts as silent.
     private func limitSilence(of socket: Int32) {
       var milliseconds: UInt32 = 10_000
       setsockopt(socket, Int32(IPPROTO_TCP), Int32(TCP_USER_TIMEOUT), &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
@@ -117,7 +116,7 @@ internal import LarderWire
       if let query = path?.percentEncodedQuery { target += "?\(query)" }
       var text = "\(request.httpMethod ?? "GET") \(target) HTTP/1.1\r\nHost: \(host.contains(":") ? "[\(host)]" : host)"
       if let port = url?.port { text += ":\(port)" }
-      // A request without a pool has a connection of its own, which the server should close after the response.
+      // A request without a pool of connections has a connection of its own, which the server should close after the response.
       text += pool == nil ? "\r\nConnection: close\r\n" : "\r\n"
       // A header whose value contains a line end is left out, since the rest of the value would be read as further headers.
       for (name, value) in request.allHTTPHeaderFields ?? [:] where !value.contains(where: \.isNewline) { text += "\(name): \(value)\r\n" }
@@ -154,12 +153,12 @@ internal import LarderWire
 
     /// Sends bytes over the socket.
     ///
-    /// - Returns: Whether all bytes were sent. If not all bytes were sent, there may still be a response: a server that refuses a body may
-    ///   respond before it has read all of it.
+    /// - Returns: Whether all bytes were sent. If not all bytes were sent, the server may still respond, since it may refuse a request
+    ///   before it has read the whole body.
     private func send(_ data: Data, over socket: Int32) -> Bool {
       var sent = 0
       while sent < data.count {
-        // `MSG_NOSIGNAL`, since sending over a closed connection would otherwise end the process by SIGPIPE.
+        // Without the flag `MSG_NOSIGNAL`, sending over a closed connection would end the process by SIGPIPE.
         let count = data.withUnsafeBytes {
           systemSend($0.baseAddress.map { $0 + sent }, count: $0.count - sent, over: socket, flags: Int32(MSG_NOSIGNAL))
         }
@@ -229,26 +228,26 @@ internal import LarderWire
       endOld()
       while let socket = waiting.withLock({ $0.popLast()?.socket }) {
         var byte: UInt8 = 0
-        // On an open connection without unread bytes, `recv` fails with EAGAIN. A connection with unread bytes is closed, since they would
-        // be taken for the response to the next request.
+        // On an open connection without unread bytes, `recv` fails with EAGAIN. A connection with unread bytes is closed, since these bytes
+        // would be read as the response to the next request.
         if recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) < 0, errno == EAGAIN { return socket }
         _ = close(socket)
       }
       return nil
     }
 
-    /// Adds an idle connection, on which no unread bytes of a response may be left, to the pool.
+    /// Adds an idle connection, from which the whole response was read, to the pool.
     func keepSocket(_ socket: Int32) {
       let excess = waiting.withLock { waiting in
         waiting.append(Waiting(socket: socket, since: .now))
         return waiting.count > Self.limit ? waiting.removeFirst() : nil
       }
       if let excess { _ = close(excess.socket) }
-      // If no later request comes, only this block closes the idle connections.
+      // If no later request comes, only this delayed block closes the idle connections.
       HTTPConnection.clock.asyncAfter(deadline: .now() + idleTime / .seconds(1)) { [weak self] in self?.endOld() }
     }
 
-    /// Closes connections that were idle for longer than `idleTime`, where time in which the machine slept counts as well.
+    /// Closes connections that were idle for longer than `idleTime`, including time in which the machine slept.
     private func endOld() {
       let end = ContinuousClock.now - idleTime
       let old = waiting.withLock { waiting in

@@ -69,7 +69,7 @@ public struct MergePolicy<Item: Sendable>: Sendable {
 
 /// A merger of stored values of any type.
 protocol RecordMerger: Sendable {
-  /// Merges the local and the server's value of a record, which have the app's schema version unless one side is a deletion.
+  /// Merges a record's local value and server's value, which have the app's schema version unless one side is a deletion.
   ///
   /// - Throws: The error of a custom policy's closure, and errors of reading the values.
   func merge(
@@ -103,16 +103,16 @@ struct PolicyMerger<Item: Sendable>: RecordMerger {
     case .remote: merge.preference = .remote
     case .local: merge.preference = .local
     case .custom(let body):
-      // The closure is not called for a deletion or for two equal values, whose result follows from the merge by members.
+      // The closure is not called for a deletion or for two equal values, because the merge by members gives their result.
       guard let localValue = local.value, let remoteValue = remote.value, let coder, localValue != remoteValue else { break }
-      // If only one side has changed the record, its value is the result and the closure is not called.
+      // If only one side has changed the record, the value of that side is the result, and the closure is not called.
       if localValue == baseValue { return Merged(value: remoteValue) }
       if remoteValue == baseValue { return Merged(value: localValue) }
       let item = { (json: JSONValue) in
         try coder.item(Item.self, of: StoredValue(schemaVersion: coder.schemaVersion, json: json.json), key: key)
       }
       let result = try body(try baseValue.map(item), try item(localValue), try item(remoteValue))
-      // `json` returns `nil` if the coder is of another type than `Item`. The record is then merged by members.
+      // If the coder is of another type than `Item`, `json` returns `nil`, and the record is merged by members.
       guard let json = try coder.json(of: result) else { break }
       return Merged(value: try JSONValue(json: json))
     }
@@ -128,7 +128,7 @@ struct PolicyMerger<Item: Sendable>: RecordMerger {
 
 /// A search for the JSON members behind Swift properties, by changing one number or array of a sample at a time.
 ///
-/// The search needs no knowledge of `CodingKeys`: a property is stored in the member with which its decoded value changes.
+/// The search does not use `CodingKeys`: a property is stored in the JSON member whose change also changes the property's decoded value.
 struct MemberPaths<Item: Sendable> {
   let key: RecordKey
   let coder: any TrackedCoder
@@ -139,7 +139,8 @@ struct MemberPaths<Item: Sendable> {
   ///
   /// Returns `nil` if the property needs no merge of its own, since it was not changed or cannot be compared.
   ///
-  /// Cost: in the worst case one decode of the record for each of its numbers and arrays, only if the property was changed.
+  /// A property that is equal in the base and on both sides needs no search. In the worst case, the search decodes each of these values
+  /// once or twice for each of its numbers and arrays.
   /// - Throws: `.unsupported` for a changed property that is not stored as one number or array. A merge that left the property out would
   ///   lose increments.
   func path(of property: PartialKeyPath<Item>) throws(RepositoryError) -> [String]? {
@@ -158,11 +159,11 @@ struct MemberPaths<Item: Sendable> {
       return AnyHashable(changed) != value
     }
     for (object, value) in samples {
-      // The outer members are tested first, since most counters are there and each test costs a decode of the record.
+      // The outer members are tested first, since most counters are outer members and each test costs a decode of the record.
       if let name = object.names.first(where: { changed(object, at: $0).map { isFollowed($0, from: value) } == true }) { return [name] }
     }
     for (object, value) in samples {
-      // If the property changes with several members, it is an object that holds them, and not a counter or a set.
+      // If the property changes with several members, the property is an object with these members, and not a counter or a set.
       let found = paths(in: object) { isFollowed($0, from: value) }
       if found.count == 1 { return found[0] }
     }
@@ -177,7 +178,7 @@ struct MemberPaths<Item: Sendable> {
       keyHash: key.hash)
   }
 
-  /// Returns the paths of all numbers and arrays with which the property changes, including the numbers and arrays in inner objects.
+  /// Returns the paths of all numbers and arrays whose change also changes the property, including those in inner objects.
   private func paths(in object: JSONObject, _ isFollowed: (JSONObject) -> Bool) -> [[String]] {
     object.names.flatMap { name -> [[String]] in
       guard let inner = object[name]?.objectValue else { return changed(object, at: name).map(isFollowed) == true ? [[name]] : [] }
@@ -198,7 +199,7 @@ struct MemberPaths<Item: Sendable> {
     }
   }
 
-  /// Returns a copy of the object in which the number at a name is another one, or the array has one element less.
+  /// Returns a copy of the object in which the number at a name has another value, or the array at the name has one element less.
   ///
   /// Returns `nil` if the member is neither a number nor an array with elements.
   private func changed(_ object: JSONObject, at name: String) -> JSONObject? {

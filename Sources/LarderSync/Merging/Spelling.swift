@@ -4,17 +4,17 @@ internal import Larder
 /// A comparison of stored values by their type, for members that are equal although their JSON arrays differ in order.
 ///
 /// Some encoders write a `Set<String>`, or a dictionary with keys other than strings, in another order at each launch. A merge compares
-/// JSON. Without ``Spelling``, the merge would count such a member as changed and lose the change of the other side.
+/// JSON. Without ``Spelling``, the merge would count a reordered member as changed and lose the change of the other side.
 struct Spelling {
   let key: RecordKey
   let coder: any TrackedCoder
 
   /// Returns the value, in which a member of `other` replaces each member that differs from it only in the order of elements.
   ///
-  /// Two members count as equal if the type encodes both to the same bytes *and* both have the same elements. The comparison of the
-  /// elements covers members unknown to the type, such as one that a newer app has added to an element.
+  /// Two members count as equal if the record's type encodes both to the same bytes *and* both have the same elements. The comparison of
+  /// the elements covers JSON members unknown to the type, such as a member that a newer app has added to an element.
   ///
-  /// Cost: parsing both values as JSON. The record is decoded and encoded twice only if the order of a member differs.
+  /// The function parses both values as JSON. The record is decoded and encoded twice only if the order of a member's elements differs.
   func respelled(_ value: StoredValue, like other: StoredValue) -> StoredValue {
     // Only JSON arrays have an order that may differ, so a value without an array is returned unchanged.
     guard value.json != other.json, value.json.contains(UInt8(ascii: "[")) else { return value }

@@ -13,21 +13,21 @@ struct MergeSide: Sendable {
   var stamp: SyncMilliseconds = 0
   var writer = ""
 
-  /// Returns the side with a part of its value, for the merge of an inner object.
+  /// Returns a copy of this side with another value, such as an inner object of its value.
   func with(_ value: JSONValue?) -> MergeSide { MergeSide(value: value, stamp: stamp, writer: writer) }
 
-  /// True if the edit of this side is newer than that of the other side.
+  /// True if the edit of this side is newer than the edit of the other side.
   ///
   /// With equal times, the side whose writer has the greater name is newer. The local side of a merge has an empty name, so with equal
   /// times the server's value wins.
   func isNewer(than other: MergeSide) -> Bool { (stamp, writer) > (other.stamp, other.writer) }
 }
 
-/// Result of a merge.
+/// Result of the merge of one record.
 struct Merged: Sendable {
   /// Merged value, or `nil` if the record is deleted.
   var value: JSONValue?
-  /// Losing values, by the names of their members.
+  /// Values that lost against a change of the other side, by the names of their members.
   ///
   /// If the record is not an object or was deleted, the whole losing value is stored under the empty name.
   var lost: [String: JSONValue] = [:]
@@ -51,7 +51,7 @@ struct ThreeWayMerge: Sendable {
   /// Rule for a member whose differences to the base are merged: a number or an array.
   enum Rule { case counter, set }
 
-  /// Adds a rule for the member at a path of names, such as a counter in an inner object.
+  /// Adds a rule for the member at a path of JSON names, such as a counter in an inner object.
   mutating func add(_ rule: Rule, at path: ArraySlice<String>) {
     guard let name = path.first else { return }
     if path.count > 1 {

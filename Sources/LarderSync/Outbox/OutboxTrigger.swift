@@ -1,7 +1,6 @@
 // Outbox/ stores the edits that the server lacks, as one entry for each record, in the commit of the edit. Outbox/ also stores the sync
 // state of each scope.
-// Invariant: the entry of a record with unsent edits has the base of these edits, which is the revision and the value of the server's
-// record before the edits.
+// Invariant: the outbox entry of a record with unsent edits has their base: the server's revision and value from before the edits.
 // Called by Larder's engine, through the trigger, and by Exchange.
 
 internal import Foundation
@@ -28,7 +27,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   /// Milliseconds by which the stored time of a record's last edit may be too early.
   ///
   /// An edit within this time of the record's previous edit does not rewrite the outbox entry. The tolerance matters little, because the
-  /// clocks of two devices usually differ by more.
+  /// clocks of two devices usually differ by more than a second.
   static var stampTolerance: SyncMilliseconds { 1_000 }
 
   var collections: [String] { [SyncCollections.records, SyncCollections.scopes] }
@@ -43,15 +42,15 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     } else {
       guard let value = change.new ?? change.old else { return }
       do throws(RepositoryError) { entry = SyncEntry(scope: try scope.name(of: value, change)) } catch {
-        // A record that never had a valid scope may be deleted. Any other write of such a record is refused.
+        // A record that never had a valid scope may be deleted. Any other write of a record without a valid scope is refused.
         guard change.new == nil else { throw error }
         if let rejected = pending.collection(named: SyncCollections.rejected) { pending.deleteStored(key, in: rejected) }
         return
       }
     }
     // A record cannot move to another scope. The commits of two scopes have no common order, so another device could not distinguish the
-    // move from two records with one id. The entry of a deleted record keeps its scope until the server has accepted the deletion, and
-    // until the server has accepted it, an insertion of the record into another scope is refused, too.
+    // move from two records with one id. The entry of a deleted record keeps its scope until the server has accepted the deletion. Until
+    // then, an insertion of the record into another scope is refused, too.
     if let new = change.new, try scope.name(of: new, change) != entry.scope {
       throw RepositoryError(
         .unsupported, "expected the scope that the record is in; delete it, and insert another with a new id", keyHash: change.key.hash)
@@ -59,24 +58,24 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     if change.new == nil, entry.revision == 0, let scopes = pending.collection(named: SyncCollections.scopes),
       !pending.hasRecord(RecordKey(entry.scope), in: scopes)
     {
-      // A scope without a stored state was never exchanged, so the server has none of its records. If no engine ever syncs the scope, the
-      // entry of a deleted record would be kept for ever.
+      // A scope without a stored state was never exchanged, so the server has none of its records. The entry of a deleted record is
+      // removed, because it would be kept for ever if no engine ever syncs the scope.
       if let rejected = pending.collection(named: SyncCollections.rejected) { pending.deleteStored(key, in: rejected) }
       return pending.deleteStored(key, in: records)
     }
-    // An edit of the record after a failed merge decides for the local value, so the held server value becomes the base.
+    // An edit of the record after a failed merge decides for the local value, so the server's value that the entry holds becomes the base.
     if entry.edits?.isParked == true { entry.decideFailedMerge() }
     var edits = entry.edits ?? SyncEntry.Edits()
     // Before the first unsent edit, the stored value equals the server's value, which is the base of a later merge.
     if entry.edits == nil, entry.revision > 0 { edits.base = change.old }
-    // The server may accept this edit although it has refused an earlier one, so the rejection is removed. The rejection of a record that
-    // had no valid scope is removed as well.
+    // The server may accept the new edit although it has refused an earlier edit, so the rejection is removed. The rejection of a record
+    // that had no valid scope is removed as well.
     if edits.isParked || (stored == nil && change.old != nil), let rejected = pending.collection(named: SyncCollections.rejected) {
       pending.deleteStored(key, in: rejected)
     }
     edits.isParked = false
     let now = clock.now.milliseconds
-    // With revision 0 the server has no record that this device could have deleted before an insertion.
+    // Revision 0 means that the server has no record that this device could have deleted before an insertion.
     if entry.revision > 0 { noteInsertion(change, to: &edits, at: now, isClean: entry.edits == nil, in: pending) }
     join(&edits, to: &pending)
     // Without this check, edits in quick succession would rewrite an entry each time although only the time in the entry differs.
@@ -87,10 +86,10 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     try pending.storeUnread(entry.stored, for: key, in: records)
   }
 
-  /// Marks the edits with a deletion, or with an insertion after a deletion unless it restores the deleted value.
+  /// Marks the edits with a deletion, or with an insertion after a deletion unless the insertion restores the deleted value.
   ///
-  /// - Parameter isClean: Whether the record had no unsent edits. If it had none, a deleted value is the base, and no hash of it is stored,
-  ///   which saves a decode.
+  /// - Parameter isClean: Whether the record had no unsent edits. If the record had no unsent edits, the deleted value is the base. No hash
+  ///   of the base is stored, which saves a decode.
   private func noteInsertion(
     _ change: TriggeredChange, to edits: inout SyncEntry.Edits, at now: SyncMilliseconds, isClean: Bool, in pending: PendingState
   ) {
@@ -106,22 +105,22 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     edits.deletedHash = nil
   }
 
-  /// Returns the upper 48 bits of the FNV-1a hash of a value, in the form that its type encodes.
+  /// Returns the upper 48 bits of the FNV-1a hash of a value, as the record's type encodes the value.
   ///
   /// The hash is stored as a JSON number, which holds 48 bits exactly in every language.
   private func hash(of value: StoredValue, _ change: TriggeredChange) -> Int64 {
     var form = value.json
-    do throws(RepositoryError) { form = try change.coder.canonicalForm(of: value, key: change.key) } catch {}  // on failure, as stored
+    do throws(RepositoryError) { form = try change.coder.canonicalForm(of: value, key: change.key) } catch {}  // on failure, hash as stored
     let hash = form.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
     return Int64(hash >> 16)
   }
 
   /// Adds the edit to the transaction group of its write.
   ///
-  /// All records of a write share a group, and the server accepts a group whole or not at all.
+  /// All records of a write share a group. The server accepts a group whole or not at all, unless the group is too large for one push.
   private func join(_ edits: inout SyncEntry.Edits, to pending: inout PendingState) {
-    // If the first record of a write has unsent edits, the write joins their first group. Joining that group keeps repeated edits of a
-    // record from growing the record's list of groups.
+    // If the first record of a write has unsent edits, the write joins the first group of these edits. Otherwise repeated edits of a record
+    // would grow the record's list of groups.
     let group = pending.groupOfWrite ?? edits.groups.first ?? pending.revision.number
     if pending.groupOfWrite == nil { pending.groupOfWrite = group }
     if !edits.groups.contains(group), edits.groups.count < SyncEntry.groupLimit { edits.groups.append(group) }
@@ -182,6 +181,6 @@ extension Date {
   /// 2⁵³ − 1, the largest integer that JSON numbers hold exactly.
   static let latestMilliseconds: SyncMilliseconds = 9_007_199_254_740_991
 
-  /// Milliseconds since 1970, from 0 to ``latestMilliseconds``.
+  /// The date in milliseconds since 1970, limited to the range from 0 to ``latestMilliseconds``.
   var milliseconds: SyncMilliseconds { SyncMilliseconds(max(0, min(timeIntervalSince1970 * 1_000, Double(Self.latestMilliseconds)))) }
 }

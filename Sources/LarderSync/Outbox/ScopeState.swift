@@ -17,18 +17,18 @@ struct ScopeState: Sendable, Hashable {
   var checkpoint = 0
   /// Number of this device's newest push with a known outcome.
   var seq = 0
-  /// Push in flight: it was built, and its outcome is not known yet.
+  /// Push in flight: a push that was built and whose outcome is not known yet.
   ///
   /// The push is sent again unchanged, apart from its `clock`, until its outcome is known.
   var flight: SyncPush?
-  /// The full pass under way, or `nil` for none.
+  /// Full pass (a reading of the whole scope) that is under way, or `nil` for none.
   var pass: Pass?
   /// Number of full passes started so far.
   var passes = 0
   /// Largest number of records in a push that holds several transaction groups, or `nil` for ``ScopeCommits/recordLimit``.
   ///
-  /// The limit is smaller after the server has refused a push as a whole. A transaction group with more records than the limit is sent in a
-  /// push of its own.
+  /// The server's refusal of a whole push makes the limit smaller. A transaction group with more records than the limit is sent in a push
+  /// of its own.
   var recordLimit: Int?
   /// Transaction group that the server has refused although it was sent alone, or `nil` for none.
   ///
@@ -47,13 +47,13 @@ struct ScopeState: Sendable, Hashable {
 
   /// A reading of the whole scope from its first commit, which finds records that were deleted while the device was away.
   struct Pass: Sendable, Hashable {
-    /// Horizon that the server sent when it required the pass, or `nil` for a pass that began for another reason.
+    /// Commit number (horizon) that the server sent when it required the pass, or `nil` for a pass that began for another reason.
     ///
     /// The server may have purged tombstones of commits up to the horizon.
     var horizon: Int?
     /// Last commit that the pass has read.
     var position = 0
-    /// True if the records on this device belong to another history than the server's.
+    /// True if the records on this device belong to another history than the server's current history.
     var isNewHistory = false
   }
 
@@ -75,7 +75,7 @@ struct ScopeState: Sendable, Hashable {
 
   /// Starts a full pass, or restarts the pass under way.
   mutating func beginPass(horizon: Int?, isNewHistory: Bool = false) {
-    // An outbox entry stores the number of the last pass that has found its record. The new number of a pass is in no entry, so at first no
+    // An outbox entry stores the number of the last pass that has found its record. No entry has the number of a new pass, so at first no
     // record counts as found, and no entry has to be rewritten.
     passes += 1
     // A restarted pass for a new history remains a pass for a new history, since not all records were compared with that history.
@@ -89,7 +89,7 @@ struct ScopeState: Sendable, Hashable {
     cut = Cut(keys: (cut?.keys ?? []).union(group.map(\.entryKey)), limit: max(1, group.count / 2))
   }
 
-  /// Removes the records of a push that has ended from the cut group, which is sent in parts.
+  /// Removes the records of a push that has ended from the group that is sent in parts.
   ///
   /// After a push with a part of the group, the next part may have twice as many records.
   mutating func settleCut(by push: SyncPush) {
@@ -168,7 +168,7 @@ extension ScopeState {
   }
 }
 
-/// A cache of the last state of a scope, by its stored bytes.
+/// A cache of the last decoded state of a scope, with the stored bytes that it was decoded from.
 ///
 /// Decoding a state is slow while a push is in flight, since the push holds the values of its records.
 final class NewestState: Sendable {
@@ -176,7 +176,7 @@ final class NewestState: Sendable {
 
   /// Returns the decoded state of a stored value.
   ///
-  /// Cost: one comparison of the bytes if the stored value is that of the cached state.
+  /// If the cached state was decoded from the same bytes, the bytes are only compared.
   /// - Throws: `.corrupted` if the stored value is not a valid state.
   func state(of stored: StoredValue) throws(RepositoryError) -> ScopeState {
     if let known = known.withLock({ $0 }), known.stored == stored { return known.state }
@@ -185,7 +185,7 @@ final class NewestState: Sendable {
     return state
   }
 
-  /// Returns a state encoded as a stored value, and caches both.
+  /// Returns a state encoded as a stored value, and caches the state with the stored value.
   func stored(_ state: ScopeState) -> StoredValue {
     let stored = state.stored
     known.withLock { $0 = (stored, state) }

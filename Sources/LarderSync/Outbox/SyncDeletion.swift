@@ -8,7 +8,7 @@ internal import LarderWire
 struct SyncDeletion: Codable, Identifiable, Sendable, Hashable {
   /// Collection and key of the record, in the form of an outbox entry's key.
   var id: String
-  /// Scope of the record.
+  /// Scope of the deleted record.
   var scope: String
   /// Commit of the deletion at the server.
   var revision: Int
@@ -17,11 +17,11 @@ struct SyncDeletion: Codable, Identifiable, Sendable, Hashable {
 
   /// Largest number of deletions that are kept.
   ///
-  /// If there are more, the oldest deletions are removed.
+  /// The oldest deletions over this limit are removed.
   static let most = 1_000
   /// Seconds for which a deletion is kept: 30 days.
   ///
-  /// A record that another device brings back later is not reported.
+  /// If another device brings the record back after this time, the return is not reported.
   static let longest: TimeInterval = 30 * 86_400
 }
 
@@ -31,9 +31,9 @@ extension ScopeCommits {
     try pending.save(SyncDeletion(id: entryKey.text, scope: scope, revision: revision, date: clock.now), in: deletions)
   }
 
-  /// Removes a kept deletion if another device has deleted the record again later.
+  /// Removes the stored deletion of a record if another device has deleted the record again later.
   ///
-  /// If a record comes back after another device's tombstone, that device's deletion was undone, and not the one of this device.
+  /// If a record comes back after both deletions, the other device's deletion was undone, and not this device's deletion.
   func noteTombstone(_ remote: SyncRecord, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
     guard let deletion = try pending.find(by: entryKey.text, in: deletions), deletion.scope == scope else { return }
     if remote.revision > deletion.revision { try pending.delete(deletion.id, in: deletions) }
@@ -50,10 +50,10 @@ extension ScopeCommits {
 }
 
 extension SyncEngine {
-  /// Removes kept deletions that are older than `SyncDeletion.longest` or exceed `SyncDeletion.most`, the oldest first.
+  /// Removes stored deletions that are older than `SyncDeletion.longest`, and the oldest deletions over `SyncDeletion.most`.
   func forgetOldDeletions() async throws(RepositoryError) {
     let known = deletions.snapshot
-    // Each exchange calls this function, and most devices have no kept deletions.
+    // Each exchange calls this function, and most devices have no stored deletions.
     if known.count == 0 { return }
     let oldest = clock.now.addingTimeInterval(-SyncDeletion.longest)
     let newestFirst = known.loadAll().sorted { ($0.date, $0.id) > ($1.date, $1.id) }

@@ -5,7 +5,7 @@ internal import LarderWire
 extension SyncEntry {
   /// Decodes a stored outbox entry.
   ///
-  /// - Throws: `.corrupted` if it is not a valid entry.
+  /// - Throws: `.corrupted` if the stored value is not a valid entry.
   init(_ stored: StoredValue) throws(RepositoryError) {
     let entry = stored.json.withUnsafeBytes { bytes in
       var reader = EntryReader(json: stored.json, bytes: bytes)
@@ -27,7 +27,7 @@ extension SyncEntry {
   ///
   /// The JSON is written member by member without an encoder, since a save of a synced record writes an entry.
   var stored: StoredValue {
-    // 256 bytes hold the names, the numbers, and the scope and groups of most entries. For longer entries the buffer grows.
+    // 256 bytes hold the names, the numbers, and the scope and groups of most entries. The buffer grows for longer entries.
     var text = ByteBuffer(capacity: 256 + (edits?.base?.json.count ?? 0) + (edits?.held?.value.json.count ?? 0))
     text.append(self)
     return StoredValue(schemaVersion: 1, json: text.data())
@@ -50,7 +50,7 @@ extension ByteBuffer {
   private mutating func append(_ edits: SyncEntry.Edits) {
     append(",\"t\":", edits.stamp)
     append(",\"g\":[")
-    // The reader accepts integers up to the limit of `Int64`. Groups are numbers of commits, far below that limit.
+    // The reader accepts integers up to the limit of `Int64`. The numbers of groups are commit numbers, far below that limit.
     for (position, group) in edits.groups.enumerated() { append(position > 0 ? "," : "", Int64(clamping: group)) }
     append(edits.isParked ? "],\"x\":true" : "]")
     if let insertedAt = edits.insertedAt { append(",\"n\":", insertedAt) }
@@ -97,7 +97,9 @@ private struct EntryReader {
     cursor = JSONCursor(bytes: bytes)
   }
 
-  /// Values of the entry's JSON members, where those of the edits are used only if the entry has a list of groups.
+  /// Values of the entry's JSON members.
+  ///
+  /// The values that describe edits are used only if the entry has a list of groups.
   private struct Members {
     var (scope, revision, pass): (String?, Int?, Int?)
     var (stamp, insertedAt): (SyncMilliseconds?, SyncMilliseconds?)
@@ -108,7 +110,7 @@ private struct EntryReader {
     var (held, heldVersion, heldRevision): (Data?, Int?, Int?)
   }
 
-  /// Returns the entry, or `nil` if the text is not a valid entry.
+  /// Returns the decoded outbox entry, or `nil` if the JSON text is not a valid entry.
   ///
   /// The members of the JSON object may have any order, since a tool may have sorted them.
   mutating func entry() -> SyncEntry? {
@@ -134,9 +136,9 @@ private struct EntryReader {
     return entry
   }
 
-  /// Reads the value of a member.
+  /// Reads the value of a member of an entry's JSON object.
   ///
-  /// - Returns: `false` for a value of another type than ``SyncEntry/stored`` writes.
+  /// - Returns: `false` if the value has another type than the value that ``SyncEntry/stored`` writes.
   private mutating func read(_ name: Slice<UnsafeRawBufferPointer>, into members: inout Members) -> Bool {
     // Every name that Larder writes has one letter. A member with another name is skipped.
     guard name.count == 1 else { return cursor.skipValue() }
@@ -202,8 +204,8 @@ private struct EntryReader {
 
   /// Reads a JSON value and returns its bytes unchanged in `value`.
   ///
-  /// - Parameter length: Number of the value's bytes, if the entry has it. A length that does not lead to the end of the entry is ignored,
-  ///   since a tool that respells the value may leave the old number.
+  /// - Parameter length: Number of the value's bytes, or `nil` if the entry has no such number. A length that does not lead to the end of
+  ///   the entry is ignored, since a tool that reformats the value may leave the old number.
   private mutating func readValue(into value: inout Data?, length: Int64?) -> Bool {
     guard cursor.peek() != nil else { return false }
     let start = cursor.position

@@ -4,7 +4,7 @@ internal import LarderWire
 
 /// The outbox entry of a synced record: the server's revision and, while there are unsent edits, their base.
 ///
-/// The base is the server's value that the edits were made to, which a three-way merge needs.
+/// The base is the server's value to which the edits were made. A three-way merge needs the base.
 struct SyncEntry: Sendable, Hashable {
   /// Scope of the record.
   var scope: String
@@ -19,7 +19,7 @@ struct SyncEntry: Sendable, Hashable {
 
   /// Edits of one record that the server has not accepted.
   struct Edits: Sendable, Hashable {
-    /// Server's value that the edits were made to, or `nil` if the server has no such record.
+    /// Server's value to which the edits were made, or `nil` if the server has no such record.
     var base: StoredValue?
     /// Numbers of the transaction groups that the edits belong to.
     ///
@@ -38,18 +38,18 @@ struct SyncEntry: Sendable, Hashable {
     var deletedHash: Int64?
     /// True if the edits are parked, such as after a refusal by the server or a failed merge.
     ///
-    /// Parked edits are left out of pushes until they are released, such as by another edit or a retry.
+    /// Parked edits are not sent until, for example, another edit of the record or a retry releases them.
     var isParked = false
     /// Server's value that could not be merged with the edits yet.
     ///
-    /// The base and the revision stay unchanged while a value is held, so that a later merge has all three values: the base, the local
+    /// While `held` has a value, the base and the revision stay unchanged, so that a later merge has all three values: the base, the local
     /// value and the server's value.
     var held: Held?
   }
 
   /// Rebases edits whose merge has failed onto the server's value, so that the local value wins.
   ///
-  /// The function is called when the user edits or retries the record, because such an action is a decision for the local value.
+  /// `decideFailedMerge()` is called when the user edits or retries the record, because such an action is a decision for the local value.
   mutating func decideFailedMerge() {
     guard let held = edits?.held, held.hasFailedMerge else { return }
     revision = held.revision
@@ -61,7 +61,7 @@ struct SyncEntry: Sendable, Hashable {
   struct Held: Sendable, Hashable {
     var revision: Int
     var value: StoredValue
-    /// True if the merge has failed for good.
+    /// True if the merge has failed and would fail again.
     ///
     /// `hasFailedMerge` is false if the merge can succeed later, with a newer app, higher limits or an open repository.
     var hasFailedMerge = false
@@ -69,13 +69,13 @@ struct SyncEntry: Sendable, Hashable {
 
   /// Largest number of transaction groups of one entry.
   ///
-  /// Further transactions that edit a record with that many groups add no group to its entry, so the other records of such a transaction
-  /// may be pushed without this record.
+  /// If a record with 64 groups is edited in a further transaction, its entry gets no further group. The other records of that transaction
+  /// may then be pushed without this record.
   static let groupLimit = 64
 
   var isDirty: Bool { edits != nil }
 
-  /// Returns the key of the entry of a record: `collection/id`.
+  /// Returns the key of a record's outbox entry: `collection/id`.
   static func key(_ collection: String, _ id: RecordKey) -> RecordKey {
     let id = id.text
     // A key is built with each save of a synced record, and appending to reserved memory is faster than interpolation.
@@ -87,7 +87,7 @@ struct SyncEntry: Sendable, Hashable {
     return RecordKey(text)
   }
 
-  /// Returns the collection and the record key of an entry's key, or `nil` if it has no slash.
+  /// Returns the collection and the record key that an entry's key consists of, or `nil` if the entry's key has no slash.
   static func address(_ key: RecordKey) -> RecordAddress? {
     let text = key.text
     // The slash is searched as a byte, since an id that begins with a combining mark forms one character with the slash before it.

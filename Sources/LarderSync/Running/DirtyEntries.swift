@@ -20,7 +20,7 @@ final class DirtyEntries: Sendable {
     var queues: [String: SendQueue] = [:]
     /// Number of entries whose edits are parked, that is, left out of pushes, by the scope in which the record is synced.
     var parked: [String: Int] = [:]
-    /// Commit of the last scan of the outbox, or `nil` before the first one.
+    /// Commit of the last scan of the outbox, or `nil` before the first scan.
     var searched: Revision?
     /// Entries indexed from a pending transaction that may still roll back.
     ///
@@ -41,15 +41,15 @@ final class DirtyEntries: Sendable {
     changes = store.changes(of: records)
   }
 
-  /// Returns the number of entries to send, by scope.
+  /// Returns the number of outbox entries to send, by scope.
   ///
   /// Scopes without entries to send are left out.
   ///
-  /// - Parameter isExact: Whether to include commits that were not announced to observers yet. A commit that was not announced costs a scan
-  ///   of the outbox.
+  /// - Parameter isExact: Whether to include commits that were not announced to observers yet. If a commit was not announced, `counts`
+  ///   scans the outbox.
   func counts(isExact: Bool) -> [String: Int] { current(isExact: isExact) { $0.queues.mapValues(\.count).filter { $0.value > 0 } } }
 
-  /// Number of entries with unsent edits, including parked ones.
+  /// Number of outbox entries with unsent edits, including parked edits.
   var countWithRejected: Int { current { $0.marks.count } }
 
   /// Records with unsent edits, in the order of their keys.
@@ -62,12 +62,12 @@ final class DirtyEntries: Sendable {
     }
   }
 
-  /// Returns the number of entries to send in a scope, as of the newest commit.
+  /// Returns the number of outbox entries to send in a scope, as of the newest commit.
   ///
-  /// The caller must be within a write of the store, where the index has caught up with the newest commit.
+  /// Call `count(of:)` only within a write of the store, in which the newest commit was announced, so that the index needs no scan.
   func count(of scope: String) -> Int { current { $0.queues[scope]?.count ?? 0 } }
 
-  /// Returns the number of entries of a scope with unsent edits, including parked ones, as of the last announced commit.
+  /// Returns the number of a scope's entries with unsent edits, including parked edits, as of the last announced commit.
   func countWithRejected(of scope: String) -> Int { current(isExact: false) { ($0.queues[scope]?.count ?? 0) + ($0.parked[scope] ?? 0) } }
 
   /// Returns the scopes of those entries among `keys` that are to be sent, as of the last announced commit.
@@ -81,7 +81,7 @@ final class DirtyEntries: Sendable {
 
   /// Returns the outbox entries of a scope's next push.
   ///
-  /// The caller is within a write of the store, whose pending edits are returned as well.
+  /// Call `next(of:limit:in:)` only within a write of the store. The result includes entries of edits that this write has made.
   ///
   /// - Parameter limit: The largest number of entries to return.
   func next(of scope: String, limit: Int, in pending: PendingState) -> SendQueue.Candidates {
@@ -96,17 +96,18 @@ final class DirtyEntries: Sendable {
       }
       let marks = state.marks
       return state.queues[scope]?.next(limit) { key in
-        // A key is checked against its mark, since a queue keeps keys whose entries were sent, parked or moved to another scope.
+        // Each key of a queue is checked against the index, since a queue keeps keys whose entries were sent, parked or moved to another
+        // scope.
         guard let mark = marks[key], !mark.isParked, mark.scope == scope else { return nil }
         return mark.groups
       } ?? SendQueue.Candidates()
     }
   }
 
-  /// Runs `body` on the index after it has caught up with the newest commit.
+  /// Runs `body` on the index after the index has read the entries changed by newer commits.
   ///
-  /// Cost: reading the entries changed since the last call. A newest commit that was not announced yet costs a scan of the outbox. Within a
-  /// write of the store, observers have received every earlier commit.
+  /// Each call reads the entries that were changed since the last call. If `isExact` is true and the newest commit was not announced yet,
+  /// the call scans the outbox. Within a write of the store, every earlier commit was announced.
   /// - Parameter isExact: Whether to include commits that were not announced to observers yet.
   private func current<Output: Sendable>(isExact: Bool = true, _ body: (inout State) -> Output) -> Output {
     state.withLock { state in
@@ -117,7 +118,7 @@ final class DirtyEntries: Sendable {
       state.staged = []
       let snapshot = store.stored
       for key in changed { look(at: key, snapshot.stored(key, in: records), &state) }
-      // The first call always scans the outbox, since entries of an earlier process were never announced to this process.
+      // The first use of the index always scans the outbox, since entries of an earlier process were never announced to this process.
       if covered.map({ isExact && snapshot.revision > $0 }) ?? true { search(snapshot, after: covered ?? .zero, &state) }
       return body(&state)
     }
@@ -125,7 +126,7 @@ final class DirtyEntries: Sendable {
 
   /// Indexes the entries written since a commit, and removes entries that no longer exist from the index.
   ///
-  /// Cost: a visit of each outbox entry. The search decodes only entries that were written after the commit `covered`.
+  /// The search visits each outbox entry, and decodes only entries that were written after the commit `covered`.
   private func search(_ snapshot: StoredSnapshot, after covered: Revision, _ state: inout State) {
     for key in Array(state.marks.keys) where !snapshot.has(key, in: records) { look(at: key, nil, &state) }
     snapshot.visit(records, after: covered) { look(at: $0, $1, &state) }
@@ -161,10 +162,10 @@ final class DirtyEntries: Sendable {
 struct SendQueue: Sendable {
   /// Keys of the entries of each transaction group, by the group's number.
   ///
-  /// A group holds the records of one transaction, or of several that changed the same record. Its records are pushed together, unless the
-  /// group is too large for one push.
+  /// A group holds the records of one transaction, or of several that changed the same record. The records of a group are pushed together,
+  /// unless the group is too large for one push.
   ///
-  /// A key may be in several groups. After its entry was sent, a key stays in the queue until its group is read for a later push.
+  /// A key may be in several groups. After its entry was sent, a key stays in the queue until the key's group is read for a later push.
   private var members: [UInt64: OrderedQueue<RecordKey>] = [:]
   private var groups = OrderedQueue<UInt64>()
   /// Keys of entries without a group: records that existed before their collection was synced.
@@ -172,7 +173,7 @@ struct SendQueue: Sendable {
   /// Number of the scope's entries to send, without keys whose entries were sent.
   var count = 0
 
-  /// Entries for the next push.
+  /// Outbox entries for the next push.
   struct Candidates: Sendable {
     var keys: [RecordKey] = []
     /// True if the entries are a part of a group that is too large for any push.
@@ -191,8 +192,9 @@ struct SendQueue: Sendable {
   /// Two groups that share a record are returned together. If a group has more entries than `limit`, only `limit` of its entries are
   /// returned.
   ///
-  /// Cost: in proportion to the result. A key whose entry need not be sent any more costs one visit, which removes the key from the queue.
-  /// - Parameter groupsOf: Returns the groups of an entry that is to be sent in this scope, and `nil` for any other key.
+  /// The cost is in proportion to the number of returned entries. A key whose entry need not be sent any more is visited once and removed
+  /// from the queue.
+  /// - Parameter groupsOf: Returns the transaction groups of an entry that is to be sent in the queue's scope, and `nil` for any other key.
   mutating func next(_ limit: Int, _ groupsOf: (RecordKey) -> [UInt64]?) -> Candidates {
     var chosen: [RecordKey] = []
     var (keys, seen) = (Set<RecordKey>(), Set<UInt64>())
@@ -204,7 +206,7 @@ struct SendQueue: Sendable {
     for position in groups.indices where !seen.contains(groups[position]) {
       let component = component(of: groups[position], limit: limit, keys: &keys, seen: &seen, groupsOf)
       if component.count > limit, chosen.isEmpty { return Candidates(keys: Array(component.prefix(limit)), isDivided: true) }
-      // A later group that is small enough to fit is not chosen, so that the oldest edits are sent first.
+      // A later group is not chosen even if it would fit, so that the oldest edits are sent first.
       if chosen.count + component.count > limit { return Candidates(keys: chosen) }
       chosen += component
       if chosen.count == limit { return Candidates(keys: chosen) }
@@ -229,8 +231,7 @@ struct SendQueue: Sendable {
     while let group = waiting.popLast() {
       guard seen.insert(group).inserted, var queue = members.removeValue(forKey: group) else { continue }
       queue.prepare { groupsOf($0)?.contains(group) == true }
-      // The group was removed from `members` above, and is put back only if it has entries left, so that groups that were sent use no
-      // memory.
+      // The group was removed from `members` and is put back only if it has entries left, so that groups that were sent use no memory.
       if queue.indices.isEmpty { continue }
       defer { members[group] = queue }
       for position in queue.indices {
@@ -245,26 +246,27 @@ struct SendQueue: Sendable {
   }
 }
 
-/// A sorted queue with lazy removal: unwanted elements are dropped when they are at the front.
+/// A sorted queue with lazy removal: unwanted elements are dropped when they reach the front of the queue.
 struct OrderedQueue<Element: Comparable & Sendable>: Sendable {
   private var elements: [Element] = []
   private var start = 0
   private var isSorted = true
 
-  /// Positions of the remaining elements.
+  /// Positions of the elements that are still in the queue.
   var indices: Range<Int> { start..<elements.count }
 
   subscript(position: Int) -> Element { elements[position] }
 
   mutating func append(_ element: Element) {
-    // Changed keys come as a set, in any order, so the elements are sorted once in `prepare`.
+    // Changed keys come as a set, in any order, so `prepare` sorts the elements once.
     if let last = elements.last, element < last { isSorted = false }
     elements.append(element)
   }
 
-  /// Sorts the elements if needed and drops unwanted ones at the front.
+  /// Sorts the queue's elements if needed, and drops unwanted elements at the front.
   ///
-  /// Cost: a visit of each dropped element. The elements are sorted only if one was appended out of order.
+  /// The elements are sorted only if an element was appended out of order. Without sorting, `prepare` visits only the dropped elements and
+  /// the first remaining element.
   mutating func prepare(_ isWanted: (Element) -> Bool) {
     if !isSorted {
       elements = elements[start...].filter(isWanted).sorted()

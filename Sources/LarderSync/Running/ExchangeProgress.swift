@@ -7,7 +7,7 @@ struct ExchangeProgress: Sendable, Hashable {
   var pushed = 0
   /// Number of records of other devices that were received.
   var pulled = 0
-  /// Number of records to receive in total, or `nil` if the server has not counted them.
+  /// Total number of records to receive, or `nil` if the server has not counted these records.
   var total: Int?
 
   /// Adds the progress of another scope.
@@ -43,7 +43,7 @@ struct ExchangeRefusals: Sendable {
     self.problem = problem
   }
 
-  /// Stores the base revisions of those records of a push that are in conflict, and returns the repeated conflicts.
+  /// Stores the base revisions of a push's records that are in conflict, and returns the records with a repeated conflict.
   ///
   /// - Returns: The records that were already in conflict with the same base revision. Since that earlier conflict, no newer value of the
   ///   server was merged into these records.
@@ -51,7 +51,7 @@ struct ExchangeRefusals: Sendable {
     var repeated: Set<RecordAddress> = []
     for (group, outcome) in zip(push.groups, receipt.outcomes) {
       guard case .conflict = outcome else { continue }
-      // A conflict on another base than before is no repetition, since the record was merged with a newer server value in between.
+      // A conflict on another base revision is no repetition, since the record was merged with a newer server value in between.
       for record in group where conflicts.updateValue(record.base, forKey: record.address) == record.base {
         repeated.insert(record.address)
       }

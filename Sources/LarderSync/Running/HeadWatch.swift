@@ -1,10 +1,10 @@
 internal import Larder
 internal import LarderWire
 
-/// A watch for news of one scope, by server-sent events or, where these fail, by long polls.
+/// A watch for new commits of one scope at the server, by server-sent events or, where these fail, by long polls.
 ///
-/// An event or the answer of a poll only raises the alarm, which makes the engine start an exchange with the server. The exchange, and not
-/// the watch, requests the changed records.
+/// An event or the answer of a poll only raises the scope's alarm, which makes the engine start an exchange with the server. The exchange,
+/// and not the watch, requests the changed records.
 struct HeadWatch: Sendable {
   let transport: any SyncTransport
   let scope: String
@@ -43,7 +43,7 @@ struct HeadWatch: Sendable {
       repeat {
         let (start, hints) = (clock.uptime, alarm.hintCount)
         let failure = await poll(question)
-        // The pause also follows an answer, since a server that ignores `wait` would be polled in a tight loop without it.
+        // The pause also follows an answer. Without the pause, a server that ignores `wait` would be polled in a tight loop.
         await sleep(until: start + Self.pause)
         guard let failure else {
           polls.reset()
@@ -51,7 +51,7 @@ struct HeadWatch: Sendable {
         }
         // Without a network every poll fails at once, so the back-off makes polls rarer the longer the outage lasts.
         let next = start + polls.delay(after: failure)
-        // A `Retry-After` of the server is kept, even if the network changes meanwhile.
+        // The watch waits for the time of the server's `Retry-After`, even if the network changes during the wait.
         if Backoff.isAskedFor(after: failure) {
           await sleep(until: next)
           continue
@@ -72,7 +72,8 @@ struct HeadWatch: Sendable {
     guard let question = await question() else { return nil }
     do {
       let page = try await transport.changes(question, in: scope)
-      // An answer without news still shows that the server is reachable, and ends the wait after an exchange that could not reach it.
+      // An answer without newer commits still shows that the server is reachable, and ends the wait after an exchange that could not reach
+      // the server.
       if page.head > question.since { alarm.markNews() } else { alarm.markAnswer() }
     } catch SyncProblem.resync, SyncProblem.history {
       alarm.markNews()
@@ -84,7 +85,7 @@ struct HeadWatch: Sendable {
 
   /// Waits until a point in time.
   ///
-  /// The wait ends early if the task is cancelled.
+  /// `sleep(until:)` ends early if the task is cancelled.
   private func sleep(until time: Duration) async {
     let left = time - clock.uptime
     do { if left > .zero { try await clock.sleep(for: left) } } catch {}

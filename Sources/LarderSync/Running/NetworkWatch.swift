@@ -11,7 +11,7 @@ struct NetworkWatch: Sendable {
   /// A network interface that comes up reports several changes, and an unstable interface may go up and down all the time.
   static let pause = Duration.seconds(1)
 
-  /// Returns a stream of the changes of the network from the call on.
+  /// Returns a stream of the changes of the network that happen after the call.
   ///
   /// The stream ends at once on systems that do not report changes of the network.
   let changes: @Sendable () -> AsyncStream<Void>
@@ -28,7 +28,7 @@ struct NetworkWatch: Sendable {
     }
   }
 
-  /// The network watch of the system: `NWPathMonitor` on Apple's platforms, and no changes elsewhere.
+  /// The network watch of the system: `NWPathMonitor` on Apple's platforms, and a stream without changes on other systems.
   static let system = NetworkWatch {
     #if canImport(Network)
       AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in

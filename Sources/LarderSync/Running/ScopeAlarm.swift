@@ -2,7 +2,8 @@ internal import Larder
 internal import LarderWire
 internal import Synchronization
 
-// Running/ holds the parts with which an engine syncs by itself: alarms of due scopes, waits after failures, and the watch for news.
+// Running/ holds the parts with which an engine syncs by itself: alarms of due scopes, waits after failures, and the watch for newer
+// commits at the server.
 // Invariant: a reason for an exchange that comes during an exchange of the scope leads to another exchange.
 // Called by SyncEngine.
 
@@ -44,7 +45,7 @@ final class ScopeAlarm: Sendable {
     signal.raise()
   }
 
-  /// Marks an exchange as due after a local edit, and lets the watch for news poll again at once.
+  /// Marks an exchange as due after a local edit, and lets `HeadWatch` poll the server again at once.
   func markEdit() {
     state.withLock { state in
       state.isDue = true
@@ -67,7 +68,7 @@ final class ScopeAlarm: Sendable {
   /// Local edits, changes of the network, successful exchanges and `wake()` are hints.
   var hintCount: Int { state.withLock { $0.hintCount } }
 
-  /// Lets the watch for news poll again at once, without starting an exchange.
+  /// Lets `HeadWatch` poll the server again at once, without starting an exchange.
   func hintReachable() {
     state.withLock { $0.hintCount += 1 }
     signal.raise()
@@ -80,10 +81,10 @@ final class ScopeAlarm: Sendable {
     timer.cancel()
   }
 
-  /// Waits until an exchange is due or the task is cancelled, and clears the flag.
+  /// Waits until an exchange is due or the task is cancelled, and marks the exchange as no longer due.
   nonisolated(nonsending) func wait() async {
     await wait { state in
-      // The flag is cleared before the exchange and not after it, since a reason that comes during the exchange must start another one.
+      // `isDue` is cleared before the exchange and not after it, since a reason that comes during the exchange must start another exchange.
       defer { if state.isDue { (state.isDue, state.isUrgent) = (false, false) } }
       return state.isDue
     }
@@ -99,13 +100,13 @@ final class ScopeAlarm: Sendable {
     state.withLock { $0.isAnswering = false }
     await wait { $0.isUrgent || (endsWithAnswer && $0.isAnswering) || clock.uptime >= end }
     timer.cancel()
-    // The retry is due even if no new reason came during the wait.
+    // The retry of the failed exchange is due even if no new reason came during the wait.
     state.withLock { ($0.isDue, $0.isUrgent) = (true, false) }
   }
 
   /// Starts a task that raises the signal at a point in time.
   ///
-  /// `Signal.wait(after:)` has no timeout of its own.
+  /// The task is needed because `Signal.wait(after:)` has no timeout.
   private func timer(until end: Duration, _ clock: any WallClock) -> Task<Void, Never> {
     Task { [self] in
       let left = end - clock.uptime
@@ -117,19 +118,19 @@ final class ScopeAlarm: Sendable {
   /// Waits until a condition on the state holds or the task is cancelled.
   private nonisolated(nonsending) func wait(until isOver: @Sendable (inout State) -> Bool) async {
     while !Task.isCancelled {
-      // The signal's moment is read before the check, so that a signal between the check and the wait is not missed.
+      // `signal.moment` is read before the check, so that a signal between the check and the wait is not missed.
       let moment = signal.moment
       if state.withLock({ isOver(&$0) }) { return }
       await signal.wait(after: moment)
     }
   }
 
-  /// Runs an exchange whenever one is due, until the task is cancelled or the engine is gone.
+  /// Runs an exchange whenever an exchange is due, until the task is cancelled or the engine no longer exists.
   ///
   /// - Parameter exchange: Runs one exchange. The closure returns false if the engine no longer exists.
   func run(_ clock: any WallClock, _ exchange: @Sendable () async throws -> Bool) async {
     var backoff = Backoff()
-    // An earlier run that was cancelled may have cleared the flag, and without `markDue` this run would not begin with an exchange.
+    // An earlier run that was cancelled may have cleared `isDue`. Without `markDue`, this run would then not begin with an exchange.
     markDue()
     while !Task.isCancelled {
       await wait()
@@ -174,7 +175,7 @@ struct Backoff: Sendable {
     case let problem? where Self.isLasting(problem): return Self.cap * (0.5 + random / 2)
     default:
       var ceiling = Self.base
-      // The cap is reached after nine doublings. The bound of 20 keeps the loop short after an outage with thousands of failures.
+      // Nine doublings reach the cap of 5 minutes. The bound of 20 keeps the loop short after an outage with thousands of failures.
       for _ in 1..<min(failures, 20) where ceiling < Self.cap { ceiling = min(ceiling * 2, Self.cap) }
       return ceiling * random
     }

@@ -11,8 +11,8 @@ internal import Synchronization
 /// clock.setWall(to: .distantFuture)       // the user sets the clock, and no time passes
 /// ```
 ///
-/// ``advance(by:)`` wakes the sleeping tasks whose time has passed, in the order in which their sleeps end. A task that begins to sleep
-/// after the advance is not woken by it. Wait until the task sleeps before you advance the clock:
+/// ``advance(by:)`` wakes the sleeping tasks whose time has passed, in the order in which their sleeps end. An advance of the clock does
+/// not wake a task that begins to sleep later. Before you advance the clock, wait until the task sleeps:
 ///
 /// ```swift
 /// await clock.waitForSleepers()           // the retry waits
@@ -73,8 +73,8 @@ public final class ManualClock: WallClock {
       let uptime = state.uptime
       let due = state.sleepers.filter { $0.value.until <= uptime }
       for id in due.keys { state.sleepers[id] = nil }
-      // The sleepers are sorted, because a dictionary has another order in each run. Tasks whose sleeps end at the same time wake in
-      // the order in which they fell asleep.
+      // The sleeping tasks are sorted, because a dictionary has another order in each run. Tasks whose sleeps end at the same time wake in
+      // the order of their calls of `sleep(for:)`.
       return due.sorted { ($0.value.until, $0.key) < ($1.value.until, $1.key) }.map(\.value.continuation)
     }
     // The tasks are resumed without the lock, because a resumption calls the task's executor, which may call this clock.
@@ -98,10 +98,10 @@ public final class ManualClock: WallClock {
     let isOver = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let answer: (isOver: Bool?, watchers: [CheckedContinuation<Void, Never>]) = state.withLock { state in
-          // A cancellation before this line has found no sleeper to resume, so the task must not begin to sleep. A later cancellation
-          // waits for the lock, and then finds the sleeper.
+          // A cancellation that came before the sleeper is stored has found no sleeper to resume, so the task must not begin to sleep. A
+          // later cancellation waits for the lock, and then finds the stored sleeper.
           if Task.isCancelled { return (false, []) }
-          // Only `advance` wakes sleepers, so a sleep of zero must return here and not wait for the next advance.
+          // Only `advance` and a cancellation wake sleepers, so a sleep of zero must end at once and not wait for the next advance.
           if duration <= .zero { return (true, []) }
           state.sleepers[id] = Sleeper(until: state.uptime + duration, continuation: continuation)
           return (nil, Self.takeWatchers(&state))
@@ -110,7 +110,8 @@ public final class ManualClock: WallClock {
         for watcher in answer.watchers { watcher.resume() }
       }
     } onCancel: {
-      // The call that removes the sleeper resumes its task, so the task is resumed once even if `advance` and the cancellation meet.
+      // The call that removes a sleeper from the state also resumes its task, so that the task is resumed only once even if `advance` and a
+      // cancellation run at the same time.
       state.withLock { $0.sleepers.removeValue(forKey: id) }?.continuation.resume(returning: false)
     }
     guard isOver else { throw CancellationError() }
@@ -119,8 +120,8 @@ public final class ManualClock: WallClock {
   /// Waits until at least `count` tasks sleep on this clock, by default one.
   public func waitForSleepers(_ count: Int = 1) async {
     await withCheckedContinuation { continuation in
-      // The sleepers are counted and the watcher is added under one lock. A task that fell asleep in between would wake no watcher,
-      // and the test could wait for ever.
+      // The sleepers are counted and the waiting test is added to `watchers` under one lock. A task that fell asleep between the count and
+      // the addition to `watchers` would not wake the test, and the test could wait for ever.
       let isThere = state.withLock { state in
         if state.sleepers.count >= count { return true }
         state.watchers.append((count, continuation))

@@ -62,10 +62,10 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
     state.withLock { $0.script[key, default: []] += answers }
   }
 
-  /// Holds every later call before its answer, as a slow network would.
+  /// Holds every later call before its answer until ``release()``, as a slow network would.
   public func hold() { state.withLock { $0.isHolding = true } }
 
-  /// Releases all held calls, and holds no later ones.
+  /// Lets all held calls continue, and holds no later calls.
   public func release() {
     let held = state.withLock { state in
       state.isHolding = false
@@ -96,8 +96,8 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
 
   private func wait(_ isOver: @escaping @Sendable (Counts) -> Bool) async {
     await withCheckedContinuation { continuation in
-      // The condition is checked and the watcher is added under one lock. A call that began in between would wake no watcher, and the
-      // test could wait for ever.
+      // The condition is checked and the waiting test is added to `watchers` under one lock. A call that began between the check and the
+      // addition to `watchers` would not wake the test, and the test could wait for ever.
       let isOverNow = state.withLock { state in
         if isOver(state.counts) { return true }
         state.watchers.append((isOver, continuation))
@@ -117,8 +117,8 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
       state.calls.append(Call(key: key, validator: validator))
       state.running += 1
       state.mostRunning = max(state.mostRunning, state.running)
-      // The scripted answer is taken when the call begins, and not after a hold. Held calls resume in any order, so two calls with one
-      // key could otherwise get each other's answers.
+      // The scripted answer is taken when the call begins, and not when a held call continues. Held calls resume in any order, so two calls
+      // with one key could otherwise get each other's answers.
       let answer = state.script[key]?.first
       if answer != nil { state.script[key]?.removeFirst() }
       return (answer, state.takeWatchers())
@@ -140,7 +140,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
       await withCheckedContinuation { continuation in
         let answer: (isFree: Bool?, watchers: [CheckedContinuation<Void, Never>]) = state.withLock { state in
           guard state.isHolding else { return (true, []) }
-          // A cancellation before this line has found no continuation to resume, so the call ends itself.
+          // A cancellation that came before the continuation is stored has found no continuation to resume, so the call ends itself.
           if Task.isCancelled {
             state.cancelled += 1
             return (false, state.takeWatchers())
@@ -153,7 +153,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
       }
     } onCancel: {
       let (continuation, watchers) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, [CheckedContinuation<Void, Never>]) in
-        // Without a continuation, the call was released already, or it is not held yet and reads `Task.isCancelled` itself.
+        // If there is no continuation, the call was released already, or it is not held yet and reads `Task.isCancelled` itself.
         guard let continuation = state.held.removeValue(forKey: id) else { return (nil, []) }
         state.cancelled += 1
         return (continuation, state.takeWatchers())

@@ -1,7 +1,7 @@
 public import Foundation
 public import Larder
 
-/// Description of one kind of backend for the conformance suite: its capabilities, and a closure that makes empty places for stores.
+/// Description of one kind of backend for the conformance suite: its capabilities, and a closure that makes storage locations for stores.
 ///
 /// ```swift
 /// let factory = BackendFactory.file(named: "store.db") { file in MyBackend(file: file) }
@@ -9,15 +9,15 @@ public import Larder
 public struct BackendFactory: Sendable {
   /// Capabilities of this kind of backend.
   ///
-  /// The suite skips a rule that needs any other capability.
+  /// The conformance suite skips each rule that needs a capability which is not in this set.
   public let capabilities: Set<BackendCapability>
   private let place: @Sendable () throws -> BackendPlace
 
-  /// Describes a kind of backend by its capabilities and a closure that makes places for its stores.
+  /// Describes a kind of backend by its capabilities and a closure that makes storage locations for its stores.
   ///
   /// - Parameters:
   ///   - capabilities: The capabilities of the backend: `backup` and `handles` by default.
-  ///   - place: Makes a new, empty place. The suite calls it once for each check of a rule.
+  ///   - place: Makes a new, empty storage location. The suite calls the closure once for each check of a rule.
   public init(
     capabilities: Set<BackendCapability> = [.backup, .handles], place: @escaping @Sendable () throws -> BackendPlace
   ) {
@@ -27,7 +27,7 @@ public struct BackendFactory: Sendable {
 
   /// Describes a kind of backend that stores its records in a file, and may make other files beside it.
   ///
-  /// Each place is a new directory under the system's temporary directory. The suite removes the place after the check.
+  /// Each check of a rule gets a new directory under the system's temporary directory. The suite removes the directory after the check.
   ///
   /// - Parameters:
   ///   - name: The name of the main file.
@@ -38,10 +38,10 @@ public struct BackendFactory: Sendable {
     makeBackend: @escaping @Sendable (URL) throws -> any StorageBackend
   ) -> BackendFactory {
     BackendFactory(capabilities: capabilities) {
-      // Each place has its own directory, because checks may run in parallel and a check compares all files of its directory.
+      // Each check has its own directory, because checks may run in parallel and a check compares all files of its directory.
       let directory = FileManager.default.temporaryDirectory.appending(path: "larder-\(UUID().uuidString)", directoryHint: .isDirectory)
       try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-      // The backup's name has a prefix and no suffix, because a backend may keep its own files under the store's name and a suffix.
+      // The backup's name has a prefix and no suffix, because a backend may keep its own files under the store's name with a suffix.
       let copy = directory.appending(path: "backup-" + name, directoryHint: .notDirectory)
       let file = directory.appending(path: name, directoryHint: .notDirectory)
       return BackendPlace(
@@ -53,30 +53,30 @@ public struct BackendFactory: Sendable {
     }
   }
 
-  /// Makes a new, empty place for a test of your own.
+  /// Makes a new, empty storage location for a test of your own.
   ///
-  /// Call the place's ``BackendPlace/remove`` at the end of the test.
+  /// Call ``BackendPlace/remove`` of the returned location at the end of the test.
   ///
-  /// - Throws: The error of the closure that makes places.
+  /// - Throws: The error of the closure that makes storage locations.
   public func makePlace() throws -> BackendPlace { try place() }
 }
 
-/// Place of one store under test: its files, and a closure that makes backends over them.
+/// Storage location of one store under test: its files, and a closure that makes backends on these files.
 public struct BackendPlace: Sendable {
   /// Main file of the store, or `nil` if the backend has no file.
   public let file: URL?
-  /// Place for a backup, or `nil` if the backend makes no backups.
+  /// File for a backup of the store, or `nil` if the backend makes no backups.
   public let backup: Backup?
   /// Removes the store and all its files after a test.
   public let remove: @Sendable () -> Void
-  /// Makes a closed backend over the store of this place.
+  /// Makes a backend, not yet open, on the store at this location.
   public let makeBackend: @Sendable () throws -> any StorageBackend
 
-  /// File of a backup, with a closure that makes backends over it.
+  /// File of a backup, with a closure that makes backends on this file.
   public struct Backup: Sendable {
     /// File to which the backup is written.
     public let file: URL
-    /// Makes a closed backend over the backup.
+    /// Makes a backend, not yet open, on the file of the backup.
     public let makeBackend: @Sendable () throws -> any StorageBackend
 
     /// Describes a backup that does not exist yet.
@@ -86,13 +86,14 @@ public struct BackendPlace: Sendable {
     }
   }
 
-  /// Describes the place of one store under test.
+  /// Describes the storage location of one store under test.
   ///
   /// - Parameters:
   ///   - file: The main file of the store, which does not exist yet. Without a file, the suite skips the rules about files.
-  ///   - backup: The place for a backup. Without this place, the suite skips the rules about backups.
-  ///   - remove: Removes the place after the check.
-  ///   - makeBackend: Makes a closed backend over the store of this place. The suite calls it again each time it reopens the store.
+  ///   - backup: The file for a backup. Without a file for a backup, the suite skips the rules about backups.
+  ///   - remove: Removes all files of the store after the check of a rule.
+  ///   - makeBackend: Makes a backend, not yet open, on the store at this location. The suite calls the closure again for each further
+  ///     backend that opens the store.
   public init(
     file: URL? = nil, backup: Backup? = nil, remove: @escaping @Sendable () -> Void = {},
     makeBackend: @escaping @Sendable () throws -> any StorageBackend
@@ -111,13 +112,13 @@ public struct BackendCapability: Hashable, Sendable, CustomStringConvertible {
 
   /// The backend writes a copy of the store to a new file.
   public static let backup = BackendCapability(description: "backup")
-  /// The backend serves `StoreOptions.Access.shared`.
+  /// The backend can open a store with `StoreOptions.Access.shared`, so that several processes can use the store.
   ///
-  /// A factory lists `backup` and `handles` by default, and not `sharing`.
+  /// A ``BackendFactory`` lists `backup` and `handles` by default, and not `sharing`.
   public static let sharing = BackendCapability(description: "sharing")
   /// Each backend object has its own open files and locks.
   ///
-  /// Dropping a backend object without closing it frees the place for another one, as a crash of the process would. The rules about crashes
-  /// need this capability.
+  /// If a backend object is dropped without being closed, another backend object can open the store, as after a crash of the process. The
+  /// rules about crashes need the capability `handles`.
   public static let handles = BackendCapability(description: "handles")
 }

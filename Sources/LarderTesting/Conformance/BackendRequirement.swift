@@ -1,6 +1,6 @@
 // Conformance/ holds the rules that every StorageBackend must keep, each with a name and a check, for backends of this package and others.
 // Invariant: a rule calls only public members of a backend, and its failure names the behavior that broke it.
-// Called by tests.
+// Tests call the types of Conformance/.
 
 public import Foundation
 
@@ -18,14 +18,14 @@ public import Foundation
 /// ```
 ///
 /// With another framework, loop over ``all`` and report each ``ConformanceFailure``. The text of a failure names the rule and the behavior
-/// that broke it. For a backend without files, describe its places with ``BackendFactory/init(capabilities:place:)``.
+/// that broke it. For a backend without files, describe its storage locations with ``BackendFactory/init(capabilities:place:)``.
 ///
 /// The suite skips a rule that needs a capability which your factory does not list. List every capability of the backend, so that no rule
-/// for it is skipped. If processes can share its store, add ``BackendCapability/sharing``. If you wrap another backend, run the suite over
-/// the wrapper, too.
+/// for it is skipped. If several processes can share a store of the backend, add ``BackendCapability/sharing``. If you wrap another
+/// backend, run the suite over the wrapper, too.
 ///
-/// Cost: each check is synchronous and makes a new place. A check takes milliseconds, except for the rules about large values and many
-/// records. Checks may run in parallel.
+/// Cost: each check is synchronous and makes a new storage location. A check takes milliseconds, except for the rules about large values
+/// and many records. Checks may run in parallel.
 ///
 /// ## Topics
 ///
@@ -72,7 +72,7 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
   /// Returns true if the factory has every capability that the rule needs.
   public func applies(to factory: BackendFactory) -> Bool { needs.isSubset(of: factory.capabilities) }
 
-  /// Checks the rule in a new place, or does nothing if the rule does not apply.
+  /// Checks the rule in a new storage location, or does nothing if the rule does not apply.
   ///
   /// - Throws: A ``ConformanceFailure`` that names the rule and the behavior that broke it.
   public func check(_ factory: BackendFactory) throws(ConformanceFailure) {
@@ -80,11 +80,12 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
     do {
       let place = try factory.makePlace()
       defer { place.remove() }
-      // A place may lack a main file, or lack a place for a backup although the factory lists `.backup`. A rule that needs the missing
-      // part is skipped.
+      // A storage location may have no main file, or no file for a backup although the factory lists `.backup`. A rule that needs a missing
+      // file is skipped.
       guard !needsFile || place.file != nil, !needs.contains(.backup) || place.backup != nil else { return }
       let trial = Trial(place)
-      // This `defer` closes the backend before the other `defer` removes the place, because an open backend may write to the place.
+      // The call of `trial.end()` closes the backend before `place.remove()` removes the files, because an open backend may still write to
+      // them.
       defer { trial.end() }
       try self.trial(trial)
     } catch let violation as Violation {

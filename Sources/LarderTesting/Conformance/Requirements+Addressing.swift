@@ -11,7 +11,7 @@ extension BackendRequirement {
       try trial.commit(.delete("a", in: "twos"), .delete("b", in: "twos"))
       try trial.reopen()
       // A backend that forgets the collection "twos", which holds only tombstones now, or gives its number to another collection, would
-      // lose or misplace this record.
+      // lose or misplace the record that is written next.
       try trial.commit(.put("a", "4", in: "twos"))
       try trial.reopen()
     },
@@ -24,7 +24,7 @@ extension BackendRequirement {
       let plain = ["a", "aa", "_a", "0", "1.5", "a.b", "a-b", "a_b", "a..", "_", "select", "meta", String(repeating: "n", count: 64)]
       for (number, name) in plain.enumerated() { try trial.commit(.put("k", "\(number)", in: name), .put("only \(number)", in: name)) }
       var accepted = plain
-      // A backend may compare these names without case, or SQLite, Larder or a file system reserves them.
+      // Each name in `odd` differs from another name only in case, or is reserved by SQLite, Larder or a file system.
       let odd = ["A", "Aa", "SELECT", "sqlite_master", "sqlite_x", "larder", "larder_meta", "main", "null", "con"]
       for (number, name) in odd.enumerated() {
         do {
@@ -35,14 +35,15 @@ extension BackendRequirement {
         }
       }
       try trial.reopen()
-      // If a backend merged two names of collections, these deletions would leave one tombstone instead of two, and the comparison would
-      // find one missing.
+      // If a backend merged two names of collections, the deletions of "k" in both collections would leave one tombstone instead of two,
+      // and the comparison would find one missing.
       try trial.commit([accepted.map { .delete("k", in: $0) }])
       try trial.reopen()
     },
     BackendRequirement("keysWithNULAreApart", "keys may hold NUL, and what follows it counts") { trial in
       try trial.open()
-      // A key that is passed to C as a string ends at its first NUL, so each of these six keys would become "a" or the empty key.
+      // A key that is passed to C as a string ends at its first NUL, so each of the six keys of the first batch would become "a" or the
+      // empty key.
       try trial.commit(.put("a", "0"), .put("a\0one", "1"), .put("a\0two", "2"), .put("a\0", "3"), .put("\0", "4"), .put("\0\0", "5"))
       try trial.reopen()
       try trial.commit(.put("a\0one", "changed"), .delete("a\0two"), .delete("\0"))
@@ -50,8 +51,8 @@ extension BackendRequirement {
     },
     BackendRequirement("keysAreComparedByBytes", "keys that Unicode calls equivalent, and cases, are different keys") { trial in
       try trial.open()
-      // Some of these keys are equal as Swift strings, so a dictionary of strings would merge them. Others are equal after a compatibility
-      // or case mapping, which a collation may apply.
+      // Some of the keys in `spellings` are equal as Swift strings, so a dictionary of strings would merge them. Other keys are equal after
+      // a compatibility or case mapping, which a collation may apply.
       let spellings = ["caf\u{E9}", "cafe\u{301}", "CAF\u{C9}", "\u{212B}", "\u{C5}", "A\u{30A}", "\u{FB01}", "fi", "ss", "\u{DF}"]
       for (number, key) in spellings.enumerated() { try trial.commit(.put(key, "\(number)")) }
       try trial.reopen()
@@ -68,7 +69,7 @@ extension BackendRequirement {
     },
     BackendRequirement("keysAreNoPaths", "keys that look like paths, queries or numbers are only keys") { trial in
       try trial.open()
-      // A backend may use a key as a path, in a pattern or in SQL. A column with numeric affinity would turn "1", "01" and "1.0" into
+      // A backend may use a key as a path, in a pattern or in SQL. An SQL column with numeric affinity would turn "1", "01" and "1.0" into
       // equal numbers.
       let keys = [
         "../x", "/", "/etc/passwd", "..", ".", "a/b", "a\\b", "C:", "~", "%2e%2e", "'; DROP TABLE records; --", "\"", "'", "?1", "%", "_",
@@ -86,8 +87,8 @@ extension BackendRequirement {
       let family = "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}"
       try trial.commit(
         .put(long + "1", "1"), .put(long + "2", "2"), .put(family, "3"), .put("\u{1F468}", "4"),
-        // These keys are 256 scalars of four bytes, the last scalar of Unicode, a noncharacter, and a text with and without a byte order
-        // mark. A decoder may drop the mark, and the two texts would be one key.
+        // The remaining keys are 256 scalars of four bytes, the last scalar of Unicode, a noncharacter, and a text with and without a byte
+        // order mark. A decoder that drops the byte order mark would turn the two texts into one key.
         .put(String(repeating: "\u{1F980}", count: 256)), .put("\u{10FFFF}"), .put("\u{FFFF}"), .put("\u{FEFF}bom"), .put("bom"))
       try trial.reopen()
       try trial.commit(.delete(long + "1"), .delete("\u{FEFF}bom"))
@@ -101,8 +102,8 @@ extension BackendRequirement {
   static let keeping: [BackendRequirement] = [
     BackendRequirement("valuesAreKeptByteForByte", "a value comes back as its bytes, not as other JSON of one meaning") { trial in
       try trial.open()
-      // A backend that decodes and encodes a value changes the order of members, the spaces, and the spelling of numbers and escapes.
-      // Such a backend also drops a repeated member of an object.
+      // A backend that decodes and encodes a value may change the order of members, the spaces, and the spelling of numbers and escapes,
+      // and may drop a repeated member of an object.
       let values = [
         #"{"b":1,"a":2}"#, #"{ "spaced" :  [ 1 , 2 ] }"#, "{}", "[]", "null", "true", "0", "-0", "-0.0", "1.50", "1e2",
         "12345678901234567890123", #""""#, #""text""#,
@@ -117,7 +118,7 @@ extension BackendRequirement {
       let text = "\"" + String(repeating: "0123456789abcdef", count: 65_536) + "\""
       try trial.commit(.put("before"), .put("large", text), .put("after"))
       try trial.reopen()
-      // The large value shrinks and another record grows, so that a backend may write the new value into the freed space.
+      // The large value shrinks and another record gets a large value, so that a backend may write the new value into the freed space.
       try trial.commit(.put("large", "1"), .put("other", text))
       try trial.reopen()
     },

@@ -15,8 +15,8 @@ extension BackendRequirement {
     BackendRequirement("aRefusedBatchLeavesNothing", "a batch that throws has kept none of its records, and the store goes on") { trial in
       try trial.open()
       try trial.commit(.put("kept"))
-      // The batch begins at commit 9 although the newest commit is 1. Every backend must refuse such a gap in the commit numbers, so the
-      // rule can be tested without causing a write to fail.
+      // The batch begins at commit 9 although the newest commit is 1. Every backend must refuse a batch with a gap in the commit numbers
+      // before it, so the rule can be tested without causing a write to fail.
       let batch = trial.batch([[.put("kept", "2"), .put("new"), .delete("kept")]], from: 9)
       try trial.requireError(.unsupported, from: "a batch with a gap before it") { try trial.backend.commit(batch) }
       try trial.reopen()
@@ -55,7 +55,8 @@ extension BackendRequirement {
       try trial.open()
       try trial.commit(.put("a"), .put("b"))
       try trial.commit(.put("c"))
-      // The rewrite of "a" comes after a checkpoint, so that a backend with a journal must replay it from the journal after the crash.
+      // The rewrite of "a" comes after a checkpoint, so that a backend with a journal must replay the rewrite from the journal after the
+      // crash.
       try trial.backend.checkpoint()
       try trial.rewrite("a", "2", version: 2)
       trial.drop()
@@ -77,7 +78,8 @@ extension BackendRequirement {
       try trial.open()
       try trial.commit(.put("a"), .put("b"))
       try trial.commit(.delete("a"), .delete("b"))
-      // The opening that deleted "a" also saves it again. "b" is saved by the next opening, which has read the tombstone from storage.
+      // The record "a" is saved again in the same opening of the store that deleted it. The record "b" is saved again in the next opening,
+      // which has read the tombstone from storage.
       try trial.commit(.put("a", "2"))
       try trial.reopen()
       try trial.commit(.put("b", "2"))

@@ -17,8 +17,9 @@ extension BackendRequirement {
     ) { trial in
       try trial.open()
       try trial.commit(.put("a"))
-      // The refused backend is closed in the first round and dropped in the second. A process loses its POSIX lock of a file when it closes
-      // any descriptor of that file, so closing or dropping the refused backend could unlock the open store.
+      // The backend whose `open` was refused is closed in the first run of the loop, and dropped in the second run. A process loses its
+      // POSIX lock of a file when it closes any descriptor of that file, so closing or dropping the refused backend could unlock the open
+      // store.
       for closes in [true, false] {
         let second = try trial.place.makeBackend()
         try trial.requireError(.alreadyOpen, from: "a second open") { _ = try Trial.open(second) }
@@ -102,7 +103,7 @@ extension BackendRequirement {
       try trial.open()
       try trial.commit(.put("a"), durability: .buffered)
       let first = try trial.backend
-      // During the first suspension no other backend opens the place, which is the location of the store.
+      // During the first suspension no other backend opens the store.
       try first.suspend()
       try trial.resume(first)
       try trial.commit(.put("b"))
@@ -111,11 +112,12 @@ extension BackendRequirement {
       _ = try trial.open(second)
       try trial.requireError(.alreadyOpen, .locked, from: "resuming beside a backend that is open") {
         // If `resume` returns `false`, the backend is closed and a store would open it again. The call of `open` must be refused, because
-        // the other backend has the place open.
+        // the other backend has the store open.
         if try !first.resume() { _ = try Trial.open(first) }
       }
       try trial.commit(.put("c"), .delete("a"))
-      // Each backend has missed the commits that the other one made during its suspension, and must return them after `resume`.
+      // Each of the two backends has missed the commits that the other backend made during its suspension, and must return these commits
+      // after `resume`.
       try second.suspend()
       try trial.resume(first, after: 2)
       try trial.commit(.put("d"))
@@ -140,7 +142,7 @@ extension BackendRequirement {
       try trial.requireError(.closed, from: "a flush after close") { try backend.flush() }
       try trial.requireError(.closed, from: "a checkpoint after close") { try backend.checkpoint() }
       if let backup = trial.place.backup {
-        // A backend that makes no backups throws `.unsupported`, open or closed.
+        // A backend that makes no backups throws `.unsupported`, whether it is open or closed.
         try trial.requireError(.closed, .unsupported, from: "a backup after close") { try backend.backup(to: backup.file) }
       }
       try trial.open()

@@ -22,7 +22,7 @@ extension BackendRequirement {
       try trial.open()
       for number in 1...20 { try trial.commit(.put("key \(number)", #"{"n":\#(number)}"#, version: number)) }
       try trial.reopen()
-      // The largest schema version is `Int32.max`. A column of 16 bits would cut such a version.
+      // The largest schema version is `Int32.max`. A database column of 16 bits would cut the largest schema version.
       try trial.commit(.put("key 7", #"{"n":"changed"}"#, version: Int(Int32.max)))
       try trial.reopen()
     },
@@ -35,8 +35,8 @@ extension BackendRequirement {
     },
     BackendRequirement("commitNumbersSurvive", "the newest commit number survives, whatever its records became") { trial in
       try trial.open()
-      // These commits leave no record with a value. A backend that derives the commit number from the revisions of its records could
-      // lose the number.
+      // The four commits of the batch leave no record with a value. A backend that derives the commit number from the revisions of its
+      // records could lose the number.
       try trial.commit([[.put("a")], [.put("a", "2"), .put("b")], [.delete("b")], [.delete("a")]])
       try trial.reopen()
       try trial.commit(.put("c"))
@@ -63,7 +63,7 @@ extension BackendRequirement {
         } catch RepositoryError.Code.unsupported {
           continue
         }
-        // A backend that ignores `.readOnly` would accept this commit.
+        // A backend that ignores `.readOnly` would accept the commit and not throw.
         if access == .readOnly {
           let batch = trial.batch([[.put("b")]], from: trial.commit + 1)
           try trial.requireError(.unsupported, from: "a commit in a store opened read-only") { try trial.backend.commit(batch) }
@@ -97,7 +97,7 @@ extension BackendRequirement {
       try trial.commit(.put("d"), .delete("a"))
       try trial.commit(.put("e"), durability: .buffered)
       trial.drop()
-      // The store is opened and abandoned twice, because the first opening must not do a part of the recovery.
+      // The store is opened and abandoned twice, because an abandoned opening must not do a part of the recovery.
       for _ in 1...2 { try trial.openAndAbandon("a store that was not closed") }
       try trial.open()
     },
@@ -146,7 +146,7 @@ extension BackendRequirement {
 }
 
 extension Trial {
-  /// Result of an opening without its records: an error code, or the newest commit and the cut tail from the report.
+  /// Result of an opening, without the records: an error code, or the newest commit and the cut tail from the report.
   struct Finding: Equatable, CustomStringConvertible {
     let description: String
     let isRefusal: Bool
@@ -183,7 +183,7 @@ extension Trial {
     return finding
   }
 
-  /// Returns the contents of all files of the place by name, or an empty dictionary for a place without files.
+  /// Returns the contents of all files in the store's directory by name, or an empty dictionary for a store without files.
   func files() throws -> [String: Data] {
     guard let directory = place.file?.deletingLastPathComponent() else { return [:] }
     var files: [String: Data] = [:]
@@ -193,7 +193,7 @@ extension Trial {
     return files
   }
 
-  /// Tears the last commit: overwrites the last eight bytes that the commit has changed with zeros.
+  /// Tears the last commit: overwrites with zeros the last eight bytes of the file range that the commit has changed.
   func tearWhatChanged(since before: [String: Data]) throws {
     guard let directory = place.file?.deletingLastPathComponent() else { return }
     // The file with the longest change is torn. A backend may also count its commits in a small file, and damage to that file would

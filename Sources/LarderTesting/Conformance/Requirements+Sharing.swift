@@ -36,8 +36,8 @@ extension BackendRequirement {
       // `expecting` holds the keys of the records that `beginCommit` must return, each with its revision.
       try trial.commit(.put("c"), .delete("a"), to: two, knowing: 0, expecting: ["a": 1, "b": 1])
       try trial.commit(.put("b", "2"), .put("d", in: "others"), to: two, knowing: 2, expecting: [:])
-      // Backend `one` receives commits 2 and 3 in one call. Commit 2 holds a tombstone, and commit 3 a new value of "b", which `one`
-      // wrote first.
+      // Backend `one` receives commits 2 and 3 in one call of `beginCommit`. Commit 2 holds a tombstone, and commit 3 a new value of the
+      // record "b", which backend `one` had inserted.
       try trial.commit(.put("e"), to: one, knowing: 1, expecting: ["a": 2, "b": 3, "c": 2, "d": 3])
       try trial.end(one, two)
     },
@@ -86,8 +86,8 @@ extension BackendRequirement {
       guard let foreign = try two.foreignCommits(after: Revision(1)) else { throw Violation(seen: "nothing is told of three deletions") }
       let deleted = foreign.records.filter { $0.value == nil }.map(\.key.text)
       let present = foreign.addresses.map { Set($0.map(\.key.text)) }
-      // The backend must return the addresses of all remaining records, or a tombstone for each deletion. Otherwise the other process
-      // would keep deleted records.
+      // The backend must return the addresses of all remaining records, or a tombstone for each deletion. Without the addresses or the
+      // tombstones, the other process would keep deleted records.
       try trial.require(present == ["d"] || Set(deleted) == ["a", "b", "c"], "some of three deletions are not told")
       try one.close()
       try two.close()
@@ -106,7 +106,7 @@ extension Trial {
     return (one, two)
   }
 
-  /// Commits like a store that has read up to the commit `known`, and compares the foreign commits that `beginCommit` returns.
+  /// Commits as a store does that has read up to commit `known`, and compares the other backends' commits from `beginCommit`.
   fileprivate func commit(
     _ writes: Write..., to backend: any StorageBackend, knowing known: UInt64, expecting told: [String: UInt64]
   ) throws {
@@ -121,7 +121,7 @@ extension Trial {
     try commit([writes], to: backend)
   }
 
-  /// Compares foreign commits with the expected keys and revisions.
+  /// Compares the records in commits of other backends with the expected keys and revisions.
   fileprivate func compare(_ foreign: ForeignCommits?, with told: [String: UInt64], at commit: UInt64) throws {
     guard let foreign else { return try require(told.isEmpty, "nothing is told of \(told.count) changes") }
     // A record that is returned twice gets the revision 0, which no expected record has, so the comparison fails.

@@ -22,7 +22,8 @@ extension BackendRequirement {
       try trial.backend.checkpoint()
       try trial.commit(.put("d"), .delete("b"))
       try trial.reopen()
-      // The commits that this checkpoint folds were made by an earlier opening, and this opening has only read them.
+      // The checkpoint after the reopening works on commits that an earlier opening of the store has made and that this opening has only
+      // read.
       try trial.backend.checkpoint()
       try trial.reopen()
     },

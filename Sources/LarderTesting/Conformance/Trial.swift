@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Larder
 
-/// One run of a conformance rule: the place, the open backend, and the records that the backend must hold.
+/// One run of a conformance rule: the storage location, the open backend, and the records that the backend must hold.
 final class Trial {
   let place: BackendPlace
-  /// Record or tombstone that the backend must hold at each address.
+  /// Record or tombstone that the backend must hold for each address, that is, collection and key.
   private(set) var expected: [RecordAddress: StoredRecord] = [:]
   /// Number of the newest commit that the rule has made.
   private(set) var commit: UInt64 = 0
@@ -22,11 +22,11 @@ final class Trial {
 
   // MARK: Opening and ending
 
-  /// Opens a new backend on the place, and compares its records with the expected ones.
+  /// Makes and opens a new backend on the store, and compares its records with the expected ones.
   @discardableResult
   func open(_ options: StoreOptions = .init()) throws -> OpenReport { try open(place.makeBackend(), options) }
 
-  /// Opens an existing backend of the place, and compares its records with the expected ones.
+  /// Opens a given backend, and compares its records with the expected ones.
   @discardableResult
   func open(_ backend: any StorageBackend, _ options: StoreOptions = .init()) throws -> OpenReport {
     let (report, records) = try Self.open(backend, options)
@@ -44,7 +44,7 @@ final class Trial {
     return (report, records)
   }
 
-  /// Resumes a suspended backend, and compares the foreign commits that it returns with the expected records.
+  /// Resumes a suspended backend, and compares the commits of other backends that it returns with the expected records.
   ///
   /// - Parameter known: The newest commit before the suspension, or `nil` if no other backend has committed since.
   func resume(_ backend: any StorageBackend, after known: UInt64? = nil) throws {
@@ -59,7 +59,8 @@ final class Trial {
       throw Violation(seen: "a backend goes on by itself and tells nothing, though another has written meanwhile")
     }
     try require(told.commit.number == commit, "a resumed backend tells of commit \(told.commit) instead of \(commit)")
-    // A backend returns each address once. If a faulty backend returns an address twice, the last state of the address is compared.
+    // A correct backend returns each record address once. If a faulty backend returns an address twice, the last state of the address is
+    // compared.
     let found = Dictionary(told.records.map { ($0.address, $0.value) }) { $1 }
     for record in expected.values where record.revision.number > known {
       try require(
@@ -68,7 +69,7 @@ final class Trial {
   }
 
   func close() throws {
-    // If `close` throws, `openBackend` stays set, so that `end()` closes the backend again before the place is removed.
+    // If `close` throws, `openBackend` stays set, so that `end()` closes the backend again before the files of the store are removed.
     try backend.close()
     openBackend = nil
   }

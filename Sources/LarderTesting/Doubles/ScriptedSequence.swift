@@ -30,7 +30,7 @@ public struct ScriptedSequence<Element: Sendable>: AsyncSequence, Sendable {
 
   /// Sends an element to the reader.
   ///
-  /// After ``finish(throwing:)``, this call does nothing.
+  /// After ``finish(throwing:)``, `send(_:)` does nothing.
   public func send(_ element: Element) { continuation.yield(element) }
 
   /// Ends the sequence after the elements that were sent, with an error if you give one.

@@ -1,6 +1,6 @@
 // Faults/ holds a backend that a test makes slow, full or broken.
 // Invariant: a call fails or waits only if the test has planned the failure or the wait.
-// Called by tests.
+// Tests call the types of Faults/.
 
 internal import Dispatch
 public import Foundation
@@ -30,7 +30,7 @@ internal import Synchronization
 /// A held call blocks the store's executor, as a slow disk would, and no thread of the cooperative pool. Release every held call before the
 /// test ends.
 ///
-/// Cost: one lock for each call. The backend holds a copy of every committed batch for as long as it lives.
+/// Cost: a few uses of a lock for each call. The backend holds a copy of every committed batch for as long as it lives.
 ///
 /// ## Topics
 ///
@@ -76,19 +76,19 @@ public final class FaultInjectingBackend: StorageBackend {
 
   private struct State: Sendable {
     var calls: [Operation: Int] = [:]
-    /// Number of calls of each kind that have passed their gate, at which ``hold(_:)`` stops calls.
+    /// Number of calls of each kind that were not held by ``hold(_:)`` or were released since.
     var settled: [Operation: Int] = [:]
     var faults: [Operation: [Fault]] = [:]
     var gates: [Operation: Gate] = [:]
     var batches: [WriteBatch] = []
-    /// Planned `.full` with which a batch of deletions has failed.
+    /// Planned error `.full` with which a batch of deletions has failed.
     ///
-    /// The store's second attempt by `commitOnFullDisk` fails with it, too.
+    /// The store's second attempt by `commitOnFullDisk` fails with the same error.
     var refusal: RepositoryError?
     var wantsCheckpoint: Bool?
   }
 
-  /// Point before the inner backend at which calls of one kind are held.
+  /// Point at which calls of one kind are held before they reach the inner backend.
   private struct Gate: Sendable {
     var isHolding = false
     /// Semaphore on which the held call waits, or `nil` if no call is held.
@@ -101,7 +101,7 @@ public final class FaultInjectingBackend: StorageBackend {
 
   /// Wraps another backend as the inner backend.
   ///
-  /// Every call goes through until you hold or fail one.
+  /// Every call reaches the inner backend until you hold or fail a call.
   public init(_ inner: any StorageBackend) { self.inner = inner }
 
   // MARK: Faults
@@ -115,7 +115,8 @@ public final class FaultInjectingBackend: StorageBackend {
   ///   - moment: Whether the call fails before or after the call of the inner backend: before by default.
   public func fail(_ operation: Operation, call: Int = 1, with error: RepositoryError, _ moment: Moment = .before) {
     state.withLock { state in
-      // The fault counts from the calls that have passed the gate. A held call has not passed the gate yet, so it is number 1.
+      // The number of the call is counted from the calls that have passed the gate, the point at which calls are held. A held call has not
+      // passed the gate yet, so it is number 1.
       let fault = Fault(call: state.settled[operation, default: 0] + call, moment: moment, error: error)
       state.faults[operation, default: []].append(fault)
     }
@@ -149,7 +150,8 @@ public final class FaultInjectingBackend: StorageBackend {
   private func letGo(_ operation: Operation, holdsNext: Bool) {
     let stopped: DispatchSemaphore? = state.withLock { state in
       state.gates[operation, default: Gate()].isHolding = holdsNext
-      // The semaphore is removed under the same lock. Otherwise the next `waitUntilHeld` would return for the released call.
+      // The semaphore is removed under the lock that sets `isHolding`. If the semaphore stayed, the next `waitUntilHeld` would return at
+      // once for the released call.
       defer { state.gates[operation]?.stopped = nil }
       return state.gates[operation]?.stopped
     }
@@ -169,7 +171,7 @@ public final class FaultInjectingBackend: StorageBackend {
   /// Sets the value that ``wantsCheckpoint`` returns, or `nil` to return the value of the inner backend.
   public func setWantsCheckpoint(_ wants: Bool?) { state.withLock { $0.wantsCheckpoint = wants } }
 
-  /// True if a checkpoint would pay: the value of ``setWantsCheckpoint(_:)``, or else the value of the inner backend.
+  /// True if the store should begin a checkpoint now: the value of ``setWantsCheckpoint(_:)``, or else the inner backend's value.
   public var wantsCheckpoint: Bool { state.withLock { $0.wantsCheckpoint } ?? inner.wantsCheckpoint }
 
   // MARK: Commits
@@ -200,7 +202,8 @@ public final class FaultInjectingBackend: StorageBackend {
       failure = try begin(.commit)
     } catch {
       if keepsRefusal, error.code == .full { state.withLock { $0.refusal = error } }
-      // In a shared store, `beginCommit` has locked other processes out, and the inner `commit` that would end this is not called.
+      // In a shared store, `beginCommit` has locked other processes out, and the inner `commit` that would let them commit again is not
+      // called.
       inner.cancelCommit()
       throw error
     }
@@ -230,7 +233,7 @@ public final class FaultInjectingBackend: StorageBackend {
     return result
   }
 
-  /// Counts a call, holds it at the gate, and throws the fault that is planned before it.
+  /// Counts a call, waits while the test holds it, and throws a fault that is planned before it.
   ///
   /// - Returns: The error to throw after the call of the inner backend, or `nil` if no such fault is planned.
   private func begin(_ operation: Operation) throws(RepositoryError) -> RepositoryError? {
@@ -238,7 +241,7 @@ public final class FaultInjectingBackend: StorageBackend {
     let fault: Fault? = state.withLock { state in
       let call = state.settled[operation, default: 0] + 1
       state.settled[operation] = call
-      // No later call has this number, so the fault is removed from the plan.
+      // A fault is removed from the plan when its call has come, since no later call has the same number.
       guard let index = state.faults[operation]?.firstIndex(where: { $0.call == call }) else { return nil }
       return state.faults[operation]?.remove(at: index)
     }
@@ -246,9 +249,9 @@ public final class FaultInjectingBackend: StorageBackend {
     return fault?.error
   }
 
-  /// Counts a call, and blocks while the gate holds it.
+  /// Counts a call, and blocks while the test holds the call.
   ///
-  /// The planned faults are read after this wait, so that a test can plan a fault for the call that it holds.
+  /// The planned faults are read after this function has returned, so that a test can plan a fault for the call that it holds.
   func pass(_ operation: Operation) {
     let semaphore = DispatchSemaphore(value: 0)
     let watchers: [CheckedContinuation<Void, Never>]? = state.withLock { state in
@@ -260,13 +263,13 @@ public final class FaultInjectingBackend: StorageBackend {
     }
     guard let watchers else { return }
     for watcher in watchers { watcher.resume() }
-    // This wait blocks the thread, as a slow disk does. A `release` before this line has signaled the semaphore already, and then the
-    // wait returns at once.
+    // The wait for the semaphore blocks the thread, as a slow disk does. If `release` has signaled the semaphore before the wait, the wait
+    // returns at once.
     semaphore.wait()
   }
 }
 
-/// Calls that are forwarded to the inner backend.
+/// The members of `StorageBackend` that are forwarded to the inner backend.
 extension FaultInjectingBackend {
   /// Name of the inner backend.
   public var name: String { inner.name }
@@ -283,7 +286,7 @@ extension FaultInjectingBackend {
 
   /// Begins a commit of the inner backend.
   ///
-  /// The call is never counted, held or failed.
+  /// `beginCommit` is never counted, held or failed.
   public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
     try inner.beginCommit(after: revision, durability)
   }
@@ -295,7 +298,7 @@ extension FaultInjectingBackend {
 
   /// Reads the foreign commits of the inner backend.
   ///
-  /// The call is never counted, held or failed.
+  /// `foreignCommits` is never counted, held or failed.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try inner.foreignCommits(after: revision)
   }
@@ -313,9 +316,8 @@ extension FaultInjectingBackend {
 
   /// Checkpoints the inner backend, after waiting while `checkpoint` is held, or throws a planned fault.
   ///
-  /// `beginCheckpoint()` has the protocol's default here, which makes the whole checkpoint with `checkpoint()`. A
-  /// hold or a fault of
-  /// ``Operation/checkpoint`` hits `beginCheckpoint()` as well.
+  /// `beginCheckpoint()` has the protocol's default implementation in this type, which makes the whole checkpoint with `checkpoint()`. A
+  /// hold or a fault of ``Operation/checkpoint`` hits `beginCheckpoint()` as well.
   public func checkpoint() throws(RepositoryError) {
     try call(.checkpoint) { () throws(RepositoryError) in try inner.checkpoint() }
   }
@@ -333,29 +335,29 @@ extension FaultInjectingBackend {
 
   /// Reads a copy of the inner backend.
   ///
-  /// The call is never counted, held or failed.
+  /// `readCopy` is never counted, held or failed.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try inner.readCopy(at: url, visit)
   }
 
   /// Reads the inner backend again.
   ///
-  /// The call is never counted, held or failed.
+  /// `readAll` is never counted, held or failed.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport { try inner.readAll(visit) }
 
   /// Ends a wait of the inner backend for another process.
   ///
-  /// The call is never counted, held or failed.
+  /// `endWaiting` is never counted, held or failed.
   public func endWaiting() { inner.endWaiting() }
 
   /// Suspends the inner backend.
   ///
-  /// The call is never counted, held or failed.
+  /// `suspend` is never counted, held or failed.
   public func suspend() throws(RepositoryError) { try inner.suspend() }
 
   /// Resumes the inner backend.
   ///
-  /// The call is never counted, held or failed.
+  /// `resume` is never counted, held or failed.
   public func resume() throws(RepositoryError) -> Bool { try inner.resume() }
 
   /// Closes the inner backend, after waiting while `close` is held, or throws a planned fault.
@@ -365,6 +367,6 @@ extension FaultInjectingBackend {
 
   /// Abandons the inner backend.
   ///
-  /// The call is never counted, held or failed.
+  /// `abandon` is never counted, held or failed.
   public func abandon() { inner.abandon() }
 }

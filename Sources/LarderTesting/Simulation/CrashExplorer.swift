@@ -1,11 +1,11 @@
 public import Foundation
 public import Larder
 
-/// Exhaustive crash test, which crashes a workload before each of its operations and checks every disk state that each crash can leave.
+/// Exhaustive crash test, which crashes a workload before each of its operations and checks the disk states that each crash can leave.
 ///
-/// Your workload gets a file system, and a closure that it calls after each write that was acknowledged. Your check gets an image of the
-/// files after the crash, with all acknowledgements before the crash, and throws if a promise is broken. The check may open, recover and
-/// change the image.
+/// Your workload gets a file system, and a closure that it calls after each acknowledged write. Your check gets an image of the files after
+/// the crash, with all acknowledgements before the crash, and throws if a promise is broken. The check may open, recover and change the
+/// image.
 ///
 /// ```swift
 /// let result = try CrashExplorer(seed: seed).explore { files, acknowledge in
@@ -23,11 +23,11 @@ public import Larder
 public struct CrashExplorer: Sendable {
   /// Seed of the random samples of crash images.
   ///
-  /// Equal seeds visit equal images.
+  /// Two explorers with equal seeds check equal images of the same workload.
   public var seed: UInt64
-  /// Kinds of crash at each point: by default power loss and process kill.
+  /// Kinds of crash at each crash point: by default power loss and process kill.
   public var kinds: [CrashKind]
-  /// Maximum number of images of one kind at one point.
+  /// Maximum number of images for one kind of crash at one crash point.
   ///
   /// If a crash can leave more images, the seed selects a sample of them.
   public var imagesPerPoint: Int
@@ -48,7 +48,7 @@ public struct CrashExplorer: Sendable {
     /// Number of images that were skipped, because an equal image of the same point and kind was checked.
     public var duplicates = 0
 
-    /// Makes counts of zero.
+    /// Makes counts that are all zero.
     public init() {}
 
     /// Adds the counts of another exploration.
@@ -59,7 +59,7 @@ public struct CrashExplorer: Sendable {
     }
   }
 
-  /// Identification of one crash image, with which you can make it again.
+  /// Identification of one crash image, with which you can make the image again.
   public struct Point: Hashable, Sendable, CustomStringConvertible {
     /// Number of the operation before which the machine went down, counted from 1.
     public var operation: Int
@@ -85,11 +85,11 @@ public struct CrashExplorer: Sendable {
     /// Error that the check threw.
     public let underlying: any Error
 
-    /// Text with the point, the summary and the error.
+    /// Text with the crash point, the summary of the image and the error of the check.
     public var description: String { "\(point): \(summary): \(underlying)" }
   }
 
-  /// Visits every crash point, and checks the images of each.
+  /// Crashes the workload at every crash point, and checks the images of each crash.
   ///
   /// - Parameters:
   ///   - start: Makes the file system on which the workload starts: an empty one by default.
@@ -111,8 +111,8 @@ public struct CrashExplorer: Sendable {
       let stretch = try run(first, from: start, through: wrap, workload: workload)
       isDown = stretch.isDown
       for (index, stop) in stretch.stops.enumerated() {
-        // One run of the workload covers up to 16 crash points and may continue after this point, so the check gets only the
-        // acknowledgements before this point.
+        // One run of the workload covers up to 16 crash points and may continue after a crash point, so the check of a crash point gets
+        // only the acknowledgements before that point.
         let acknowledged = stretch.acknowledged.prefix { $0.stops <= index }.map(\.value)
         try checkImages(of: stop, before: first + index, acknowledged, &result, check)
       }
@@ -164,16 +164,16 @@ public struct CrashExplorer: Sendable {
     return (images[point.image], acknowledged)
   }
 
-  /// Returns the seed of the samples at one crash point, another one for each point, so that the points have different samples.
+  /// Returns the seed of the random samples at one crash point, so that the crash points have different samples.
   private func imageSeed(_ operation: Int) -> UInt64 { seed &+ UInt64(operation) &* 0x9E37_79B9_7F4A_7C15 }
 
   /// Result of one run of the workload: up to 16 consecutive crash points, and the acknowledgements of the run.
   private struct Stretch<Ack> {
-    /// Copies of the disk: one before each operation of the stretch, and one after the last operation of the workload.
+    /// Copies of the disk: one before each of up to 16 consecutive operations, and one after the last operation of the workload.
     var stops: [SimulatedFileSystem.Stop]
     /// Acknowledgements of the run, each with the number of disk copies made before it.
     var acknowledged: [(value: Ack, stops: Int)]
-    /// True if the workload has operations after this stretch.
+    /// True if the planned crash has ended the run, so that the workload has further operations.
     var isDown: Bool
     /// Error that the workload threw without a crash.
     var failure: (any Error)?
@@ -184,7 +184,7 @@ public struct CrashExplorer: Sendable {
   /// A larger number takes more memory, because each crash point holds a copy of the files that the workload changes after the point.
   private static let stretchLength = 16
 
-  /// Runs the workload up to the end of a stretch, which is 16 operations, and copies the disk before each operation of the stretch.
+  /// Runs the workload up to the end of a stretch (16 consecutive operations), and copies the disk before each operation of the stretch.
   private func run<Ack>(
     _ first: Int, from start: () throws -> SimulatedFileSystem, through wrap: (SimulatedFileSystem) -> any FileSystem,
     workload: (any FileSystem, (Ack) -> Void) throws -> Void
@@ -193,8 +193,8 @@ public struct CrashExplorer: Sendable {
     // `start` may have used the file system, so its operation count need not begin at zero.
     let base = files.operationCount + first
     files.stop(beforeOperations: base..<base + Self.stretchLength)
-    // A planned crash ends this run after the last copy of the disk. The next run of the workload copies the disk from the operation
-    // on that the crash prevents.
+    // A planned crash ends this run of the workload after the last copy of the disk. The next run of the workload makes its first copy of
+    // the disk before the operation that the crash prevents.
     files.crash(beforeOperation: base + Self.stretchLength)
     var stretch = Stretch<Ack>(stops: [], acknowledged: [], isDown: false, failure: nil)
     do {

@@ -1,15 +1,17 @@
 internal import Larder
 
-/// Lazy collection of all disk states that a crash can leave.
+/// Lazy collection of the disk states that a crash can leave, or of a random sample if there are more than a limit.
 ///
 /// With the same seed, an index names the same disk state again.
 ///
-/// After a power loss, the first image keeps none of the unsynced changes, and the second keeps all. Then follows every other subset, or 64
-/// sampled subsets if there are more than ten changes. A change is the bytes of a write, a change of a file's size, a mode, or one change
-/// of a directory's entries. So a file may have grown without its bytes, and a rename may be durable before the file's bytes or after them.
+/// After a power loss, the first image keeps none of the unsynced changes, and the second keeps all. The next images keep every other
+/// subset of the changes, or 64 random subsets if there are more than ten changes. An unsynced change is the bytes of a write, a change of
+/// a file's size or mode, or one change of a directory's entries. In an image, a file may therefore have grown without its bytes, and a
+/// rename may be durable before the file's bytes or after them.
 ///
 /// Further images tear each unsynced write at each 512-byte boundary of its file. An image with a torn write keeps the part of the write
-/// before the boundary, the part after it, or some sectors. Each tear occurs with and without the later writes to the file.
+/// before the boundary, the part after the boundary, or some sectors of the write. If later writes to the same file follow a torn write,
+/// there are images with and without the later writes.
 ///
 /// After a process kill, each image holds another number of bytes of the write that the kill interrupted.
 public struct CrashImages: RandomAccessCollection, Sendable {
@@ -30,15 +32,15 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     self.kind = kind
     self.disk = disk
     self.inFlight = inFlight
-    // All random choices are made here, so that an image depends on its index, and not on the order in which images are read.
+    // The initializer makes all random choices, so that an image depends on its index, and not on the order in which images are read.
     var generator = SeededGenerator(seed: seed)
     switch kind {
     case .processKill: choices = (0...(inFlight?.bytes.count ?? 0)).map { .cut($0) }
     case .powerLoss: choices = Self.powerLosses(disk.unsyncedChanges, &generator)
     }
     if choices.count > limit {
-      // The first two images of a power loss keep nothing and everything. Every sample has these two images, because they are the
-      // simplest cases.
+      // The first image of a power loss keeps none of the unsynced changes, and the second image keeps all. Every sample has these two
+      // images, because they are the simplest cases.
       let extremes = Swift.max(0, Swift.min(2, limit))
       let sample = (extremes..<choices.count).shuffled(using: &generator).prefix(Swift.max(0, limit - extremes)).sorted()
       choices = choices.prefix(extremes) + sample.map { choices[$0] }
@@ -99,12 +101,12 @@ public struct CrashImages: RandomAccessCollection, Sendable {
       }
       var tears: [[Range<Int>]] = []
       for cut in pieces.dropFirst().map(\.lowerBound) { tears += [[0..<cut], [cut..<length]] }
-      // A disk may write the sectors of a write in any order, so a crash may leave holes. A write of two sectors has no other cases
-      // than the two parts above.
+      // A disk may write the sectors of a write in any order, so a crash may leave holes between the written sectors. A write to two
+      // sectors needs no random choice, because the two parts of its only cut are in `tears` already.
       if pieces.count > 2 {
         tears += (0..<Swift.min(8, pieces.count)).map { _ in pieces.filter { _ in Bool.random(using: &generator) } }
       }
-      // No later write can hide the last write to a file, so one set of images is enough for it.
+      // No later write can hide the last write to a file, so one set of images is enough for the last write.
       for kept in all == withoutLater ? [all] : [all, withoutLater] {
         choices += tears.map { .keep(kept, torn: (index, $0)) }
       }
@@ -112,7 +114,7 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     return choices
   }
 
-  /// Splits a write into its parts by sectors of the file.
+  /// Splits a write into parts at the boundaries of the file's 512-byte sectors.
   private static func sectors(from offset: Int, count: Int) -> [Range<Int>] {
     var pieces: [Range<Int>] = []
     var start = 0
@@ -161,7 +163,7 @@ extension SimulatedDisk {
   /// Every change that a power cut can lose: first the changes of each file, by file number, then the changes of the directories.
   var unsyncedChanges: [UnsyncedChange] {
     var list: [UnsyncedChange] = []
-    // `losePower` numbers the changes in the same order, because its arguments name a change by its index in this list.
+    // `losePower` numbers the changes in the same order, because its arguments name a change by its index in `unsyncedChanges`.
     for number in files.keys.sorted() {
       for logged in files[number]?.changes ?? [] where logged.standing != .synced {
         if case .data(let offset, let bytes) = logged.change {
@@ -171,7 +173,7 @@ extension SimulatedDisk {
         }
       }
     }
-    // Each change of a directory is the same `.other`, so the order of the directories does not matter.
+    // Every change of a directory is listed as `.other`, so the order of the directories does not matter.
     for directory in directories.values { list += directory.changes.filter { $0.standing != .synced }.map { _ in .other } }
     return list
   }
@@ -192,7 +194,7 @@ extension SimulatedDisk {
       for logged in file.changes {
         let tearing = logged.standing != .synced && index == torn?.change ? torn : nil
         guard isKept(logged.standing) else { continue }
-        // A sync of written bytes also makes the size durable that the bytes reach, even if an earlier sync of that growth failed.
+        // A sync of written bytes also makes the file size durable that the bytes reach, even if an earlier sync of that growth failed.
         if logged.standing == .synced, case .data(let offset, let bytes) = logged.change { image.grow(to: offset + bytes.count) }
         if let tearing, case .data(let offset, let bytes) = logged.change {
           bytes.withUnsafeBytes { bytes in
@@ -213,7 +215,7 @@ extension SimulatedDisk {
     forgetUnreachable()
   }
 
-  /// Removes directories whose own entry was lost, and files without a name.
+  /// Removes the files and directories that no directory entry names any more after a power cut.
   private mutating func forgetUnreachable() {
     // The search starts at the root, because a directory is lost together with its parent, even if its own entry was kept.
     var reached: [String: Directory] = [:]

@@ -3,9 +3,9 @@ package import Larder
 
 /// Files and directories of a simulated machine, each with a visible state (for programs) and a durable state (after a power cut).
 ///
-/// Every change of a file or directory stays in an ordered list until a sync covers it. Programs read the durable state with the whole list
-/// applied. A power cut leaves the durable state with a part of the list applied. The type is a value type, so that a copy of the disk is
-/// an image of it at the moment of a crash.
+/// Every change of a file or directory stays in an ordered list until a sync covers it. Programs read the durable state with all listed
+/// changes applied. A power cut leaves the durable state with some of the listed changes applied. `SimulatedDisk` is a value type, so that
+/// a copy of a disk is an image of the disk at the moment of a crash.
 struct SimulatedDisk: Sendable {
   /// Change of a file that a power cut can lose on its own.
   enum FileChange: Sendable {
@@ -51,7 +51,7 @@ struct SimulatedDisk: Sendable {
     var standing: Standing
   }
 
-  /// Durable and visible state of a file or a directory, and the list of changes between the two.
+  /// Durable and visible state of a file or a directory, and the list of changes that lead from the durable to the visible state.
   struct Tracked<Image: ChangeableImage>: Sendable {
     var durable = Image()
     var current = Image()
@@ -100,7 +100,7 @@ struct SimulatedDisk: Sendable {
       }
     }
 
-    /// Overwrites bytes within the size of the file, and drops the bytes beyond it.
+    /// Overwrites bytes within the size of the file, and drops the written bytes beyond that size.
     mutating func write(_ data: UnsafeRawBufferPointer, at offset: Int) {
       // If a power cut keeps a write and loses the growth before it, some bytes of the write lie beyond the end of the file.
       let count = min(data.count, bytes.count - offset)
@@ -168,8 +168,8 @@ struct SimulatedDisk: Sendable {
 
   mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int, to number: Int) {
     guard !bytes.isEmpty else { return }
-    // The growth is recorded as a separate change, because a file system may write the size before the bytes. A crash between the two
-    // leaves zeros.
+    // The growth is recorded as a separate change, because a file system may write the size before the bytes. A crash between the write of
+    // the size and the write of the bytes leaves zeros.
     let end = offset + bytes.count
     if let size = files[number]?.current.bytes.count, end > size { files[number]?.record(.growth(to: end)) }
     let copy = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
@@ -188,8 +188,8 @@ struct SimulatedDisk: Sendable {
   mutating func rename(_ path: String, to newPath: String) throws(RepositoryError) {
     let (directory, name) = Self.split(path)
     let (newDirectory, newName) = Self.split(newPath)
-    // A rename into another directory is refused, because Larder never makes one. Such a rename would change two directories, and an
-    // `EntryChange` belongs to one directory.
+    // A rename into another directory is refused, because Larder never makes one. A rename into another directory would change two
+    // directories, and an `EntryChange` belongs to one directory.
     guard directory == newDirectory else {
       throw RepositoryError(.unsupported, "expected a new name in the same directory, found another directory", file: path)
     }
@@ -203,7 +203,8 @@ struct SimulatedDisk: Sendable {
 
   mutating func remove(_ path: String) throws(RepositoryError) {
     if try entry(at: path) == .directory { throw .simulated("unlink", errorNumber: EISDIR, at: path) }
-    // The contents stay in `files`, because a program may have the file open, and because a power cut may bring the name back.
+    // The contents of the removed file stay in `files`, because a program may have the file open, and because a power cut may bring the
+    // name back.
     guard try file(at: path) != nil else { return }
     let (directory, name) = Self.split(path)
     directories[directory]?.record(.unlink(name: name))
@@ -233,7 +234,7 @@ struct SimulatedDisk: Sendable {
     let image = FileImage(bytes: bytes, mode: mode)
     files[number] = File(durable: image, current: image)
     directories[directory]?.record(.link(name: name, entry: .file(number)))
-    // This sync makes the new name durable, and with it all earlier changes of the directory.
+    // The sync of the directory makes the new name durable, and all earlier unsynced changes of the directory as well.
     syncDirectory(directory)
   }
 }
@@ -251,8 +252,8 @@ extension [String: SimulatedDisk.Entry]: ChangeableImage {
     case .link(let name, let entry): self[name] = entry
     case .unlink(let name): self[name] = nil
     case .rename(let old, let new, let entry):
-      // If a power cut has lost an earlier change, the old name may belong to another file than the renamed one. This other file keeps its
-      // name.
+      // The rename removes the old name only if the name belongs to the renamed file. After a power cut that has lost an earlier change,
+      // the old name may belong to another file.
       if self[old] == entry { self[old] = nil }
       self[new] = entry
     }

@@ -2,7 +2,7 @@ internal import Foundation
 public import Larder
 internal import Synchronization
 
-/// Calls of the protocol `FileSystem`.
+/// The functions that the protocol `FileSystem` requires.
 extension SimulatedFileSystem {
   /// Opens an existing file, or returns `nil` if there is none.
   public func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? {
@@ -68,7 +68,7 @@ extension SimulatedFileSystem {
     if path != "/" { try syncDirectory(SimulatedDisk.split(path).directory) }
   }
 
-  /// Makes the entries of a directory durable, or makes them unreliable if a planned fault fails the sync.
+  /// Makes the entries of a directory durable, unless a planned fault fails the sync.
   public func syncDirectory(_ path: String) throws(RepositoryError) {
     try changing("fsync", path, failing: { if $1.abandonsNames { $0.syncDirectory(path, fails: true) } }) {
       (disk) throws(RepositoryError) in
@@ -77,13 +77,14 @@ extension SimulatedFileSystem {
     }
   }
 
-  /// Returns the names in a directory, including those of locks, or `nil` if there is no such directory.
+  /// Returns the names in a directory, including the names of held locks, or `nil` if there is no such directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? {
     let found = try reading("readdir", directory) { (disk) throws(RepositoryError) -> [String]? in
       if case .file = try disk.entry(at: directory) { throw .simulated("open", errorNumber: ENOTDIR, at: directory) }
       return disk.directories[directory].map { Array($0.current.keys) }
     }
-    // A real lock is a file, so code that lists a real directory finds lock files. The names of the simulated locks are added here.
+    // A real lock is a file, so code that lists a real directory finds lock files. The names of the simulated locks are added, because
+    // these locks are not in the simulated disk.
     let locks = state.withLock { $0.locks }.map { SimulatedDisk.split($0) }.filter { $0.directory == directory }.map(\.name)
     return found.map { Array(Set($0).union(locks)) }
   }
@@ -106,7 +107,7 @@ extension SimulatedFileSystem {
 
   /// Locks an open file, and returns false if it is locked already.
   ///
-  /// The call is not counted, since it changes nothing on the disk.
+  /// A lock of an open file is not counted as an operation, since it changes nothing on the disk.
   func lock(_ number: Int, _ path: String) throws(RepositoryError) -> Bool {
     try state.withLock { (state) throws(RepositoryError) in
       if state.isDown { throw Self.down(path) }
@@ -168,7 +169,7 @@ final class SimulatedFile: OpenFile {
 
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
     try checkOpen("pread")
-    // The system call `pread` also refuses a negative offset. Without this check, the read below would begin before the buffer.
+    // The system call `pread` also refuses a negative offset. Without the check of the offset, the read would begin before the buffer.
     if offset < 0 { throw .simulated("pread", errorNumber: EINVAL, at: path) }
     return try system.reading("pread", path) { [number] (disk) in
       guard let bytes = disk.files[number]?.current.bytes, offset < bytes.count, count > 0 else { return Data() }
@@ -202,7 +203,8 @@ final class SimulatedFile: OpenFile {
 
   func close() {
     isClosed.withLock { $0 = true }
-    // The flag is read and cleared in one step, so that a second close does not release a lock that another open file has by now.
+    // The flag `isLocked` is read and cleared in one step, so that a second close does not release a lock that another open file has by
+    // now.
     let wasLocked = isLocked.withLock { isLocked in
       defer { isLocked = false }
       return isLocked
@@ -227,6 +229,7 @@ final class SimulatedLock: HeldLock {
 
   deinit { release() }
 
-  // The first release removes the file system, so that a second release does not free a lock that another caller has by now.
+  // The first release removes the reference to the file system, so that a second release does not free a lock that another caller has by
+  // now.
   func release() { system.withLock({ $0.take() })?.unlock(path) }
 }

@@ -1,6 +1,6 @@
 // Simulation/ holds a file system in memory that simulates power cuts, killed processes and failing disks.
 // Invariant: only a sync makes a change durable. A sync of a file covers its contents, a sync of its directory its name.
-// Called by tests.
+// Tests call the types of Simulation/.
 
 public import Foundation
 public import Larder
@@ -33,7 +33,7 @@ internal import Synchronization
 /// size and the mode of a file, and never its name. ``syncDirectory(_:)`` covers the names. After a failed sync, the changes that the sync
 /// should have covered may be lost, and no later sync covers them, as on Linux. A sector of 512 bytes is written whole or not at all.
 ///
-/// Cost: memory for the contents and for every unsynced change. Each image costs a copy of the files.
+/// Cost: memory for the contents and for every unsynced change. Each crash image costs a copy of the files.
 ///
 /// ## Topics
 ///
@@ -122,7 +122,7 @@ public final class SimulatedFileSystem: FileSystem {
 
   /// Plans a copy of the disk before each operation with one of these numbers.
   ///
-  /// With these copies, ``CrashExplorer`` gets several crash points from one run of its workload.
+  /// ``CrashExplorer`` uses the copies of the disk to get several crash points from one run of its workload.
   func stop(beforeOperations numbers: Range<Int>) { state.withLock { $0.stops = numbers } }
 
   /// Copy of the disk now, between two operations.
@@ -188,7 +188,8 @@ public final class SimulatedFileSystem: FileSystem {
           hasher.combine(name)
           guard case .file(let number) = entry, let image = state.disk.files[number]?.current else { continue }
           hasher.combine(image.mode)
-          // Without the length, two states whose files divide the same bytes in different places could have the same hash.
+          // Without the length of each file in the hash, two states whose files divide the same bytes in different places could have the
+          // same hash.
           hasher.combine(image.bytes.count)
           // The bytes are hashed as one buffer, which is faster than hashing the elements of the array one by one.
           image.bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
@@ -242,7 +243,8 @@ public final class SimulatedFileSystem: FileSystem {
 
   /// Writes to a file as one counted operation.
   ///
-  /// A planned crash before the write stores its bytes for the images of a process kill. A planned fault may write a prefix of the bytes.
+  /// A planned crash before the write stores the bytes of the write for the images of a process kill. A planned fault may write only the
+  /// first bytes.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int, to number: Int, _ path: String) throws(RepositoryError) {
     try state.withLock { (state) throws(RepositoryError) in
       if let fault = try Self.step(&state, path, inFlight: (number, offset, bytes)) {
@@ -297,23 +299,24 @@ public struct FaultPlan: Hashable, Sendable {
   public var step: Step
   /// `errno` of the failure, such as ENOSPC, EIO or EACCES.
   ///
-  /// The number decides the error's code, as in the real file layer.
+  /// The `errno` decides the code of the thrown error, as in the real file layer.
   public var errorNumber: Int32
   /// True if every later call of the same kind fails too.
   public var isPermanent: Bool
   /// Number of bytes that a failing write still writes.
   ///
-  /// A number above the length of the write means all bytes of the write.
+  /// If `writtenBytes` is above the length of the write, all bytes are written.
   public var writtenBytes: Int
   /// True if no later sync of a directory covers the names that a failed sync should have covered.
   ///
-  /// True by default. A failed sync of a file always excludes its bytes from later syncs.
+  /// `abandonsNames` is true by default. The bytes of a file whose sync has failed are never covered by a later sync, even if
+  /// `abandonsNames` is false.
   ///
   /// Local file systems write names to a journal. After a failed sync, local file systems write the names with the next sync, or accept no
-  /// more changes. To simulate a local file system, set this property to false.
+  /// more changes. To simulate a local file system, set `abandonsNames` to false.
   public var abandonsNames = true
 
-  /// Plans a fault.
+  /// Plans a fault by the `errno` of its error.
   public init(_ step: Step, errorNumber: Int32, isPermanent: Bool = false, writtenBytes: Int = 0) {
     self.step = step
     self.errorNumber = errorNumber
@@ -327,7 +330,7 @@ public struct FaultPlan: Hashable, Sendable {
     self.init(step, errorNumber: number, isPermanent: isPermanent, writtenBytes: writtenBytes)
   }
 
-  /// Returns true if the plan makes a call fail.
+  /// Returns true if the plan makes the call with this number fail.
   func hits(_ step: Step) -> Bool {
     switch (self.step, step) {
     case (.operation(let first), .operation(let number)), (.read(let first), .read(let number)):

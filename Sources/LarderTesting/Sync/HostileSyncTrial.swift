@@ -9,7 +9,7 @@ internal import Synchronization
 /// The hidden records are in a collection that is not synced, in a collection that no repository reads, and in a scope that the engine does
 /// not have. No byte of the hidden records may be sent or changed, and the store must open again.
 struct HostileSyncTrial {
-  /// Record of the device, synced or hidden.
+  /// Record of the device, either synced or hidden from the server.
   struct Note: Codable, Identifiable, Sendable, Equatable {
     var id: String
     var scope = "user/1"
@@ -29,8 +29,8 @@ struct HostileSyncTrial {
     "attic": [Note(id: "box", text: secret)],
     "notes": [Note(id: "theirs", scope: "user/2", text: secret), Note(id: "early", scope: "user/2", text: secret)],
   ]
-  // A hostile answer may name each of these records: the hidden ones, the synced ones, and those in the engine's own collections. If the
-  // device does not check the records of an answer, the server can overwrite any of these records.
+  // A hostile answer may name each record in `targets`: hidden records, synced records, and records in the engine's own collections. If the
+  // device did not check the records of an answer, the server could overwrite any of these records.
   private static let targets =
     hidden.flatMap { name, notes in notes.map { RecordAddress(collection: name, key: RecordKey($0.id)) } }
     + ["a", "b", "c"].map { RecordAddress(collection: "notes", key: RecordKey($0)) }
@@ -47,7 +47,7 @@ struct HostileSyncTrial {
   /// - Parameters:
   ///   - choices: The source of all random choices.
   ///   - rounds: The number of exchanges, each after some edits.
-  ///   - backend: Makes a backend on the store's place.
+  ///   - backend: Makes a backend on the device's store, which is the same store in each call.
   /// - Throws: ``Breach``.
   static func run(
     choices: any RandomNumberGenerator & Sendable, rounds: Int, backend: () throws -> any StorageBackend
@@ -56,7 +56,8 @@ struct HostileSyncTrial {
     try await prepare(backend())
     let server = HostileSyncServer(choices: choices, targets: targets.sorted())
     for round in 0..<rounds {
-      // The store is opened anew in each round, because a planted record may be harmless in memory and damage the store on disk.
+      // The store is opened anew in each round, because a record that the hostile server has sent may be harmless in memory and damage the
+      // store on disk.
       let store = try await Store.open(backend())
       let notes = try await store.repository(synced)
       let diary = try await store.repository(RepositorySchema<Note>("private"))
@@ -65,17 +66,18 @@ struct HostileSyncTrial {
         if Int.random(in: 0..<4, using: &choices) == 0 {
           try await notes.delete(id)
         } else {
-          // The edit may fail: if the server has planted a record of another scope or with other JSON under this id, the store refuses the
-          // edit.
+          // The edit may fail: if the hostile server has sent a record of another scope or with other JSON under this id, the store refuses
+          // the edit.
           do throws(RepositoryError) { try await notes.save(Note(id: id, text: "round \(round)", count: round)) } catch {
             guard [.unsupported, .newerSchema].contains(error.code) else { throw error }
           }
         }
       }
-      // The number of answers is bounded. Without a bound, the server could announce one more page in every answer, and the exchange would
-      // not end.
+      // The number of answers is bounded. Without a bound on its answers, the server could announce one more page in every answer, and the
+      // exchange would not end.
       server.answer(40)
-      // The engine must check an answer before it stores the records, so an error of the store is a breach. A `SyncProblem` is not.
+      // The engine must check an answer before it stores the records, so an error of the store is a breach. A `SyncProblem` is an expected
+      // error.
       do { try await engine.exchange(scopesAtOnce: 1) } catch let error as RepositoryError {
         throw Breach(description: "round \(round): the exchange fails in the store: \(error)")
       } catch is SyncProblem {
@@ -101,7 +103,7 @@ struct HostileSyncTrial {
       try await store.repository(RepositorySchema<Note>(name)).save(contentsOf: early)
     }
     try await store.close()
-    // The note "theirs" is saved through the synced schema, so that it is a tracked edit in a scope that the engine does not have.
+    // The note "theirs" is saved through the synced schema, so that it is an edit to be sent, in a scope that the engine does not have.
     let again = try await Store.open(backend)
     try await again.repository(synced).save(Note(id: "theirs", scope: "user/2", text: secret))
     try await again.close()
@@ -124,8 +126,9 @@ struct HostileSyncTrial {
 
 /// Hostile sync server, which stores records like an honest server, and changes its answers at random before it sends them.
 ///
-/// The attacker is assumed to have the wire format and the names of the hidden records. Answers hold planted records, numbers and names out
-/// of bounds, outcomes for records that were not sent, and false outcomes in pages. Some requests get a problem in place of an answer.
+/// The attacker is assumed to have the wire format and the names of the hidden records. Answers hold records that no device has sent,
+/// numbers and names out of bounds, outcomes for records that were not sent, and false outcomes in pages. Some requests get a problem in
+/// place of an answer.
 final class HostileSyncServer: SyncTransport {
   private struct State: Sendable {
     var choices: any RandomNumberGenerator & Sendable
@@ -180,7 +183,7 @@ final class HostileSyncServer: SyncTransport {
 
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unreachable("no events") }
 
-  /// Stores the bytes of a request, and throws a random problem in about one of twelve requests or when no answers are left.
+  /// Stores the bytes of a request, and throws a problem in about one of twelve requests and when no answers are left.
   private func begin(_ sent: Data) throws(SyncProblem) {
     let problem: SyncProblem? = state.withLock { state in
       state.received += sent
@@ -263,7 +266,7 @@ final class HostileSyncServer: SyncTransport {
   }
 
   private func value(_ state: inout State, id: String) -> Data? {
-    // Some planted values are a note in the synced scope, a note in a foreign scope, and JSON that is no note. Other planted values are
+    // Some values of false records are a note in the synced scope, a note in a foreign scope, and JSON that is no note. Other values are
     // damaged, nested deeper than the limit, or like a record that the engine itself stores.
     let own = #"{"id":"\#(id)","scope":"user/1","text":"planted","count":7}"#
     let other = #"{"id":"\#(id)","scope":"user/2","text":"planted","count":7}"#

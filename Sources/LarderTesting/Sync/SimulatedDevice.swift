@@ -3,7 +3,7 @@ internal import Larder
 internal import LarderSync
 internal import Synchronization
 
-/// Device of a sync simulation: a backend that outlives the process, and the store, records and engine of the running process.
+/// Device of a sync simulation: a backend that outlives the simulated process, and the store, records and engine of the running process.
 final class SimulatedDevice {
   let clock: ManualClock
   let network: SimulatedNetwork
@@ -92,8 +92,8 @@ final class SimulatedEdits {
     } catch {
       // If a newer app has written the counter, this older app may not change it, and the increment was not stored.
       if (error as? RepositoryError)?.code == .newerSchema { return }
-      // The process died before the commit of the increment or after it, and `resolve` reads the counter after the restart. Until the
-      // restart, the store refuses all writes with `.outcomeUnknown`, so only the increment in whose commit the process died can be in the
+      // The process died before the commit of the increment or after it, and `resolve` reads the counter after the restart. After the
+      // failed commit, the store refuses all writes until the restart, so only the increment in whose commit the process died can be in the
       // store.
       unknown = unknown ?? (id, before)
     }

@@ -44,7 +44,8 @@ struct SimulatedItemV2: SimulatedItem {
     set { (name, count, tags) = (newValue.name, newValue.count, newValue.tags) }
   }
   static var schema: RepositorySchema<Self> { RepositorySchema("items", version: 2, migrations: [.init(from: 1) { _ in }]) }
-  // This app calls the counter `count` and newer apps call it `total`, so edits of both apps can merge only after the migration.
+  // The app with schema version 2 calls the counter `count`, and newer apps call it `total`, so edits of both apps can merge only after the
+  // migration.
   static var policy: MergePolicy<Self> { .fields(counters: [\.count], sets: [\.tags]) }
 }
 
@@ -65,7 +66,7 @@ struct SimulatedItemV3: SimulatedItem {
   static var policy: MergePolicy<Self> { .fields(counters: [\.total], sets: [\.tags]) }
 
   static let migrations: [Migration] = [.init(from: 1) { _ in }, .init(from: 2) { bringUp(&$0) }]
-  /// Renames the members of a record from schema version 2 to 3.
+  /// Migrates a record from schema version 2 to 3, by renaming two members.
   static func bringUp(_ object: inout JSONObject) {
     // The migration renames members of the JSON object, so that members which the record type does not have are preserved.
     object["title"] = object["name"]
@@ -75,7 +76,7 @@ struct SimulatedItemV3: SimulatedItem {
   }
 }
 
-/// Record type of the newest version of the simulated app, which has the schema version of the newer one and one more member.
+/// Record type of the newest version of the simulated app, which adds the member `extra` without a new schema version.
 struct SimulatedItemWithExtra: SimulatedItem {
   var id: String
   var scope: String
@@ -144,7 +145,7 @@ struct TypedRecords<Item: SimulatedItem>: SimulatedRecords {
   var newer: [String] { repository.snapshot.undecodable.filter { $0.error.code == .newerSchema }.map(\.key.text) }
 
   func fields(of id: String) -> SimulatedFields? {
-    // A record of a newer app does not decode, and counts as missing here.
+    // A record of a newer app does not decode, so `fields(of:)` returns `nil` for it.
     do throws(RepositoryError) { return try repository.snapshot.find(by: id)?.fields } catch { return nil }
   }
   func insert(_ id: String, in scope: String, _ fields: SimulatedFields) async throws {

@@ -8,7 +8,7 @@ internal import Synchronization
 final class SimulatedPost: Sendable {
   private let server: SimulatedSyncServer
   private let late = Mutex<[(push: SyncPush, scope: String)]>([])
-  /// Every push that was ever delayed, for ``repeatAll()`` at the end of the history.
+  /// Every push that was ever delayed, for ``repeatAll()`` at the end of the simulated history.
   private let all = Mutex<[(push: SyncPush, scope: String)]>([])
 
   init(_ server: SimulatedSyncServer) { self.server = server }
@@ -20,7 +20,7 @@ final class SimulatedPost: Sendable {
 
   /// Delivers one random delayed push.
   ///
-  /// - Returns: True if the push has overtaken an earlier one, or `nil` if no push was delayed.
+  /// - Returns: True if the push has overtaken an earlier delayed push, or `nil` if no push was delayed.
   func deliver(using generator: inout SeededGenerator) -> Bool? {
     let count = late.withLock { $0.count }
     guard count > 0 else { return nil }
@@ -119,12 +119,12 @@ final class SimulatedNetwork: SyncTransport {
   func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
     try begin()
     state.withLock { $0.traffic.pushes += 1 }
-    // The size is checked before the request can be lost, so that a push over the limit is refused every time.
+    // The size of a push is checked before the request can be lost, so that a push over the limit is refused every time.
     if push.groups.joined().count > pushLimit {
       count(.division)
       throw SyncProblem.tooLarge
     }
-    // The push is encoded and decoded, so that a mistake of the wire format changes the history.
+    // The push is encoded and decoded, so that a mistake of the wire format changes the simulated history.
     let sent = try SyncPush(json: push.json)
     if happens(.lostRequest, onceIn: 10) { throw SyncProblem.unreachable("lost") }
     // The device gets the same error as for a lost request, although the push arrives at the server later.
@@ -165,7 +165,8 @@ final class SimulatedNetwork: SyncTransport {
     }
   }
 
-  // The network has no events of the server, so the history starts every exchange itself, at a step that the seed decides.
+  // The simulated network delivers no events of the server. The simulated history starts every exchange itself, at a step that the seed
+  // decides.
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unreachable("no events") }
 }
 

@@ -6,15 +6,15 @@ internal import Synchronization
 // Sync/ runs the real sync engine against a server in memory, which keeps the rules of the real server, and over a network that loses,
 // repeats and delays messages.
 // Invariant: equal seeds give equal runs.
-// Called by tests.
+// Tests call the types of Sync/.
 
 /// Sync server in memory that keeps the rules of `larder-server`, for tests of an app's sync without a network.
 ///
-/// A push is a compare-and-set of each record's revision. Each accepted group takes the next commit number of its scope. The server stores
-/// the outcomes of each device's newest push, so that a repeated push gets the same answer.
+/// A push is a compare-and-set of each record's revision. Each accepted transaction group of a push takes the next commit number of its
+/// scope. The server stores the outcomes of each device's newest push, so that a repeated push gets the same outcomes.
 public final class SimulatedSyncServer: Sendable {
   fileprivate struct Device: Sendable {
-    /// Receipt of the device's newest push.
+    /// Receipt (the outcomes) of the device's newest push.
     ///
     /// The conflicts in the receipt only name their records, and have no values.
     var last: SyncReceipt
@@ -25,7 +25,7 @@ public final class SimulatedSyncServer: Sendable {
   fileprivate struct Scope: Sendable {
     var head = 0
     var horizon = 0
-    /// Records by address.
+    /// Records by address, that is, collection and id.
     ///
     /// The addresses compare ids by their bytes, because Swift treats two Unicode spellings of one text as equal strings.
     var records: [RecordAddress: SyncRecord] = [:]
@@ -36,7 +36,7 @@ public final class SimulatedSyncServer: Sendable {
       records[RecordAddress(collection: collection, key: RecordKey(id))] ?? SyncRecord(collection: collection, id: id, revision: 0)
     }
 
-    /// Returns a receipt whose conflicts have the current records of the server.
+    /// Returns the receipt of a push with the server's current records in its conflicts.
     func filled(_ receipt: SyncReceipt, bytes: Int) -> SyncReceipt {
       receipt.filled(bytes: bytes) { record($0.collection, $0.id) }
     }
@@ -99,7 +99,7 @@ public final class SimulatedSyncServer: Sendable {
     fileprivate let state: State
   }
 
-  /// Returns a copy of the whole state.
+  /// Returns a copy of the server's whole state.
   public func backup() -> Backup { state.withLock { Backup(state: $0) } }
 
   /// Restores a copy of the state, and begins a new history of commits, by whose identifier devices detect the restore.
@@ -115,19 +115,19 @@ public final class SimulatedSyncServer: Sendable {
 
   /// Applies a push, and returns its answer.
   ///
-  /// - Throws: `.history` if the server was restored since the device has read it, `.gap` if the push does not follow the device's newest
-  ///   push.
+  /// - Throws: `.history` if the server was restored since the device's last request, `.gap` if the push does not follow the device's
+  ///   newest push.
   public func push(_ push: SyncPush, to scope: String) throws(SyncProblem) -> SyncPushReply {
     let now = now()
     let result: Result<SyncPushReply, SyncProblem> = state.withLock { state in
       if let history = push.history, history != state.history { return .failure(.history(state.history)) }
       var found = state.scopes[scope] ?? Scope()
       let device = found.devices[push.device]
-      // A repeated push gets its stored receipt. If a repeated push were applied again, its records would already have newer revisions from
-      // the first application, and the server would report conflicts.
+      // A repeated push gets the stored receipt with its outcomes. If a repeated push were applied again, its records would already have
+      // newer revisions from the first application, and the server would report conflicts.
       if let last = device?.last, push.seq <= last.seq {
-        // Two copies of a store send pushes with the same number. The token tells such pushes apart, so that only the sender of the stored
-        // push gets its outcomes.
+        // Two copies of a store send pushes with the same number. The token distinguishes two pushes with the same number, so that only the
+        // sender of the stored push gets its outcomes.
         guard push.seq == last.seq, push.token == last.token else { return .failure(.gap(last: last.seq)) }
         return .success(SyncPushReply(history: state.history, now: now, receipt: found.filled(last, bytes: conflictBytes)))
       }
@@ -141,15 +141,15 @@ public final class SimulatedSyncServer: Sendable {
           continue
         }
         let current = group.map { found.record($0.collection, $0.id) }
-        // A tombstone counts as a missing record, so a push onto a tombstone needs the base 0.
+        // A tombstone counts as a missing record, so a push of a record that has a tombstone needs the base revision 0.
         guard zip(group, current).allSatisfy({ $0.base == ($1.value == nil ? 0 : $1.revision) }) else {
           outcomes.append(.conflict(group.map { SyncRecord(collection: $0.collection, id: $0.id, revision: 0) }))
           continue
         }
         found.head += 1
         for record in group {
-          // The stamp is corrected by the difference of the device's clock and the server's. A stamp never lies before the device's
-          // earlier stamps, and never in the future.
+          // The time of the edit is corrected by the difference between the device's clock and the server's clock. The corrected time is
+          // never before the device's earlier edits, and never in the future.
           let stamp = min(max(record.stamp + now - push.clock, device?.stamp ?? 0), now)
           newest = max(newest, stamp)
           found.records[RecordAddress(collection: record.collection, key: RecordKey(record.id))] = SyncRecord(
@@ -170,7 +170,7 @@ public final class SimulatedSyncServer: Sendable {
 
   /// Returns a page of changes, which consists of whole commits in their order.
   ///
-  /// - Throws: `.history` if the server was restored since the device has read it, `.resync` if the device has missed purged tombstones.
+  /// - Throws: `.history` if the server was restored since the device's last request, `.resync` if the device has missed purged tombstones.
   public func changes(_ request: SyncChangesRequest, in scope: String) throws(SyncProblem) -> SyncChanges {
     let result: Result<SyncChanges, SyncProblem> = state.withLock { state in
       if let history = request.history, history != state.history { return .failure(.history(state.history)) }
@@ -188,7 +188,7 @@ public final class SimulatedSyncServer: Sendable {
       // The page also holds the rest of its last commit, even over the limit, because a device applies a commit as a whole.
       if let last = page.last { page += behind.dropFirst(page.count).prefix { $0.revision == last.revision } }
       let more = page.count < behind.count
-      // The head is never below the commit up to which the device has read, because the device's position must not go back.
+      // The returned `head` is never below the commit up to which the device has read, because the device's read position must not go back.
       let head = max(found.head, request.since)
       return .success(
         SyncChanges(

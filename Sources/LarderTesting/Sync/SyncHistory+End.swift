@@ -2,7 +2,7 @@ internal import Foundation
 internal import Larder
 @_spi(Simulation) internal import LarderSync
 
-/// End of a history: the quiet exchanges and the checks of the invariants.
+/// End of a simulated history: exchanges without new edits, and the checks of the invariants.
 extension SyncHistory {
   /// Number of exchanges of each device after which all devices must have converged.
   private static var roundLimit: Int { 4 }
@@ -32,12 +32,12 @@ extension SyncHistory {
     for id in kept.sorted() where all[id] == nil { report.problems.append("\(id) was inserted and is lost") }
     for (id, zones) in extras.sorted(by: { $0.key < $1.key }) {
       // A record that was deleted and inserted again has another value, so only records that no device deletes are checked. After a restore
-      // of the server, a later edit of another device may win, so nothing is checked.
+      // of the server, a later edit of another device may win, so the member `extra` is not checked.
       guard kept.contains(id), !hasRestored, let fields = all[id] else { continue }
       if !zones.contains(fields.extra?.zone ?? "") { report.problems.append("\(id) has lost what older apps do not know") }
     }
-    // A restored server may have lost a deletion or an increment, and a copied store may send an increment twice. The checks below would
-    // report such a loss or repetition as a broken invariant.
+    // A restored server may have lost a deletion or an increment, and a copied store may send an increment twice. The checks of deletions
+    // and counters would report such a loss or repetition as a broken invariant.
     guard !hasRestored, !hasCopied else { return }
     for id in doomed.sorted() where all[id] != nil { report.problems.append("\(id) was deleted and is back") }
     for (id, count) in counted.all.sorted(by: { $0.key < $1.key }) where all[id]?.count != count {
@@ -45,7 +45,7 @@ extension SyncHistory {
     }
   }
 
-  /// Retries the edits that the server has refused.
+  /// Retries the edits that the server has refused with the code `forbidden`.
   ///
   /// The outcome of a push may arrive late: the server stores the outcome, and a device that has received no answer sends the same push
   /// again.
@@ -66,7 +66,7 @@ extension SyncHistory {
           complain("an exchange of the quiet device \(number) has failed: \(error)", when)
         }
         let traffic = device.network.takeTraffic()
-        // A quiet device sends no push, and receives one empty page for each scope.
+        // A device that has nothing more to sync sends no push, and receives one empty page for each scope.
         let isQuiet = traffic == SimulatedTraffic(pushes: 0, pages: SimulatedDevice.scopes.count, records: 0)
         if round == Self.roundLimit, !isQuiet { complain("device \(number) is not quiet: \(traffic)", when) }
       }

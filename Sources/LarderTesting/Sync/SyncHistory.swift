@@ -21,7 +21,7 @@ actor SyncHistory {
   var extras: [String: Set<String>] = [:]
   private var number = 0
   private var backup: SimulatedSyncServer.Backup?
-  /// Positions of the devices whose exchange is running.
+  /// Positions in `devices` of the devices whose exchange is running.
   private var busy: Set<Int> = []
   private(set) var hasRestored = false
   private(set) var hasCopied = false
@@ -69,8 +69,8 @@ actor SyncHistory {
     // The clock of a device is wrong by up to about three years.
     let clock = ManualClock(now: time.now.addingTimeInterval(Double(random(200_000_000) - 100_000_000)))
     let position = devices.count
-    // The history owns the device, and the device owns its network. The network's reference to the history is weak, because a strong
-    // one would keep all three in memory.
+    // The simulated history owns the device, and the device owns its network. The network's reference to the history is weak, because a
+    // strong reference would keep the history, the device and the network in memory.
     let network = SimulatedNetwork(server, post, seed: generator.next(), pushLimit: pushLimit) { [weak self] in
       await self?.meanwhile(position)
     }
@@ -110,7 +110,7 @@ actor SyncHistory {
     }
   }
 
-  /// Copies the store of a device, and lets both devices send a push with the same number.
+  /// Copies the store of a device to a new device, and lets both devices send a push with the same number.
   private func copy(_ position: Int) async throws {
     try await addDevice(copyOf: devices[position])
     // Both devices push in every scope, because a device detects the copy of its store in each scope separately.
@@ -126,10 +126,11 @@ actor SyncHistory {
     number += 1
     let scope = chosen ?? SimulatedDevice.scopes[random(3)]
     let isDoomed = random(3) == 0
-    // The first letter of the id decides whether devices may delete the record. At the end of the history, every record with "k" must
-    // exist.
+    // The first letter of the id decides whether devices may delete the record. At the end of the simulated history, every inserted record
+    // whose id begins with "k" must exist.
     let id = "\(isDoomed ? "d" : "k")\(number)"
-    // JSON has several ways to write these characters, so an app that decodes and encodes the record may change its bytes.
+    // JSON has several ways to write the special characters in the name, so an app that decodes and encodes the record may change its
+    // bytes.
     let fields = SimulatedFields(name: "new / \u{E9}\"\n", extra: extra(device, of: id))
     try await device.records.insert(id, in: scope, fields)
     if !isDoomed { kept.insert(id) }
@@ -146,8 +147,8 @@ actor SyncHistory {
   }
 
   private func edit(_ device: SimulatedDevice) async throws {
-    // Counters ("c") are left out, because only increments may change them. Records that may be deleted ("d") are left out, because an
-    // edit wins over a deletion and would bring the record back.
+    // Counters, whose ids begin with "c", are left out, because only increments may change them. Records that may be deleted, whose ids
+    // begin with "d", are left out, because an edit wins over a deletion and would bring the record back.
     let found = device.records.ids.filter { $0.hasPrefix("k") || $0.hasPrefix("e") }
     guard !found.isEmpty else {
       number += 1
@@ -189,7 +190,7 @@ actor SyncHistory {
     note(.deletion)
   }
 
-  /// Edits two records in one transaction, which must reach the server as one group.
+  /// Edits two records in one transaction, which must reach the server as one transaction group.
   private func transact(_ device: SimulatedDevice) async throws {
     let found = device.records.ids.filter { $0.hasPrefix("k") }
     guard found.count > 1 else { return }
@@ -223,7 +224,7 @@ actor SyncHistory {
     note(.upgrade)
   }
 
-  /// Sets a clock, forbids the scopes, changes the server's refusals, or signs a device out.
+  /// Makes one rare event: sets a clock, forbids or allows the scopes, changes the server's refusals, or signs a device out.
   private func happenRarely(_ device: SimulatedDevice) async throws {
     switch refuses ? 2 : random(4) {
     case 0:
@@ -261,12 +262,12 @@ actor SyncHistory {
     // An exchange makes several commits, and the simulated process may die before or after each of them.
     device.crash(atCommit: 1 + random(12), isBefore ? .before : .after)
     busy.insert(position)
-    // The exchange may fail by the planned fault or by the network, and either failure is an event of the history.
+    // The exchange may fail by the planned fault or by the network, and either failure is an event of the simulated history.
     do { try await device.engine.exchange(scopesAtOnce: 1) } catch {}
     busy.remove(position)
     note(isBefore ? .crashBefore : .crashAfter)
     // The device restarts even if the exchange ended before the planned commit. Without the restart, the planned fault would strike in a
-    // later step of the history.
+    // later step of the simulated history.
     try await device.restart()
     device.edits.resolve(device.records)
   }

@@ -7,7 +7,8 @@ public import Larder
 /// #expect(report.problems.isEmpty, "seed \(report.seed)")
 /// ```
 ///
-/// In the last phase of a history, the users make no more edits and the network loses nothing. After this phase the history checks that:
+/// In the last phase of a simulated history, the users make no more edits and the network loses nothing. After this phase the history
+/// checks that:
 ///
 /// - every device has stored the same records as the server within a few rounds, and sends nothing more,
 /// - no insert is lost, and no deletion is undone,
@@ -22,11 +23,11 @@ public import Larder
 /// restored from a backup. Two seeds have copied stores, two have a server that refuses records, and two have a server with a small limit
 /// on pushes.
 public struct SyncSimulation: Sendable {
-  /// Kind of event in a history.
+  /// Kind of event in a simulated history.
   ///
   /// Check in the reports that the histories of your seeds together have had each kind of event.
   public enum Event: String, Sendable, Hashable, CaseIterable {
-    /// Edits of the users.
+    /// Edits by the users of the simulated devices.
     case insert, edit, increment, deletion, transaction
     /// Death of a process before or after one of its commits.
     case crashBefore, crashAfter
@@ -52,7 +53,7 @@ public struct SyncSimulation: Sendable {
     case upgrade, newerRecord, newerDeletion, waitingEdit, olderRecord, unknownMember
   }
 
-  /// Events and broken invariants of a history.
+  /// Events and broken invariants of a simulated history.
   public struct Report: Sendable {
     /// Seed that repeats the history.
     public let seed: UInt64
@@ -64,7 +65,7 @@ public struct SyncSimulation: Sendable {
     public internal(set) var problems: [String] = []
   }
 
-  /// Seed of the history.
+  /// Seed of the random history.
   public let seed: UInt64
 
   private let backend: @Sendable (_ device: Int) throws -> any StorageBackend
@@ -76,7 +77,7 @@ public struct SyncSimulation: Sendable {
   /// - Parameters:
   ///   - seed: The seed, which decides everything in the history.
   ///   - backend: Makes the empty backend of a device, which is opened again after each death of its process. Devices are numbered from 0.
-  ///     By default a backend in memory.
+  ///     The default is a backend in memory.
   public init(
     seed: UInt64,
     backend: @escaping @Sendable (_ device: Int) throws -> any StorageBackend = { _ in InMemoryBackend() }
@@ -86,7 +87,7 @@ public struct SyncSimulation: Sendable {
 
   /// Runs the history, and returns its events and broken invariants.
   ///
-  /// - Throws: The error of making a backend or of opening a store over it. Broken invariants are not thrown, and are in the report.
+  /// - Throws: The error of making a backend or of opening a store over it. Broken invariants are listed in the report and not thrown.
   public func run() async throws -> Report {
     // Each run makes a new `SyncHistory`, so that a second run gives the same report.
     try await SyncHistory(seed: seed, backend: backend).run()

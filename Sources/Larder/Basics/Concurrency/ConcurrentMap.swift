@@ -4,13 +4,13 @@ internal import Synchronization
 
 /// Functions that split an array into parts and transform the parts on all cores.
 ///
-/// The results are in the order of the parts. An empty array has no parts and no results.
+/// The results are in the order of the array's parts. An empty array has no parts and therefore no results.
 enum ConcurrentMap {
-  /// Number of elements in a part that a child task transforms.
+  /// Number of array elements that one child task transforms.
   ///
   /// An array of at most `partSize` elements is transformed by the caller's own task.
   static let partSize = 512
-  /// Number of elements in a part that ``blockingMap(_:_:)`` passes to a thread.
+  /// Number of array elements that ``blockingMap(_:_:)`` passes to a thread together.
   private static let blockingPartSize = 2 * partSize
 
   // MARK: For tasks
@@ -29,7 +29,7 @@ enum ConcurrentMap {
       }
       var outputs: [(part: Int, output: Output)] = []
       for await output in group { outputs.append(output) }
-      // Child tasks end in any order, and the results must be in the order of the parts.
+      // Child tasks end in any order, and the results must be in the order of the array's parts.
       return outputs.sorted { $0.part < $1.part }.map(\.output)
     }
   }
@@ -38,7 +38,8 @@ enum ConcurrentMap {
 
   /// Returns the transform of each element, computed on several threads.
   ///
-  /// The call blocks its thread, so only the store's executor and queues of Dispatch may make it, never a task of the cooperative pool.
+  /// `blockingMap` blocks its thread. Call `blockingMap` only on the store's executor or on a Dispatch queue, never in a task of Swift's
+  /// cooperative pool.
   static func blockingMap<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (Element) -> Output
   ) -> [Output] {
@@ -46,29 +47,29 @@ enum ConcurrentMap {
     return parts.count == 1 ? parts[0] : Array(parts.joined())
   }
 
-  /// Returns the transform of a few large parts, for callers to whom joining many results is costly.
+  /// Splits an array into a few large parts and returns the transform of each part, for callers that merge the results at a cost.
   ///
-  /// The call blocks its thread until all parts are transformed.
+  /// `blockingParts` blocks its thread until all parts of the array are transformed.
   static func blockingParts<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (ArraySlice<Element>) -> Output
   ) -> [Output] {
-    // Twice as many parts as cores, so that a core that ends its part early takes another one and is not idle.
+    // The array is split into twice as many parts as there are cores, so that a core that ends its part early can work on another part.
     let count = 2 * max(1, ProcessInfo.processInfo.activeProcessorCount)
     return blockingParts(elements, of: max(blockingPartSize, (elements.count + count - 1) / count), transform)
   }
 
-  /// Returns the transform of each part of `size` elements.
+  /// Splits an array into parts of `size` elements, and returns the transform of each part.
   ///
-  /// The call blocks its thread until all parts are transformed.
+  /// `blockingParts` blocks its thread until all parts of the array are transformed.
   static func blockingParts<Element: Sendable, Output: Sendable>(
     _ elements: [Element], of size: Int, _ transform: @Sendable (ArraySlice<Element>) -> Output
   ) -> [Output] {
     guard elements.count > size else { return elements.isEmpty ? [] : [transform(elements[...])] }
     let ranges = ranges(elements.count, size)
     let outputs = Mutex([Output?](repeating: nil, count: ranges.count))
-    // `concurrentPerform` also works on the calling thread, so it ends even if no other thread is free.
+    // `concurrentPerform` also works on the calling thread, so the transform ends even if no other thread is free.
     DispatchQueue.concurrentPerform(iterations: ranges.count) { part in
-      // The transform runs outside the lock: under the lock only one thread at a time could work.
+      // The transform runs outside the lock of `outputs`, because under the lock only one thread at a time could work.
       let output = transform(elements[ranges[part]])
       outputs.withLock { $0[part] = output }
     }
@@ -81,11 +82,10 @@ enum ConcurrentMap {
 }
 
 extension Collection {
-  /// Returns the elements in order, or `nil` if `isGivenUp` returned true during the sort.
+  /// Returns the elements sorted by `precedes`, or `nil` if `isGivenUp` has returned true during the sort.
   ///
-  /// Sorting a hundred thousand records takes longer than suspending a store may take, so the sort can be
-  /// ended early.
-  /// - Parameter isGivenUp: Called at every comparison, so it must be cheap.
+  /// Sorting a hundred thousand records takes longer than a store may take to suspend, so `isGivenUp` can end the sort early.
+  /// - Parameter isGivenUp: Returns whether to end the sort. `isGivenUp` is called at every comparison, so it must be cheap.
   func sorted(by precedes: (Element, Element) -> Bool, unless isGivenUp: () -> Bool) -> [Element]? {
     do {
       return try sorted { left, right in
@@ -106,7 +106,7 @@ extension Array {
     merged.reserveCapacity(count + other.count)
     var next = 0
     for element in other {
-      // With the arguments exchanged, an element of `other` would come before an equal element of `self`.
+      // With the arguments of `precedes` exchanged, an element of `other` would come before an equal element of `self`.
       while next < count, !precedes(element, self[next]) {
         merged.append(self[next])
         next += 1

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// A signal that wakes all tasks that wait for some condition to change.
 ///
-/// The signal does not hold the condition, which the caller keeps behind a lock of its own. In a loop, a task reads the ``moment``, checks
+/// The signal does not store the condition, which the caller protects with a lock of its own. In a loop, a task reads ``moment``, checks
 /// the condition, and waits for a change after that moment. A change between the check and the wait makes the wait return at once, so the
 /// task does not miss the change:
 ///
@@ -14,7 +14,7 @@ internal import Synchronization
 /// }
 /// ```
 package final class Signal: Sendable {
-  /// A point in time between two calls of ``raise()``, as the number of calls so far.
+  /// A point in time between two calls of ``raise()``, given as the number of calls of ``raise()`` so far.
   package struct Moment: Hashable, Sendable {
     fileprivate let number: UInt64
   }
@@ -25,7 +25,7 @@ package final class Signal: Sendable {
     var waiters: [CheckedContinuation<Void, Never>] = []
 
     mutating func removeWaiters() -> [CheckedContinuation<Void, Never>] {
-      // The continuations are removed under the lock in which they are read, so that no second call resumes the same one.
+      // The continuations are read and removed under one lock, so that no second call resumes the same continuation.
       defer { waiters = [] }
       return waiters
     }
@@ -35,7 +35,7 @@ package final class Signal: Sendable {
 
   package init() {}
 
-  /// The present moment, which a task must read before it checks its condition.
+  /// The number of calls of ``raise()`` so far, which a task must read before it checks its condition.
   package var moment: Moment { state.withLock { $0.moment } }
 
   /// Whether ``finish()`` was called.
@@ -56,15 +56,15 @@ package final class Signal: Sendable {
     wake { $0.isFinished = true }
   }
 
-  /// Returns when the signal was raised after a moment, when it is finished, or when the task is cancelled.
+  /// Returns once the signal was raised after `moment` or is finished, or once the task is cancelled.
   ///
-  /// The call also returns early if another waiting task is cancelled. Check the condition again after every return of this function,
-  /// because the condition may not have changed.
+  /// `wait(after:)` also returns early if another waiting task is cancelled. Check the condition again after every return of
+  /// `wait(after:)`, because the condition may not have changed.
   package nonisolated(nonsending) func wait(after moment: Moment) async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        // The check and the insertion share one lock, so that no cancellation is missed. A cancellation before the check makes
-        // `isCancelled` true, and a later cancellation finds the continuation in `waiters`.
+        // The check of `isCancelled` and the insertion into `waiters` run under one lock, so that no cancellation is missed. A cancellation
+        // before the check makes `isCancelled` true, and a later cancellation finds the continuation in `waiters`.
         let isOver = state.withLock { state in
           if state.moment != moment || state.isFinished || Task.isCancelled { return true }
           state.waiters.append(continuation)

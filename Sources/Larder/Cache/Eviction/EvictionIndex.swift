@@ -1,22 +1,22 @@
-// Eviction/ holds the order in which entries of a cache with limits are removed. Its main type is `EvictionIndex`.
-// Invariant: An index has one item for each stored entry, and never evicts the entry that it makes room for.
-// Called by `CachedRepository+Removing.swift` on the store's executor, and by answers, which count as uses.
+// Eviction/ holds the order in which entries of a cache with limits are removed. The main type of the folder Eviction/ is `EvictionIndex`.
+// Invariant: An index has one item for each stored entry, and never evicts the new entry for which it evicts other entries.
+// Called by `CachedRepository+Removing.swift` on the store's executor, and by each answer of the cache, to count a use of the entry.
 
 /// The entries of a cache with limits, in the order of their eviction.
 struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
   /// Properties of an entry that decide when the entry is evicted.
   struct Item: Sendable {
     let byteCount: Int
-    /// Moment of the monotonic clock at which the entry expires, if the wall clock was right about its age.
+    /// Moment of the monotonic clock at which the entry expires, if the wall clock was right about the entry's age.
     let expiry: Duration
-    /// Moment at which the expiry is certain without relying on one reading of the wall clock.
+    /// Moment of the monotonic clock at which the entry has certainly expired, even if one reading of the wall clock was wrong.
     ///
-    /// The proven moment is never before ``expiry``.
+    /// `provenExpiry` is never before ``expiry``.
     let provenExpiry: Duration
     let recordKey: RecordKey
   }
 
-  /// An entry to evict, with the cause.
+  /// An entry to evict, with the cause of its eviction.
   struct Victim: Sendable {
     let key: Key
     let recordKey: RecordKey
@@ -29,52 +29,52 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
   private var proven = KeyQueue<Key>()
   /// Entries whose ``Item/expiry`` is earlier than their ``Item/provenExpiry``, in the order of ``Item/expiry``.
   private var doubtful = KeyQueue<Key>()
-  /// Size of all entries in bytes.
+  /// Size of all entries of the index in bytes.
   ///
   /// The sum is an `Int64`, because entries of up to 2 GiB each may add up to more than an `Int` of 32 bits holds.
   private var byteCount: Int64 = 0
 
   var count: Int { items.count }
 
-  /// Counts a use of an entry, so that the entry is evicted later.
+  /// Counts a use of an entry, so that the entry is evicted later than unused entries.
   mutating func touch(_ key: Key) { order.touch(key) }
 
-  /// Removes an entry whose record was deleted.
+  /// Removes an entry from the index, because its record was deleted.
   mutating func remove(_ key: Key) {
     order.remove(key)
     _ = removeItem(of: key)
   }
 
-  /// Inserts an entry, and returns the victims that make room for the new entry.
+  /// Inserts an entry, and returns the entries to evict so that the new entry fits within the limits.
   ///
-  /// The new entry itself is never a victim.
+  /// The new entry itself is never evicted.
   mutating func insert(_ key: Key, _ item: Item, policy: EvictionPolicy, now: Duration) -> [Victim] {
-    // The old item of the key is removed before room is made, so that an entry that is stored again does not count twice.
+    // The old item of the key is removed before other entries are evicted, so that an entry that is stored again does not count twice.
     _ = removeItem(of: key)
     let victims = makeRoom(for: item.byteCount, policy: policy, now: now)
     order.insert(key)
     items[key] = item
     byteCount += Int64(item.byteCount)
     proven.insert(key, at: item.provenExpiry)
-    // If `expiry` equals `provenExpiry`, the queue `proven` already lists the entry at this moment.
+    // If `expiry` equals `provenExpiry`, the queue `proven` already holds the entry at the moment of its expiry.
     if item.expiry < item.provenExpiry { doubtful.insert(key, at: item.expiry) }
     return victims
   }
 
-  /// Removes the entries whose expiry is proven, and returns them.
+  /// Removes the entries that have provably expired, and returns them as entries to evict.
   ///
   /// Under critical pressure, half of the remaining entries are removed too.
   mutating func relieve(_ pressure: MemoryPressure, now: Duration) -> [Victim] {
     var victims = takeExpired(now)
     guard pressure == .critical else { return victims }
-    // Half is rounded up, so that a cache with one entry gives that entry up.
+    // Half the number of entries is rounded up, so that a cache with one entry evicts this entry.
     for _ in 0..<(count + 1) / 2 {
       if let victim = evictNext(.memoryPressure, now) { victims.append(victim) }
     }
     return victims
   }
 
-  /// Removes entries until an entry of `bytes` fits within the limits, and returns the removed entries.
+  /// Removes entries until a new entry of `bytes` bytes fits within the limits, and returns the removed entries.
   private mutating func makeRoom(for bytes: Int, policy: EvictionPolicy, now: Duration) -> [Victim] {
     guard excess(policy, bytes) != nil else { return [] }
     var victims = takeExpired(now)
@@ -82,40 +82,40 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
     return victims
   }
 
-  /// Returns the limit that one more entry of `bytes` would pass, or `nil` if the entry fits.
+  /// Returns which limit one more entry of `bytes` bytes would exceed, or `nil` if the entry fits.
   private func excess(_ policy: EvictionPolicy, _ bytes: Int) -> CacheStatistics.EvictionCause? {
-    // An empty cache has room for any entry: `commitEntry` refuses an entry that by itself is larger than the byte limit.
+    // Any entry fits into an empty cache, because `commitEntry` refuses an entry that by itself is larger than the byte limit.
     guard count > 0 else { return nil }
     if let limit = policy.countLimit, count + 1 > limit { return .count }
     if let limit = policy.byteLimit, byteCount + Int64(bytes) > limit { return .bytes }
     return nil
   }
 
-  /// Removes the entries whose expiry is proven, and returns them as victims.
+  /// Removes the entries that have provably expired at the moment `now`, and returns them.
   private mutating func takeExpired(_ now: Duration) -> [Victim] {
     var victims: [Victim] = []
     while let key = proven.popFirst(by: now), let victim = victim(key, .expired) { victims.append(victim) }
     return victims
   }
 
-  /// Removes an entry that has expired by the wall clock, or else the entry that the eviction order gives up first.
+  /// Removes an entry that has expired by the wall clock, or else the entry that the eviction order evicts first.
   private mutating func evictNext(_ cause: CacheStatistics.EvictionCause, _ now: Duration) -> Victim? {
     if let key = doubtful.popFirst(by: now) { return victim(key, cause) }
     while let key = order.evict() {
-      // A key that is in the order and has no item belongs to the entry that is being stored again. `insert` adds this key to the order
-      // anew.
+      // A key that is in the eviction order and has no item belongs to the entry that is being stored again. `insert` adds the key of that
+      // entry to the eviction order anew.
       if let victim = victim(key, cause) { return victim }
     }
     return nil
   }
 
-  /// Removes an entry and returns it as a victim.
+  /// Removes an entry from the index, and returns it with the cause of its eviction.
   private mutating func victim(_ key: Key, _ cause: CacheStatistics.EvictionCause) -> Victim? {
     order.remove(key)
     return removeItem(of: key).map { Victim(key: key, recordKey: $0.recordKey, cause: cause) }
   }
 
-  /// Removes the item of a key, and leaves the key's place in the eviction order to an entry that is stored again.
+  /// Removes the item of a key, but keeps the key in the eviction order for an entry that is stored again.
   private mutating func removeItem(of key: Key) -> Item? {
     guard let item = items.removeValue(forKey: key) else { return nil }
     byteCount -= Int64(item.byteCount)

@@ -3,20 +3,20 @@ internal import Synchronization
 
 /// A circuit breaker, which stops requests to a host that fails.
 ///
-/// A breaker is *closed* and lets requests through until several fail in a row. Then the breaker is *open*, and requests fail at once with
-/// ``CacheError/circuitOpen(until:)``. After the cool-down the breaker is *half-open*, and lets one request through as a probe. A probe
-/// that succeeds closes the breaker, and a probe that fails opens it for twice as long. A probe that has not ended after the cool-down, or
-/// after 30 seconds if that is longer, no longer counts, and the next request is the probe.
+/// A *closed* breaker lets requests through until ``failureLimit`` of them fail in a row. An *open* breaker fails each request at once with
+/// ``CacheError/circuitOpen(until:)``. After the cool-down an open breaker becomes *half-open*, and lets one request through as a probe. A
+/// probe that succeeds closes the breaker, and a probe that fails opens the breaker for twice the previous cool-down. A probe that has not
+/// ended after the cool-down, or after 30 seconds if that is longer, no longer counts, and the next request becomes the probe.
 ///
-/// A request that is cancelled, or that ends with an error that does not count, is neither a success nor a failure. Such a request neither
-/// opens nor closes the breaker. If the probe ends in this way, the next request is the probe. Share one breaker among all requests to a
-/// host.
+/// A request that is cancelled before it succeeds, or that ends with an error that does not count, neither opens nor closes the breaker. If
+/// a probe is cancelled or its error does not count, the next request becomes the probe. Share one breaker among all requests to a host.
 public final class CircuitBreaker: Sendable {
   /// States of a breaker, by the requests that it lets through.
   public enum Phase: Hashable, Sendable {
     /// The breaker lets all requests through.
     case closed
-    /// The breaker lets no request through until this date, which is computed from the wall clock at the time of the answer.
+    /// The breaker lets no request through until the date `until`, which is computed from the wall clock when ``CircuitBreaker/phase`` is
+    /// read.
     case open(until: Date)
     /// The breaker lets one request through as a probe. The probe is running, or the next request will be the probe.
     case halfOpen
@@ -24,11 +24,11 @@ public final class CircuitBreaker: Sendable {
 
   private enum Mode {
     case closed(failures: Int)
-    /// The breaker lets no request through until this moment of the monotonic clock.
+    /// The breaker lets no request through until the moment `until` of the monotonic clock.
     case open(until: Duration)
-    /// A probe is running.
+    /// A probe, which is the one request that a half-open breaker lets through, is running.
     ///
-    /// If the probe has not ended by this moment, the next request is a probe.
+    /// If the probe has not ended by the moment `until` of the monotonic clock, the next request becomes the probe.
     case probing(until: Duration)
   }
 
@@ -37,11 +37,11 @@ public final class CircuitBreaker: Sendable {
     var coolDown: Duration
     /// A number that increases with each opening of the breaker, with each probe, and with the success of a probe.
     ///
-    /// The result of a request counts only if `generation` has not changed since the request was admitted.
+    /// The breaker counts the result of a request only if `generation` has not changed since the request was admitted.
     var generation: UInt64 = 0
   }
 
-  /// Permission to send one request, with the generation of the breaker at that time.
+  /// Permission to send one request, with the value of the breaker's `generation` when the permission was given.
   struct Admission: Sendable {
     let generation: UInt64
   }
@@ -67,7 +67,7 @@ public final class CircuitBreaker: Sendable {
     state = Mutex(State(coolDown: self.coolDown))
   }
 
-  /// Phase at this moment.
+  /// Phase of the breaker at this moment.
   public var phase: Phase {
     let uptime = clock.uptime
     switch state.withLock({ $0.mode }) {
@@ -97,10 +97,10 @@ public final class CircuitBreaker: Sendable {
     }
   }
 
-  /// Time that a probe may take even if the cool-down is shorter.
+  /// Time that a probe request may take even if the cool-down is shorter.
   private static let shortestProbe = Duration.seconds(30)
 
-  /// Permits a request, or throws ``CacheError/circuitOpen(until:)``.
+  /// Permits a request to the host, or throws ``CacheError/circuitOpen(until:)``.
   func admit() throws -> Admission {
     let uptime = clock.uptime
     let answer: (admission: Admission?, until: Duration) = state.withLock { state in
@@ -129,8 +129,8 @@ public final class CircuitBreaker: Sendable {
     let traits = error.map(ErrorTraits.init)
     let isCancelled = Task.isCancelled
     state.withLock { state in
-      // If the generations differ, the breaker has opened, closed or begun a probe since the request began. The result of such an old
-      // request says nothing about the present state of the host.
+      // If the generations of the request and of the breaker differ, the breaker has opened, closed or begun a probe since the request
+      // began. The result of a request from an earlier generation says nothing about the present state of the host.
       guard admission.generation == state.generation else { return }
       guard let traits else { return close(&state) }
       guard traits.countsAgainstBreaker, !isCancelled else {
@@ -163,8 +163,8 @@ public final class CircuitBreaker: Sendable {
   }
 
   private func close(_ state: inout State) {
-    // A success in the closed mode keeps the generation. If every success began a new generation, later failures of requests that were
-    // already running would not count.
+    // A success of a request keeps the generation of a closed breaker. If every success began a new generation, later failures of requests
+    // that were already running would not count.
     if case .probing = state.mode { state.generation += 1 }
     state.mode = .closed(failures: 0)
     state.coolDown = coolDown

@@ -1,4 +1,4 @@
-// Limits/ keeps requests within the limits of a host: concurrency, quotas, and a circuit breaker. Its main type is `HostLimits`.
+// Limits/ keeps requests within the limits of a host: concurrency, quotas, and a circuit breaker. The main type is `HostLimits`.
 // Invariant: A request that is refused or cancelled before it is sent uses up no quota.
 // Called by `GatheredSource`, by limited sources, and by apps.
 
@@ -19,32 +19,32 @@ public struct HostLimits: Sendable {
   /// Circuit breaker of the host, or `nil` for none.
   public let breaker: CircuitBreaker?
 
-  /// Makes limits from parts, which other limits may share.
+  /// Makes limits from a concurrency limit, quotas and a circuit breaker, each of which other limits may share.
   public init(concurrency: ConcurrencyLimit? = nil, quotas: [TokenBucket] = [], breaker: CircuitBreaker? = nil) {
     self.concurrency = concurrency
     self.quotas = quotas
     self.breaker = breaker
   }
 
-  /// Runs a request within the limits.
+  /// Runs a request within the limits of the host.
   ///
-  /// The request first waits for a permit of ``concurrency``. Quotas and breaker are checked after that wait, so that the request is not
-  /// sent if the breaker has opened meanwhile. A cancelled task sends no request.
+  /// The request first waits for a permit of ``concurrency``. Quotas and breaker are checked after the wait for the permit, so that no
+  /// request is sent if the breaker opens meanwhile. If the task is cancelled before the request begins, no request is sent.
   /// - Parameters:
   ///   - weight: Weight of the request, which counts against the quotas.
-  ///   - request: The request. It is called at most once.
+  ///   - request: Closure that sends the request. `run` calls the closure at most once.
   /// - Throws: ``CacheError/circuitOpen(until:)``, ``CacheError/quotaExceeded(until:)``, `CancellationError`, or else the error of the
   ///   request.
   public func run<Result>(weight: Double = 1, _ request: () async throws -> Result) async throws -> Result {
     try Task.checkCancellation()
-    // A key that is fetched in a ``FetchGroup`` leaves the group before this call waits for a permit. If the key stayed, it could wait for
-    // a permit that another key of the group holds, while the request of that other key waits for the whole group.
+    // A key that is fetched in a ``FetchGroup`` leaves the group before `run` waits for a permit. If the key stayed in the group, it could
+    // wait for a permit that another key of the group holds, while the request of that other key waits for the whole group.
     FetchTicket.current?.giveUp()
     guard let concurrency else { return try await runAdmitted(weight, request) }
     return try await concurrency.withPermit { try await runAdmitted(weight, request) }
   }
 
-  /// Runs a request within the quotas and the breaker, after the request has its permit.
+  /// Runs a request that has a permit of the concurrency limit within the quotas and the circuit breaker.
   func runAdmitted<Result>(_ weight: Double, _ request: () async throws -> Result) async throws -> Result {
     // The task may have been cancelled while it waited for a permit.
     try Task.checkCancellation()
@@ -55,8 +55,8 @@ public struct HostLimits: Sendable {
         try await quota.take(weight)
         taken.append(quota)
       }
-      // The breaker is checked after the quotas. If it were checked first, the probe (the one request that a half-open breaker admits)
-      // could wait for a quota, and would keep all other requests out during that wait.
+      // The breaker is checked after the quotas. If the breaker were checked first, the probe (the one request that a half-open breaker
+      // admits) could wait for a quota, and would keep all other requests out during that wait.
       admission = try breaker?.admit()
     } catch {
       // A request that the breaker or a later quota refuses is not sent, so the tokens that it has taken go back to the quotas.
@@ -69,12 +69,12 @@ public struct HostLimits: Sendable {
 }
 
 extension RemoteSource {
-  /// Returns this source within the limits of its host.
+  /// Returns a source that fetches from this source within the limits of its host.
   ///
   /// Each attempt of a fetch counts against the limits, retries included.
   /// - Parameters:
   ///   - limits: Limits of the host, shared by all its sources.
-  ///   - weight: Weight of a key's fetch, which counts against the quotas. 1 by default.
+  ///   - weight: Weight of a key's fetch, which counts against the quotas. The default weight of a fetch is 1.
   public func limited(
     by limits: HostLimits, weight: @escaping @Sendable (Key) -> Double = { _ in 1 }
   ) -> some RemoteSource<Key, Value> {
@@ -101,22 +101,22 @@ private struct LimitedSource<Source: RemoteSource>: RemoteSource {
 /// let page = try await limit.withPermit { try await download(url) }
 /// ```
 ///
-/// Share one limit among all requests to a host. A task that is cancelled while it waits leaves the queue at once. The cost of a permit
-/// does not depend on the number of waiting tasks.
+/// Share one `ConcurrencyLimit` among all requests to a host. A task that is cancelled while it waits for a permit leaves the queue at
+/// once. The cost of a permit does not depend on the number of waiting tasks.
 public final class ConcurrencyLimit: Sendable {
   /// Number of operations that may run at a time.
   public let limit: Int
   let semaphore: AsyncSemaphore
 
-  /// Makes a limit.
+  /// Makes a limit of the number of concurrent operations.
   ///
-  /// A limit below 1 becomes 1.
+  /// A concurrency limit below 1 becomes 1.
   public init(_ limit: Int) {
     self.limit = max(limit, 1)
     semaphore = AsyncSemaphore(self.limit)
   }
 
-  /// Runs an operation when a permit is free, and returns the permit however the operation ends.
+  /// Runs an operation when a permit is free, and releases the permit when the operation returns or throws.
   ///
   /// - Throws: `CancellationError` if the task is cancelled while it waits, or else the error of the operation.
   public func withPermit<Result>(_ operation: () async throws -> Result) async throws -> Result {

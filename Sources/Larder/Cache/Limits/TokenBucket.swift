@@ -3,23 +3,26 @@ internal import Synchronization
 
 /// A token bucket, a quota that refills evenly up to its capacity.
 ///
-/// Share one bucket among all requests that count against one quota. Within one period, callers may use all tokens of a full bucket and all
-/// tokens that refill it, which is up to twice the capacity. If a provider counts a quota by the minutes of the clock, make a bucket of two
-/// fifths of the provider's number. With a bucket of two fifths of the quota, callers use at most four fifths of the quota in any minute.
+/// Share one bucket among all requests that count against one quota. Within one refill period, callers may use all tokens of a full bucket
+/// and all tokens that refill it, which is up to twice the capacity. If a provider counts a quota by the minutes of the clock, make a
+/// bucket of two fifths of the provider's number. With a bucket of two fifths of the quota, callers use at most four fifths of the quota in
+/// any minute.
 public final class TokenBucket: Sendable {
   private struct State {
-    /// Tokens in the bucket, below zero after callers have taken tokens in advance for which they wait or that exceed the capacity.
+    /// Number of tokens in the bucket, which may be negative.
+    ///
+    /// The number of tokens is negative after a caller has taken tokens that it still waits for, or a weight above the capacity.
     var tokens: Double
     var filledAt: Duration
   }
 
   /// Number of tokens in a full bucket, from 0 to 10¹².
   ///
-  /// A bucket of capacity 0 lets no weight above 0 through.
+  /// A bucket of capacity 0 refuses every request with a weight above 0.
   public let capacity: Double
-  /// Longest wait for tokens.
+  /// Longest time that ``take(_:)`` waits for tokens.
   ///
-  /// Zero by default, so that a spent quota is an error at once.
+  /// The default wait is zero, so that ``take(_:)`` throws at once if the quota is spent.
   public let maximumWait: Duration
   private let rate: Double
   private let clock: any WallClock
@@ -42,19 +45,19 @@ public final class TokenBucket: Sendable {
     return max(state.withLock { fill(&$0, now) }, 0)
   }
 
-  /// Largest capacity and largest weight.
+  /// Largest capacity of a bucket, and largest weight of a request.
   ///
-  /// A `Double` could not represent numbers of tokens above this limit with enough precision.
+  /// A `Double` could not represent numbers of tokens above 10¹² with enough precision.
   private static let heaviest = 1e12
 
   /// Takes tokens, and waits for missing ones if the wait is at most ``maximumWait``.
   ///
   /// A weight above the capacity is let through when the bucket is full, and later callers wait until the missing tokens have refilled. A
-  /// cancelled wait gives its tokens back. A weight below 0 counts as 0.
+  /// caller whose wait is cancelled gives its tokens back. A weight below 0 counts as 0.
   /// - Throws: ``CacheError/quotaExceeded(until:)``, with `.distantFuture` if the bucket has no capacity or if the weight is above 10¹²
-  ///   or `NaN`. `CancellationError`.
+  ///   or `NaN`. `CancellationError` if the task is cancelled while it waits.
   public func take(_ weight: Double = 1) async throws {
-    // The comparison also refuses NaN, which would make the tokens NaN for good.
+    // `weight <= Self.heaviest` is false for a weight of NaN, too, which would make the number of tokens NaN for good.
     guard weight <= Self.heaviest, capacity > 0 || weight <= 0 else { throw CacheError.quotaExceeded(until: .distantFuture) }
     let weight = max(weight, 0)
     let wait = try reserve(weight)
@@ -82,8 +85,8 @@ public final class TokenBucket: Sendable {
     let now = clock.uptime
     let wait: Duration = state.withLock { state in
       fill(&state, now)
-      // A weight above the capacity is let through when the bucket is full. If its caller waited for the whole weight, the wait would never
-      // end, since the bucket never holds more tokens than its capacity.
+      // A weight above the capacity is let through when the bucket is full. If the caller waited until the bucket held the whole weight,
+      // the wait would never end, since the bucket never holds more tokens than its capacity.
       let missing = min(weight, capacity) - state.tokens
       let wait = missing > 0 ? Duration(bounding: missing / rate) : .zero
       // A caller that waits takes its tokens now, so that the next caller waits behind it.

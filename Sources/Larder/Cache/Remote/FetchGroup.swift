@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A group of calls to caches, made one by one, whose keys are fetched in one request.
+/// A group of separate calls to caches whose keys are fetched in one request.
 ///
 /// ```swift
 /// let group = FetchGroup(2)
@@ -9,28 +9,29 @@ internal import Synchronization
 /// print(try await now, try await later)      // one request, if both caches share a GatheredSource
 /// ```
 ///
-/// A request with a key of the group waits until each call of the group has handed its key over or needs no request. A call needs no
-/// request if it was answered from storage, joined a running fetch, failed before, or was cancelled. Keys of other callers do not wait for
-/// the group. ``CachedRepository/values(for:policy:maxConcurrentFetches:)`` and ``CachedRepository/prefetch(_:)`` make groups of their own.
+/// A request with a key of the group waits until each call of the group has passed its key to the source or needs no request. A call needs
+/// no request if it was answered from storage, joined a running fetch, failed before, or was cancelled. Keys of other callers do not wait
+/// for the group. ``CachedRepository/values(for:policy:maxConcurrentFetches:)`` and ``CachedRepository/prefetch(_:)`` make groups of their
+/// own.
 ///
-/// - Important: Make as many calls of ``run(_:)`` as the group was made for, all at the same time, because each waits for the others. Put
-///   nothing between a cache and the ``GatheredSource`` where one key waits for another, such as a ``ConcurrencyLimit`` of your own. A key
-///   that must wait in the library's own ``HostLimits`` leaves the group before it waits.
+/// - Important: Make as many calls of ``run(_:)`` as the group was made for, all at the same time, because each call waits for the others.
+///   Put nothing between a cache and the ``GatheredSource`` where one key waits for another, such as a ``ConcurrencyLimit`` of your own. A
+///   key that must wait in the library's own ``HostLimits`` leaves the group before it waits.
 public final class FetchGroup: Sendable {
   let members: FetchGroupMembers
 
-  /// Makes a group of calls.
+  /// Makes a group for a number of calls to caches.
   ///
   /// - Parameter count: Number of calls of ``run(_:)`` that you will make.
   public init(_ count: Int) { members = FetchGroupMembers(max(count, 0)) }
 
-  // If fewer calls were made than announced, the requests of the other calls must not wait for the missing ones forever.
+  // If `run` was called less often than the group was made for, the requests of the group must not wait forever for the missing calls.
   deinit { members.finish() }
 
-  /// Runs a call as one of the calls of the group.
+  /// Runs a call to a cache as one of the calls of the group.
   ///
-  /// The first key that the call fetches belongs to the group.
-  /// - Throws: The error of the call.
+  /// The first key that the closure `call` fetches belongs to the group.
+  /// - Throws: The error of the closure `call`.
   public func run<Result>(_ call: () async throws -> Result) async rethrows -> Result {
     let ticket = FetchTicket(members)
     defer { ticket.endCall() }
@@ -38,17 +39,17 @@ public final class FetchGroup: Sendable {
   }
 }
 
-/// An object that gathers keys into requests, and that a ``FetchGroup`` calls when the group is complete, so that the requests start.
+/// An object that gathers keys into requests, and starts the requests when a ``FetchGroup`` reports that all its keys have arrived.
 protocol FetchGathering: AnyObject, Sendable {
   func startRequests()
 }
 
-/// Countdown of the keys of a ``FetchGroup`` that have not yet arrived at a gatherer.
+/// Countdown of the keys of a ``FetchGroup`` that have not yet arrived at a gatherer (an object that combines keys into requests).
 final class FetchGroupMembers: Sendable {
   private struct State: Sendable {
     var outstanding: Int
     var isFinished = false
-    /// Gatherers (which combine keys into one request) at which keys of the group wait.
+    /// Gatherers (objects that combine keys into requests) at which keys of the group wait.
     var gatherers: [ObjectIdentifier: any FetchGathering] = [:]
   }
 
@@ -56,15 +57,16 @@ final class FetchGroupMembers: Sendable {
 
   init(_ count: Int) { state = Mutex(State(outstanding: count)) }
 
-  /// True if no key of the group is outstanding.
+  /// True if the requests of the group need not wait for further keys of the group.
   var isComplete: Bool { state.withLock { $0.isFinished || $0.outstanding <= 0 } }
 
-  /// Adds a key that will arrive at a gatherer later.
+  /// Adds a key to the group, so that the requests of the group wait until the key arrives.
   func add() { state.withLock { $0.outstanding += 1 } }
 
-  /// Counts a key as arrived at a gatherer, or as certain not to arrive if `gatherer` is `nil`.
+  /// Counts a key as arrived at a gatherer (an object that combines keys into requests), or as certain not to arrive if `gatherer` is
+  /// `nil`.
   ///
-  /// The last outstanding key starts the requests of the group.
+  /// When the last missing key of the group is counted, the requests of the group start.
   func remove(_ gatherer: (any FetchGathering)?) {
     start { state in
       state.outstanding -= 1
@@ -80,23 +82,24 @@ final class FetchGroupMembers: Sendable {
     let gatherers: [any FetchGathering] = state.withLock { state in
       change(&state)
       guard state.isFinished || state.outstanding <= 0 else { return [] }
-      // The gatherers stay registered, since a group of retried keys may become incomplete and complete again.
+      // The list of gatherers (objects that combine keys into requests) is kept, since a group of retried keys may get another key and
+      // become complete again.
       return Array(state.gatherers.values)
     }
-    // The gatherers are called outside the lock, because `startRequests` reads `isComplete` of the group, which takes the same lock.
+    // `startRequests` is called outside the lock, because it reads `isComplete` of the group, which takes the same lock.
     for gatherer in gatherers { gatherer.startRequests() }
   }
 }
 
-/// The place of one fetch in a ``FetchGroup``.
+/// The ticket of one fetch in a ``FetchGroup``, for which the requests of the group wait until the ticket is given up.
 ///
-/// The place is given up when the key arrives at a gatherer, or when the key is certain not to arrive.
+/// A ticket is given up when the key of its fetch arrives at the source that combines keys, or when the key is certain not to arrive.
 final class FetchTicket: Sendable {
   @TaskLocal static var current: FetchTicket?
 
   private struct State: Sendable {
     var isUsed = false
-    /// True if a fetch has taken the ticket over from the call that carried it.
+    /// True if a fetch has taken the ticket over from the call of ``FetchGroup/run(_:)``.
     var isTaken = false
     var failure: SharedFailure?
   }
@@ -106,28 +109,31 @@ final class FetchTicket: Sendable {
 
   init(_ group: FetchGroupMembers? = nil) { self.group = group }
 
-  /// The group whose other keys a request must wait for, or `nil` once the key's place in the group was given up.
+  /// The group whose other keys a request with the ticket's key must wait for, or `nil` once the ticket was given up.
   ///
-  /// After the place was given up, no later event would end a wait for the group.
+  /// After a ticket was given up, its group starts no further request for the ticket's fetch, so a second wait for the group might never
+  /// end.
   var heldBy: FetchGroupMembers? { state.withLock { $0.isUsed } ? nil : group }
 
-  /// Gives the place in the group up, because the key has arrived at a gatherer or will never arrive.
+  /// Gives up the ticket of a key in a ``FetchGroup``, because the key has arrived at a gatherer (an object that combines keys into
+  /// requests) or will never arrive.
   func giveUp(at gatherer: (any FetchGathering)? = nil) {
     let isFirst = state.withLock { state in
       defer { state.isUsed = true }
       return !state.isUsed
     }
-    // A ticket counts down once only. A second countdown would complete the group before all of its keys have arrived.
+    // Each ticket counts the missing keys of its ``FetchGroup`` down once. If a ticket counted twice, the group would be complete before
+    // all of its keys have arrived.
     if isFirst { group?.remove(gatherer) }
   }
 
-  /// Gives the place in the group up at the end of the call, unless a fetch has taken the ticket over.
+  /// Gives up the ticket at the end of the call of ``FetchGroup/run(_:)``, unless a fetch has taken the ticket over.
   func endCall() {
-    // A fetch that has taken the ticket may continue after the call, and gives the place up itself.
+    // A fetch that has taken the ticket over may continue after the call of `run`, and gives up the ticket itself.
     if !state.withLock({ $0.isTaken }) { giveUp() }
   }
 
-  /// Returns the ticket for a fetch that begins: this ticket for the first fetch, and a ticket without a group for later fetches.
+  /// Returns the ticket for a fetch that begins: this ticket for the first fetch of a call, and a ticket without a group for later fetches.
   func taken() -> FetchTicket {
     let isFirst = state.withLock { state in
       defer { state.isTaken = true }
@@ -137,7 +143,7 @@ final class FetchTicket: Sendable {
     return isFirst ? self : FetchTicket()
   }
 
-  /// Keeps the failure of a request that the key shares with other keys.
+  /// Stores the failure of the last request for the key, which the other keys of that request share.
   func note(_ failure: SharedFailure) { state.withLock { $0.failure = failure } }
 
   /// The failure that the key shares with the other keys of its last request, or `nil`.
@@ -146,7 +152,7 @@ final class FetchTicket: Sendable {
 
 /// The failure of a request for several keys.
 ///
-/// Through this object, the keys that are retried after the same wait form a group again.
+/// Keys of the request that are retried after the same wait form a group again, so that they share the next request, too.
 final class SharedFailure: Sendable {
   private struct State: Sendable {
     var random: Double?
@@ -164,14 +170,14 @@ final class SharedFailure: Sendable {
     }
   }
 
-  /// Returns a ticket for the next attempt of a key, in the group of the keys that wait equally long.
+  /// Returns a ticket for the next attempt of a key, in a group with the other keys of the request that wait equally long.
   func ticket(after delay: Duration) -> FetchTicket {
     let group = state.withLock { state in
       let group = state.groups[delay] ?? FetchGroupMembers(0)
       state.groups[delay] = group
       return group
     }
-    // The key is added outside the lock of this failure, since the group has a lock of its own.
+    // The key is added to the group outside the lock of the `SharedFailure`, since the group has a lock of its own.
     group.add()
     return FetchTicket(group)
   }

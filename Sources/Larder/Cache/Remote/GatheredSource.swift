@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// A source that gathers the keys that wait into requests for several keys.
+/// A source that gathers waiting keys into requests for several keys.
 ///
-/// Get one from ``BatchRemoteSource/limited(by:)``.
+/// Get a `GatheredSource` from ``BatchRemoteSource/limited(by:)``.
 ///
-/// A ``CachedRepository`` over a ``BatchRemoteSource`` makes a `GatheredSource` for itself. Make one yourself to set limits, or to share
-/// requests among several caches, whose keys and values are then parts of the source's:
+/// A ``CachedRepository`` over a ``BatchRemoteSource`` makes a `GatheredSource` for itself. Make a `GatheredSource` yourself to set limits,
+/// or to share requests among several caches, each of which uses a part of the source's keys and values:
 ///
 /// ```swift
 /// let gathered = forecasts.limited(by: host)
@@ -13,8 +13,8 @@ internal import Synchronization
 ///   jsonFile: url, freshness: freshness, source: gathered.mapped(key: { Part.hourly($0) }, value: { try $0.hourly }))
 /// ```
 ///
-/// Each key waits until the limits let a request run. The request then takes the key that came first, and all waiting keys that may share a
-/// request with it, up to ``BatchRemoteSource/maxKeysPerRequest``. Use a ``FetchGroup`` for keys that must go together.
+/// Each key waits until the limits let a request run. The request takes the key that came first, and all waiting keys that may share a
+/// request with that key, up to ``BatchRemoteSource/maxKeysPerRequest``. Use a ``FetchGroup`` for keys that must share a request.
 public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
   private typealias Answer = Result<Fetched<Value>, any Error>
 
@@ -24,14 +24,14 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
   private let weight: @Sendable ([Key]) -> Double
   private let queue: Mutex<GatheringQueue<Key, Value>>
 
-  /// Number of requests that run at a time without a limit of concurrency.
+  /// Number of requests that run at a time if the host has no concurrency limit.
   private static var defaultConcurrency: Int { 6 }
 
   init(_ source: any BatchRemoteSource<Key, Value>, limits: HostLimits, weight: @escaping @Sendable ([Key]) -> Double) {
     self.source = source
     self.limits = limits
     self.weight = weight
-    // The requests take the permits of the host's concurrency limit, which sources of single keys take too.
+    // Requests for several keys take permits of the host's concurrency limit, as requests of other sources for single keys do.
     turns = limits.concurrency?.semaphore ?? AsyncSemaphore(Self.defaultConcurrency)
     queue = Mutex(GatheringQueue())
   }
@@ -42,20 +42,22 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
   /// Fetches the value of a key, in one request with other keys that wait.
   ///
   /// - Throws: The error of the request or of the key, ``CacheError/unanswered``, or an error of the limits:
-  ///   ``CacheError/circuitOpen(until:)`` or ``CacheError/quotaExceeded(until:)``. `CancellationError` as soon as the task is cancelled.
+  ///   ``CacheError/circuitOpen(until:)`` or ``CacheError/quotaExceeded(until:)``. `CancellationError` as soon as the calling task is
+  ///   cancelled.
   public func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
     try Task.checkCancellation()
     let ticket = FetchTicket.current
     let waiter = OneShot<GatheredAnswer<Value>>()
     let id = queue.withLock { $0.add(FetchRequest(key: key, validator: validator), group: ticket?.heldBy, waiter: waiter) }
-    // The ticket is given up after the key was added, because that may start the request of the group, which must find the key.
+    // The ticket of the ``FetchGroup`` is given up after the key was added to the queue. Giving up a ticket may start the request of its
+    // ``FetchGroup``, which must find the key in the queue.
     ticket?.giveUp(at: self)
     startRequests()
     let answer = await withTaskCancellationHandler {
       await waiter.value()
     } onCancel: {
-      // If no other key of the request has a caller, the request is cancelled. The caller is resumed in any case, because a source may
-      // ignore the cancellation.
+      // If no other key of the request has a caller, the request is cancelled. The cancelled caller is resumed in any case, because a
+      // source may ignore the cancellation.
       queue.withLock { $0.removeMember(id) }?.cancel()
       waiter.resolve(GatheredAnswer(result: .failure(CancellationError()), failure: nil))
     }
@@ -69,30 +71,31 @@ extension GatheredSource: FetchGathering {
   /// Starts a task for the next request, if a waiting key may start a request and no other task waits for a permit.
   func startRequests() {
     guard queue.withLock({ $0.claimStart() }) else { return }
-    // The request takes its keys when its turn comes, so that keys that arrive during the wait go with it.
+    // The request takes its keys from the queue when it has a permit, so that keys which arrive during the wait for the permit join the
+    // request.
     Task { await takeTurn() }
   }
 
-  /// Waits for a permit of `turns`, runs one request with it, and starts the task of the next request.
+  /// Waits for a permit of the concurrency limit, runs one request with the permit, and starts the task of the next request.
   private func takeTurn() async {
     // The wait for a permit is never cancelled. A cancelled caller removes its key from the queue, and a permit
     // without waiting keys is released at once.
     await turns.acquire()
     defer { turns.release() }
     let batch = queue.withLock { $0.takeBatch(upTo: source.maxKeysPerRequest, canShare: source.canShareRequest) }
-    // Some waiting keys may not have fitted into this request. The next request waits for its turn while this one runs.
+    // Some waiting keys may not have fitted into this request. The next request waits for its permit while this request runs.
     startRequests()
     guard let batch else { return }
-    // The task inherits the ticket of the call that happened to start it. The ticket is cleared, because the request belongs to all of its
-    // keys.
+    // The task of the request inherits the task-local `FetchTicket` of the one call that started it. The `FetchTicket` is cleared, because
+    // the request belongs to all of its keys.
     let task = Task { await FetchTicket.$current.withValue(nil) { await request(batch) } }
-    // If all callers left before `setTask`, none of them could cancel the task, so it is cancelled here.
+    // If all callers left before `setTask`, none of them could cancel the task of the request, so this line cancels the task.
     if queue.withLock({ $0.setTask(task, of: batch) }) { task.cancel() }
     await task.value
     startRequests()
   }
 
-  /// Sends one request, and resolves the waiter of each of its keys.
+  /// Sends one request, and resumes the callers of its keys, or queues the keys for two smaller requests.
   private func request(_ batch: GatheringQueue<Key, Value>.Batch) async {
     let requests = batch.requests
     var answers: [Key: Answer]?
@@ -107,8 +110,8 @@ extension GatheredSource: FetchGathering {
     } catch {
       failure = error
     }
-    // A request with one key cannot be divided. A request with answers has failed for the circuit breaker only, and each key has its
-    // answer.
+    // A request with one key cannot be divided. A request whose keys have answers has failed for the circuit breaker only, and each key
+    // gets its answer.
     if let failure, answers == nil, requests.count > 1, (failure as? any RemoteSourceError)?.mayConcernOneKey == true {
       return queue.withLock { $0.divide(batch, after: failure) }
     }
@@ -140,9 +143,9 @@ extension GatheredSource: GatheringSource {
   var maxKeysTogether: Int { max(source.maxKeysPerRequest, 1) }
 }
 
-/// A source whose requests take several keys.
+/// A source that can fetch several keys in one request.
 ///
-/// Over such a source, a cache fetches the keys of one call at the same time, so that they share requests.
+/// A cache over a `GatheringSource` fetches the keys of one call at the same time, so that they share requests.
 protocol GatheringSource: RemoteSource {
   /// Largest number of keys in one request.
   var maxKeysTogether: Int { get }
@@ -152,8 +155,9 @@ extension RemoteSource {
   /// Returns a source with other types of keys and values, for a cache of a part of this source's values.
   ///
   /// - Parameters:
-  ///   - key: Returns this source's key for a key of the new source. Different keys must stay different.
-  ///   - value: Returns the new source's value for a value of this source. An error that it throws is the error of the fetch.
+  ///   - key: Returns this source's key for a key of the new source. Different keys of the new source must give different keys of this
+  ///     source.
+  ///   - value: Returns the new source's value for a value of this source. An error that the closure throws is the error of the fetch.
   public func mapped<OtherKey, OtherValue>(
     key: @escaping @Sendable (OtherKey) -> Key, value: @escaping @Sendable (Value) throws -> OtherValue
   ) -> some RemoteSource<OtherKey, OtherValue> where OtherKey: Hashable & Codable & Sendable, OtherValue: Codable & Sendable {

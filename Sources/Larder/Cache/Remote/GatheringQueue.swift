@@ -17,7 +17,7 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     let waiter: Answer
     /// Number of the half of a divided request that the key belongs to, or `nil` if the key may join any request.
     var part: UInt64?
-    /// Error of the request that was divided, or `nil`.
+    /// Error of the divided request that had this key, or `nil` if no request with the key was divided.
     var failure: (any Error)?
 
     /// True if a request may begin with this key, because the key belongs to no group or to a complete one.
@@ -38,14 +38,14 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
 
   /// A request that was taken out of the queue and has not ended.
   private struct Running: Sendable {
-    /// Numbers of the members whose callers still wait for the request.
+    /// Numbers of the members (keys with their callers) whose callers still wait for the request.
     var waiting: Set<UInt64>
     var task: Task<Void, Never>?
   }
 
   private(set) var waiting: [Member] = []
   private var running: [UInt64: Running] = [:]
-  /// True while a task waits for its turn to run the next request.
+  /// True while a task waits for a permit to run the next request.
   private var isStarting = false
   private var last: UInt64 = 0
 
@@ -56,7 +56,7 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return last
   }
 
-  /// Adds a key, and returns the number of its member.
+  /// Adds a key with its caller to the queue, and returns the number under which the queue keeps them.
   mutating func add(_ request: FetchRequest<Key>, group: FetchGroupMembers?, waiter: Answer) -> UInt64 {
     let id = nextNumber()
     waiting.append(Member(id: id, request: request, group: group, waiter: waiter))
@@ -65,17 +65,18 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
 
   /// Returns true if the caller must start the next request.
   ///
-  /// After a result of `true`, every call returns `false` until ``takeBatch(upTo:canShare:)`` has taken the keys of that request.
+  /// After a result of `true`, every call of `claimStart()` returns `false` until ``takeBatch(upTo:canShare:)`` has taken the keys of that
+  /// request.
   mutating func claimStart() -> Bool {
     guard !isStarting, waiting.contains(where: \.mayStart) else { return false }
     isStarting = true
     return true
   }
 
-  /// Takes the keys of the next request out of the queue: the first key that may start, and the keys that may go with it.
+  /// Takes the keys of the next request out of the queue: the first key that may start, and the keys that may share its request.
   ///
-  /// A key of an incomplete group joins only if another member of the request has the same key and validator. Otherwise the remaining keys
-  /// of its group would need a further request.
+  /// A key of an incomplete ``FetchGroup`` joins the request only if another caller in the request has the same key and validator. If any
+  /// key of an incomplete group could join, the remaining keys of the group would need a further request.
   mutating func takeBatch(upTo limit: Int, canShare: (Key, Key) -> Bool) -> Batch? {
     isStarting = false
     guard let first = waiting.first(where: \.mayStart) else { return nil }
@@ -83,10 +84,10 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     var requests = [first.request.key: first.request.validator]
     for member in waiting where member.id != first.id {
       let request = member.request
-      // A request carries one validator for each key. A member with the same key and another validator waits for a later request.
+      // A request carries one validator for each key. A caller with the same key and another validator waits for a later request.
       let isSame = requests[request.key].map { $0 == request.validator }
-      // After a request was divided, a key joins only keys of its own half. Otherwise the key that made the request fail could be requested
-      // together with the same keys again.
+      // After a request was divided, a key shares a request only with keys of its own half. If keys of both halves could share a request,
+      // the key that made the divided request fail could be requested with the same keys again.
       let joins = requests.count < limit && member.part == first.part && member.mayStart && canShare(first.request.key, request.key)
       if isSame ?? joins {
         requests[request.key] = request.validator
@@ -107,9 +108,9 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return running[batch.id]?.waiting.isEmpty ?? false
   }
 
-  /// Removes a member whose caller was cancelled.
+  /// Removes a key whose caller was cancelled.
   ///
-  /// Returns the task of the member's request if no other caller waits for the request.
+  /// Returns the task of the running request with the key, if no other caller waits for that request.
   mutating func removeMember(_ id: UInt64) -> Task<Void, Never>? {
     waiting.removeAll { $0.id == id }
     // A linear search is enough, because few requests run at a time.
@@ -118,9 +119,9 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return running[batch]?.waiting.isEmpty == true ? running[batch]?.task : nil
   }
 
-  /// Ends a request, and returns the members whose callers still wait for it.
+  /// Ends a request, and returns its members (keys with their callers) whose callers still wait for an answer.
   mutating func endBatch(_ batch: Batch) -> [Member] {
-    // Cancelled members are left out, because their callers have been resumed with an error already.
+    // Keys of cancelled callers are left out, because these callers have been resumed with an error already.
     let left = running.removeValue(forKey: batch.id)?.waiting ?? []
     return batch.members.filter { left.contains($0.id) }
   }
@@ -133,7 +134,7 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
   mutating func divide(_ batch: Batch, after failure: any Error) {
     var members = endBatch(batch)
     var keys: [Key: Int] = [:]
-    // Distinct keys are counted, so that two members with the same key stay in one half.
+    // Distinct keys are counted, so that two callers with the same key stay in one half of the request.
     for member in members where keys[member.request.key] == nil { keys[member.request.key] = keys.count }
     let (first, second) = (nextNumber(), nextNumber())
     for position in members.indices {

@@ -22,13 +22,14 @@ public import Foundation
 /// }
 /// ```
 ///
-/// A source sends one request for each call. A source does not cache, retry or share requests. Caching, retries and shared requests are the
-/// tasks of ``CachedRepository`` and ``HostLimits``.
+/// A source sends one request for each call. A source does not cache, retry or share requests. ``CachedRepository`` caches values, retries
+/// requests and shares them among callers, and ``HostLimits`` limits them.
 ///
 /// A cache calls its source away from every actor, for different keys at the same time, and once at a time for each key. The rule of one
 /// call for each key has one exception: after the last caller of a key has left, or the key was removed, the next call for the key may
 /// begin before the earlier call ends. If the callers leave and the source ignores cancellation, the source may thus run two calls for one
-/// key at the same time. A third call beside the two may begin at the earliest a minute after the first was cancelled.
+/// key at the same time. While two calls for one key run, a third call may begin at the earliest one minute after the first call was
+/// cancelled.
 ///
 /// ## Topics
 ///
@@ -52,19 +53,19 @@ public import Foundation
 /// ### Adapting
 /// - ``mapped(key:value:)``
 public protocol RemoteSource<Key, Value>: Sendable {
-  /// Identity of a value.
+  /// Type of the keys, each of which identifies a value.
   associatedtype Key: Hashable & Codable & Sendable
-  /// Type of the values.
+  /// Type of the fetched values.
   associatedtype Value: Codable & Sendable
 
   /// Fetches the value of a key.
   ///
   /// Throw `CancellationError` soon after the task is cancelled, which happens when the last caller has left.
   /// - Parameters:
-  ///   - key: Key of the value.
-  ///   - validator: Validator of the stored value, such as an ETag, so that the source may answer ``Fetched/notModified(freshUntil:)``.
-  ///     `nil` if no value is stored, or if the stored value came without a validator.
-  /// - Throws: Any error. A ``RemoteSourceError`` says whether a retry may help.
+  ///   - key: Key of the value to fetch.
+  ///   - validator: Validator of the stored value, such as an ETag, so that the source may answer ``Fetched/notModified(freshUntil:)``. The
+  ///     validator is `nil` if no value is stored, or if the stored value came without a validator.
+  /// - Throws: An error of any type. A ``RemoteSourceError`` says whether a retry may help.
   func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value>
 }
 
@@ -73,12 +74,13 @@ public enum Fetched<Value: Sendable>: Sendable {
   /// The value of the key.
   ///
   /// The next fetch of the key passes `validator` back to the source. `freshUntil` is the end of the fresh time as the provider gives it,
-  /// and replaces ``FreshnessPolicy/fresh``. The cache adds no random jitter to `freshUntil`. It may be earlier or later than the policy's
-  /// end of the fresh time, but is cut to the end of ``FreshnessPolicy/usable``. A `freshUntil` that is not a number counts as `nil`.
+  /// and replaces ``FreshnessPolicy/fresh``. The cache adds no random jitter to `freshUntil`. `freshUntil` may be earlier or later than the
+  /// policy's end of the fresh time, but is cut to the end of ``FreshnessPolicy/usable``. A `freshUntil` that is not a number counts as
+  /// `nil`.
   case value(Value, validator: String? = nil, freshUntil: Date? = nil)
   /// The stored value, whose validator the request carried, is still current.
   ///
-  /// The stored value counts as fetched at the moment of this answer.
+  /// After the answer `.notModified`, the stored value counts as fetched at the moment of that answer.
   case notModified(freshUntil: Date? = nil)
   /// There is no value for this key, and a new request would not find one soon: the place is not covered, or the page does not exist.
   ///
@@ -89,8 +91,8 @@ public enum Fetched<Value: Sendable>: Sendable {
 
 /// An error of a source that says whether a retry may help.
 ///
-/// Errors of other types count as transient, except `CancellationError`, `DecodingError`, `EncodingError`, ``CacheError`` and
-/// ``RepositoryError``.
+/// Errors that do not conform to `RemoteSourceError` count as transient, except `CancellationError`, `DecodingError`, `EncodingError`,
+/// ``CacheError`` and ``RepositoryError``.
 public protocol RemoteSourceError: Error {
   /// True if the same request may succeed soon: without a connection, after a timeout, and for HTTP 408, 429 and 5xx.
   var isTransient: Bool { get }
@@ -98,30 +100,30 @@ public protocol RemoteSourceError: Error {
   var retryAfter: Duration? { get }
   /// True if the failure shows that the host is in trouble.
   ///
-  /// By default the same as ``isTransient``.
+  /// By default, every transient failure counts against the circuit breaker, and no other failure does.
   ///
-  /// The circuit breaker ignores a failure that does not count: such a failure is no sign that the host fails, and no sign that it works.
+  /// The circuit breaker ignores a failure that does not count, because the failure shows neither that the host fails nor that it works.
   var countsAgainstBreaker: Bool { get }
   /// True if one key may have made a request for several keys fail, such as a key that the server cannot parse.
   ///
-  /// `false` by default.
+  /// The default is `false`: a failed request has failed for all of its keys.
   ///
-  /// After an error with `true`, a ``BatchRemoteSource`` is called again for each half of the keys, so that in the end only the bad key
-  /// fails. In the worst case, this halving takes twice as many requests as there are keys. Return `false` for failures of the host, such
-  /// as a wrong password.
+  /// After an error whose `mayConcernOneKey` is `true`, a ``BatchRemoteSource`` is called again for each half of the keys, so that in the
+  /// end only the bad key fails. In the worst case, halving takes twice as many requests as there are keys. Return `false` for failures of
+  /// the host, such as a wrong password.
   var mayConcernOneKey: Bool { get }
 }
 
 extension RemoteSourceError {
   /// The default `nil`: the provider does not ask for a wait.
   public var retryAfter: Duration? { nil }
-  /// The default, which is the same as ``isTransient``.
+  /// Returns ``isTransient``, so that by default every transient failure counts against the circuit breaker.
   public var countsAgainstBreaker: Bool { isTransient }
   /// The default `false`: a failed request has failed for all of its keys.
   public var mayConcernOneKey: Bool { false }
 }
 
-/// The properties of an error that decide about retries and the circuit breaker, with defaults for errors of other types.
+/// The properties of an error that decide about retries and the circuit breaker, with defaults for errors that are no `RemoteSourceError`.
 struct ErrorTraits {
   let isTransient: Bool
   let retryAfter: Duration?
@@ -133,7 +135,7 @@ struct ErrorTraits {
       isTransient = error.isTransient
       retryAfter = error.retryAfter?.bounded
       countsAgainstBreaker = error.countsAgainstBreaker
-    // These errors would occur again at a retry, and none of them says anything about the host.
+    // A cancelled task, a coding error or an error of the cache would fail a retry too, and none of them says anything about the host.
     case is CancellationError, is DecodingError, is EncodingError, is CacheError, is RepositoryError:
       (isTransient, retryAfter, countsAgainstBreaker) = (false, nil, false)
     default:

@@ -30,22 +30,22 @@ struct MigrationCopies: Sendable {
 extension StoreCore {
   /// Copies the store to a file before a collection gets its first record of a newer schema version, unless such a copy exists.
   ///
-  /// Runs on the executor only, while a batch is staged. No record of the batch is written yet, and no other process can write to a shared
-  /// store. So the copy holds the records as an older version of the app left them, and that version can open the copy.
-  /// - Parameter target: Collection to which the records move in the same commit. If the parameter is set, the copy is named after the
-  ///   target collection.
-  /// - Throws: The error that prevented the copy. The write that needed the copy must then fail.
+  /// Must run on the store's executor, while a batch is staged. No record of the batch is written yet, and no other process can write to a
+  /// shared store. The copy therefore holds the records as an older version of the app left them, and that version can open the copy.
+  /// - Parameter target: Collection to which the records move in the same commit, or `nil` without a move. If `target` is set, the copy is
+  ///   named after the target collection.
+  /// - Throws: The error that prevented the copy of the store. The write that needed the copy must then fail.
   func copyStore(before version: Int, of collection: Int, movingTo target: Int? = nil) throws(RepositoryError) {
     let state = self.state
     let name = state.names[target ?? collection]
-    // Only a store in files has a path as its name. A collection without records has no record that a copy could preserve.
+    // Only a store that is kept in files has a path as its name. A collection without records has no record that a copy could preserve.
     guard options.migration.backup == .beforeFirstRewrite, backend.name.hasPrefix("/"), state.collections[collection].records.count > 0
     else { return }
     let key = MigrationKey(collection: target ?? collection, version: version)
     let known = migrations.knownCopies
     if known.isUnsupported { return }
     // If a write failed after the copy was made, the repeated write reuses that copy. In an exclusive store no other process can have
-    // written since.
+    // written since the copy was made.
     if known.files[key] != nil, options.access == .exclusive { return }
     var copy = findCopy(before: version, of: collection, named: name, in: state, known)
     if copy == nil { copy = try makeCopy(before: version, of: name) }
@@ -94,8 +94,8 @@ extension StoreCore {
       guard let isCopy = isCopy(file, of: state, collection, lookingAt: all) else { break }
       if isCopy { return file }
     }
-    // If the process was killed between two migrations, `known` lacks the copy that the first migration made. So a copy is also looked for
-    // under the names of the other collections.
+    // If the process was killed between two migrations, `known` lacks the copy that the first migration made. The copy may therefore have
+    // the file name for the migration of another collection.
     for other in state.collections.indices where other != collection {
       let file = MigrationCopies.file(
         backend.name, collection: state.names[other], version: state.collections[other].records.newestSchemaVersion)
@@ -145,10 +145,10 @@ extension StoreCore {
     }
   }
 
-  /// Renames a copy of the store to the name of an older copy that it supersedes, so that each migration leaves one copy.
+  /// Renames a copy of the store to the name of an older copy that it supersedes, so that each migration leaves only one copy.
   ///
   /// If the process is killed after the copy and before the first migrated record, the copy stays. If an older app writes to the store
-  /// after that, the next run of the migration makes a newer copy.
+  /// after the copy, the next run of the migration makes a newer copy.
   /// - Returns: The path of the copy after the renaming.
   private func replaceSuperseded(
     by file: String, before version: Int, of collection: Int, named name: String, in state: StoreState
@@ -160,10 +160,10 @@ extension StoreCore {
       do throws(RepositoryError) {
         let files = POSIXFileSystem()
         // An auxiliary file beside the older copy belongs to a process that has the copy open, or was killed with it open. If the new copy
-        // took that name, it would lie beside an auxiliary file that does not fit it.
+        // took the name of the older copy, it would lie beside an auxiliary file that belongs to other contents.
         for ending in ["-wal", "-shm", "-journal", "-lock"] where try files.status(of: other + ending) != nil { return file }
         try files.rename(file, to: other)
-        // If power fails after the rename and before the sync of the folder, the older copy may come back under this name.
+        // If power fails after the rename and before the sync of the folder, the older copy may come back under its name.
         try files.syncDirectory(URL(fileURLWithPath: other).deletingLastPathComponent().path)
         return other
       } catch {
@@ -175,9 +175,9 @@ extension StoreCore {
 
   /// Returns whether a file is a copy of an earlier state of this store, and no collection was migrated since that copy.
   ///
-  /// The file must be of the same history as the store. A store that was restored from a backup has another history. Every record that is
-  /// unchanged since the copy must be in the copy byte for byte. Every changed record must have a newer revision than the copy's last
-  /// commit.
+  /// The file must have the same history of commits as the store. A store that was restored from a backup has another history. Every record
+  /// that is unchanged since the copy must be in the copy byte for byte. Every changed record must have a newer revision than the copy's
+  /// last commit.
   private func isSuperseded(_ file: String, of state: StoreState, _ collection: Int, before version: Int) -> Bool {
     var versions: [Int: Int] = [:]
     var (same, own) = (UInt64(0), UInt64(0))
@@ -220,7 +220,7 @@ extension StoreCore {
           migrations.noteCopiesAreUnsupported()
           return nil
         }
-        // Another file has this name, so the next number is tried.
+        // If another file has this name, the next number in the name is tried.
         if error.code != .alreadyExists { throw .copyFailed(error, file) }
       }
     }
@@ -232,7 +232,7 @@ extension StoreCore {
 extension RepositoryError {
   /// Returns the error of a write that failed because the store could not be copied before it.
   ///
-  /// Codes that stand for a refused record become `.inputOutput`, so that callers do not blame the record.
+  /// Codes that stand for a refused record become `.inputOutput`, so that callers do not take the record for the cause.
   fileprivate static func copyFailed(_ error: RepositoryError, _ file: String) -> RepositoryError {
     let passed: [Code] = [.full, .protectedDataUnavailable, .corrupted, .dataMissing, .locked, .poisoned, .outcomeUnknown, .closed]
     return RepositoryError(
@@ -245,7 +245,8 @@ extension RepositoryError {
 extension StoredRecord {
   /// Checksum of the record, spread over 64 bits so that the sums of different sets of records differ.
   fileprivate var mixedChecksum: UInt64 {
-    // The constants are the multipliers of SplitMix64. In a sum of plain 32-bit checksums, the changes of two records could cancel out.
+    // The constants are the multipliers of the hash SplitMix64. In a sum of plain 32-bit checksums, the changes of two records could cancel
+    // out.
     let hash = (UInt64(checksum) &+ 0x9E37_79B9) &* 0xBF58_476D_1CE4_E5B9
     return (hash ^ hash >> 29) &* 0x94D0_49BB_1331_11EB
   }

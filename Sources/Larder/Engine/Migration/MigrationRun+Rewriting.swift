@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Rewrites a collection's older records in batches, each of which is committed like any other write.
+/// Rewrites a collection's records of older schema versions in batches, each of which is committed like any other write.
 extension MigrationRun {
   func rewrite(_ old: [RecordSlot], isUrgent: Bool) async {
     // The records are reversed, so that each part is removed from the end of the array. Removing the end is cheap, and releases the
@@ -8,7 +8,8 @@ extension MigrationRun {
     var rest = Array(old.reversed())
     do throws(RepositoryError) {
       while !rest.isEmpty {
-        // An urgent run migrates on all cores. One batch is too small to keep all cores busy, so an urgent run takes 16 batches at a time.
+        // An urgent migration runs on all cores. One batch is too small to keep all cores busy, so an urgent migration takes 16 batches at
+        // a time.
         let part = Array(rest.suffix(isUrgent ? options.batchSize * 16 : options.batchSize).reversed())
         rest.removeLast(part.count)
         // The check for a closed store runs before each part, so that no part is migrated and then cannot be committed.
@@ -25,8 +26,8 @@ extension MigrationRun {
         if rest.isEmpty { rest = try await savedMeanwhile() }
       }
       guard let core else { throw .storeClosed }
-      // The buffered batches are flushed before the end is reported. Without the flush, power loss could undo a migration that was reported
-      // as finished.
+      // The buffered batches are flushed before the end is reported. Without the flush of the batches, power loss could undo a migration
+      // that was reported as finished.
       if progress.rewritten > 0 { try await core.flush() }
       end(nil)
     } catch {
@@ -75,10 +76,10 @@ extension MigrationRun {
     return core
   }
 
-  /// Adds the path of a copy that an earlier, interrupted run has made to the progress.
+  /// Adds the path of the store's copy that an earlier, interrupted run of the migration has made to the progress.
   private func findCopyOfEarlierRun() {
-    // If the collection has no record of the new version, no earlier run has rewritten one. In that case the first batch of this run makes
-    // the copy of the store.
+    // If the collection has no record of the new schema version, no earlier run has rewritten a record, and the first batch of this run
+    // makes the copy of the store.
     guard progress.backupFile == nil, let core,
       core.state.collections[collection].records.newestSchemaVersion == coder.schemaVersion
     else { return }
@@ -87,7 +88,7 @@ extension MigrationRun {
     if let file = known ?? core.copyOfEarlierRun(before: coder.schemaVersion, of: collection) { note(copy: file) }
   }
 
-  /// Migrates records, on all cores if the run is urgent, and records the failures in the progress.
+  /// Migrates records, on all cores if the migration is urgent, and adds the failures to the progress.
   private func migrated(_ slots: [RecordSlot], isUrgent: Bool) async -> [MigratedRecord] {
     isUrgent ? await ConcurrentMap.parts(slots) { $0.compactMap(self.migrated) }.flatMap(\.self) : slots.compactMap(migrated)
   }

@@ -1,15 +1,15 @@
 // Migration/ rewrites records of older schema versions, in the background or before an opening ends. Before the first rewrite, the store is
 // copied to a file.
-// Invariant: a rewrite keeps the record's revision, and is skipped if the record was written again since the migration read it.
+// Invariant: a rewrite keeps the meaning of a record, and is skipped if the record was written again since the migration read it.
 // Called by the engine when a repository opens.
 
 internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// A rewrite of a collection's older records, without its generic type.
+/// A rewrite of a collection's records of older schema versions, without the generic type of the records.
 protocol AnyMigrationRun: AnyObject, Sendable {
-  /// Ends the rewrite before its next batch.
+  /// Ends the rewrite of the records before its next batch.
   func cancel()
   /// Starts the rewrite again if it stopped because the store was suspended.
   func resume()
@@ -20,10 +20,11 @@ protocol AnyMigrationRun: AnyObject, Sendable {
 /// Rewrites a collection's records of older schema versions in batches, which are committed like every other write.
 ///
 /// The schema version of each record shows whether the record is migrated. If the process is killed, the next run continues with the
-/// records that are left. Batches are buffered, and one flush at the end makes them durable. If power loss undoes a rewrite, no data is
-/// lost, because the older record is still there.
+/// records that are not migrated yet. Batches are buffered, and one flush at the end makes them durable. If power loss undoes a rewrite, no
+/// data is lost, because the older record is still there.
 ///
-/// The store holds the run strongly, and the run holds the store weakly. So a migration does not keep a dropped store open.
+/// The store holds the `MigrationRun` strongly, and the `MigrationRun` holds the store weakly. A migration therefore does not keep a
+/// dropped store open.
 final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationRun where Item.ID: Hashable & Codable & Sendable {
   weak let core: StoreCore?
   let collection: Int
@@ -36,7 +37,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   struct State: Sendable {
     var progress: MigrationProgress
-    /// Keys of the records that could not be migrated, with the revision at which that failed.
+    /// Keys of the records that could not be migrated, with the revision of each record when its migration failed.
     var failed: [RecordKey: Revision] = [:]
     var isCancelled = false
   }
@@ -65,13 +66,13 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   /// Makes a finished migration ready for another start if the collection has older records that it has not tried.
   ///
-  /// In a shared store, an older version of the app may have saved such records since.
+  /// In a shared store, an older version of the app may have saved records of an older schema version after the migration had finished.
   func lookAgain() {
-    // A run that has not finished still has older records. If its phase were set to `.waiting` here, the run would be started a second
-    // time.
+    // A migration that has not finished still has older records. If its phase were set to `.waiting`, the migration would be started a
+    // second time.
     guard let core, progress.isOver, !untried(in: core.state.collections[collection].records).isEmpty else { return }
     state.withLock { state in
-      // The phase is checked again under the lock, because another task may have restarted the run since the check above.
+      // The phase is checked again under the lock, because another task may have restarted the migration since the first check.
       guard state.progress.isOver else { return }
       state.progress.phase = .waiting
     }
@@ -87,7 +88,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   /// Starts the migration, or restarts it after it was stopped.
   ///
-  /// Does nothing while the migration is running, and after it has finished.
+  /// `start` does nothing while the migration is running, and after it has finished.
   func start(isUrgent: Bool) {
     let mustStart = state.withLock { state in
       guard !state.isCancelled, state.progress.phase == .waiting || state.progress.phase == .stopped else { return false }
@@ -116,7 +117,8 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   /// Waits until a started migration ends or the calling task is cancelled.
   func finish() async {
     while !Task.isCancelled {
-      // The signal's moment is read before the phase. If the migration ends between these two reads, `wait(after:)` returns at once.
+      // The moment of the signal `ended` is read before the phase. If the migration ends between the two reads, `wait(after:)` returns at
+      // once.
       let moment = ended.moment
       guard progress.phase == .running else { return }
       await ended.wait(after: moment)
@@ -129,11 +131,11 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
       state.progress.phase = error == nil ? .finished : .stopped
       state.progress.error = error
     }
-    // The app's progress closure runs outside the lock, because it may read the progress, which takes the lock.
+    // The app's progress closure runs outside the lock, because the closure may read `progress`, which takes the same lock.
     options.progress?(progress)
     ended.raise()
-    // If `resume()` of the store ran before this run failed with `.suspended`, `resume()` did not restart the run. So the run restarts
-    // itself here.
+    // If the store was resumed before this migration failed with `.suspended`, the store's `resume()` has not restarted the migration. The
+    // migration therefore restarts itself at its end.
     if core?.state.isSuspended == false { resume() }
   }
 }
@@ -143,7 +145,7 @@ final class MigrationRegister: Sendable {
   private let runs = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
   private let copies = Mutex(MigrationCopies())
 
-  /// Returns the rewrite of a collection's records, which all repositories of the collection share.
+  /// Returns the rewrite of a collection's records, which all repositories of the collection share until it has finished.
   func run<Item>(of collection: Int, named name: String, coder: RecordCoder<Item>, in core: StoreCore) -> MigrationRun<Item> {
     let new = MigrationRun(core, collection: collection, name: name, coder: coder)
     return runs.withLock { runs in
@@ -169,7 +171,7 @@ final class MigrationRegister: Sendable {
     runs.withLock { $0[key] }?.note(copy: file)
   }
 
-  /// Records that the backend cannot make copies of the store, so that no later write tries to.
+  /// Records that the backend cannot make copies of the store, so that no later write tries to make a copy.
   func noteCopiesAreUnsupported() { copies.withLock { $0.isUnsupported = true } }
 }
 
@@ -180,7 +182,7 @@ struct MigrationKey: Hashable, Sendable {
 }
 
 extension MigrationProgress {
-  /// True if the migration has finished, or found no older record.
+  /// True if the migration has finished, or has found no record of an older schema version.
   fileprivate var isOver: Bool { phase == .notNeeded || phase == .finished }
 }
 

@@ -1,16 +1,16 @@
 internal import Foundation
 
-/// Reads and writes of stored values within a write, for triggers and for LarderSync, which installs triggers.
+/// Functions that read and write stored values within a write, for triggers and for LarderSync, which installs triggers.
 extension PendingState {
-  /// Returns the position of a collection, or `nil` if it does not exist.
+  /// Returns the position of a collection, or `nil` if the store has no collection of this name.
   package func collection(named name: String) -> Int? { names.firstIndex(of: name) }
 
-  /// Returns the stored value of a record, or `nil` if there is no record or its bytes are not in memory.
+  /// Returns the stored value of a key's record, or `nil` if there is no record or the bytes of the record are not in memory.
   package func stored(_ key: RecordKey, in collection: Int) -> StoredValue? {
     collections[collection].records[key]?.stored(triggers[collection]?.coder.schemaVersion)
   }
 
-  /// Returns whether a record exists, even if its bytes are not in memory.
+  /// Returns whether a key has a record, even if the bytes of the record are not in memory.
   package func hasRecord(_ key: RecordKey, in collection: Int) -> Bool { collections[collection].records[key] != nil }
 
   /// Returns the trigger and the coder of a tracked collection, or `nil` for a collection without a trigger.
@@ -28,15 +28,15 @@ extension PendingState {
 
   /// Stores a value received from another device, without checking schema versions and unique indexes.
   ///
-  /// A refused value would leave the devices different for ever. A value over the store's size limits is stored, but every read of it
-  /// throws, as a read will after the next opening of the store. If such a value could be read and edited before the next opening, that
-  /// opening would lose the edit.
+  /// If a value were refused, the records of the two devices would differ for ever. A value over the store's size limits is stored, but
+  /// every read of the value throws an error, both before and after the next opening of the store. If the value could be read until the
+  /// next opening, that opening would seem to have lost it.
   /// - Throws: `.unsupported`, `.encodingFailed` for a value that a backend could not read back.
   package mutating func store(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
     let record = StoredRecord(
       collection: names[collection], key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json)
-    // An opening of the store makes slots with `StoreLoader.slot`, too. A record that cannot be read after the next opening thus cannot be
-    // read now.
+    // The opening of a store also makes the records in memory with `StoreLoader.slot`. A record that cannot be read after the next opening
+    // can thus not be read before it either.
     try upsert(StoreLoader.slot(of: record, value.json, core.options.limits).0, as: value, in: collection)
   }
 
@@ -49,7 +49,7 @@ extension PendingState {
 
   /// Stores a value in a collection that no repository reads.
   ///
-  /// The record is marked as decoded. To track the record as undecoded would take as long as to store it.
+  /// The record is marked as decoded, because tracking it as undecoded would take as long as storing it.
   /// - Throws: as ``store(_:for:in:)``.
   package mutating func storeUnread(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
     let slot = RecordSlot(
@@ -57,12 +57,13 @@ extension PendingState {
     try upsert(slot, as: value, in: collection)
   }
 
-  /// Returns the pairs of records that have equal values in a unique index because of the present write.
+  /// Returns the pairs of records that have equal values in a unique index because of the write that is being staged.
   ///
-  /// Each pair is listed once, and the pairs are sorted by collection and key. The call costs nothing if no written value equals a value of
-  /// another record.
+  /// Each pair is listed once, and the pairs are sorted by collection and key. If no written value equals another record's value in a
+  /// unique index, `newDuplicates()` compares no records.
   package func newDuplicates() -> [StoredDuplicate] {
-    // Nearly every write has no contested value and returns here, before its changes are compared.
+    // Nearly every write stores no value that another record has in a unique index. For these writes `newDuplicates()` returns before it
+    // compares changes.
     guard isContested else { return [] }
     var found: [StoredDuplicate] = []
     for (collection, new, old) in uniqueChanges(in: changes[endedCount...]) {
@@ -89,7 +90,7 @@ extension PendingState {
 
   /// Deletes a record, and stages a tombstone.
   ///
-  /// Does nothing if there is no record.
+  /// `deleteStored` does nothing if the key has no record.
   package mutating func deleteStored(_ key: RecordKey, in collection: Int) {
     remove(key, in: collection, schemaVersion: 1)
   }
@@ -101,9 +102,9 @@ package struct StoredDuplicate: Sendable, Hashable {
   package let collection: String
   /// Name of the unique index.
   package let index: String
-  /// Key of the record that the present write has stored.
+  /// Key of the record that the write has stored.
   package let key: RecordKey
-  /// Key of another record with the same values in the index.
+  /// Key of another record with the same values in the unique index.
   package let other: RecordKey
 }
 

@@ -11,7 +11,7 @@ extension RecordCoder: TrackedCoder {
 
   func broughtUp(_ value: StoredValue, key: RecordKey) throws(RepositoryError) -> StoredValue {
     // No migration leads from a newer version to an older one. Decoding a value of a newer version as the older type could succeed and give
-    // the value a wrong meaning, so it is refused.
+    // the value a wrong meaning, so such a value is refused.
     if value.schemaVersion > schemaVersion { throw newer(than: value.schemaVersion, key) }
     guard value.schemaVersion < schemaVersion else { return value }
     return StoredValue(schemaVersion: schemaVersion, json: try migrate(value.json, key: key, from: value.schemaVersion).value)
@@ -40,16 +40,16 @@ extension RecordCoder: TrackedCoder {
 
   /// Returns a record with those JSON members of its old value that the record's type does not read.
   ///
-  /// A newer version of the app has written these members, and an edit by this version must keep them. A member counts as unknown if the
-  /// old value decodes to an equal value with the member and without it.
+  /// A newer version of the app may have written members that the type does not read, and an edit by this version must keep them. A JSON
+  /// member counts as not read if the old value decodes to an equal value with the member and without it.
   ///
-  /// If both values have the same member names, the call costs one pass over the names. If the member names of the two values differ, the
-  /// call also costs a decode and an encode of the old value, and another pair for each member that the new value lacks.
+  /// If the old and the new value have the same member names, the cost is one pass over both texts. If the member names differ, the cost is
+  /// also a decode and an encode of the old value, and one more decode and encode for each member that the new value lacks.
   func keepingUnknownMembers(_ record: EncodedRecord, of old: StoredValue) -> EncodedRecord {
     do throws(RepositoryError) {
       let current = try broughtUp(old, key: record.key).json
       let hasSameNames = current.withUnsafeBytes { old in record.value.withUnsafeBytes { MemberNames.areEqual(old, $0) } }
-      // Nearly every edit keeps the member names, so the call returns here without parsing the old or the new value.
+      // Nearly every edit keeps the member names, so the function returns without parsing the old or the new value.
       if hasSameNames { return record }
       let before = try JSONObject(json: current)
       var after = try JSONObject(json: record.value)
@@ -59,8 +59,8 @@ extension RecordCoder: TrackedCoder {
       for path in lost {
         var without = before
         without.setMember(nil, at: path[...])
-        // If the old value decodes to another value without this member, the type reads the member. The edit has removed a member that the
-        // type reads on purpose, so the member stays removed.
+        // If the old value decodes to another value without a JSON member, the type reads the member. The edit has then removed the member
+        // on purpose, so the member stays removed.
         guard form(of: without, key: record.key) == reference else { continue }
         after.setMember(before.member(at: path[...]), at: path[...])
         isChanged = true
@@ -70,12 +70,12 @@ extension RecordCoder: TrackedCoder {
         key: record.key, schemaVersion: record.schemaVersion, value: after.json, decoded: record.decoded, keepsEncoded: keepsEncoded)
     } catch {
       // If the old value is not an object or cannot be migrated, none of its members can be kept. The edit does not fail, because it
-      // replaces the old value.
+      // replaces the whole old value.
       return record
     }
   }
 
-  /// Decodes an object as the record's type and encodes it again, or returns `nil` if it does not decode.
+  /// Decodes a JSON object as the record's type and encodes the result again, or returns `nil` if the object does not decode.
   private func form(of object: JSONObject, key: RecordKey) -> Data? {
     do throws(RepositoryError) { return try encode(decode(object.json, key: key), decoding: false).value } catch { return nil }
   }
@@ -88,7 +88,7 @@ extension RecordCoder: TrackedCoder {
       case (_, nil): paths.append([name])
       case (.object(let inner), .object(let otherInner)):
         paths += Self.paths(in: inner, missingIn: otherInner).map { [name] + $0 }
-      // The elements of an array have no names by which to match them, so the edit's array replaces the old one as a whole.
+      // The elements of an array have no names by which to match them, so the edit's array replaces the old array as a whole.
       default: break
       }
     }
@@ -105,7 +105,7 @@ extension JSONObject {
   fileprivate mutating func setMember(_ value: JSONValue?, at path: ArraySlice<String>) {
     guard let name = path.first else { return }
     guard path.count > 1 else { return self[name] = value }
-    // If the edit has replaced the parent object by a value of another kind, the member has no place there and is dropped.
+    // If the edit has replaced the parent object by a value of another kind, the JSON member has no object to be stored in and is dropped.
     guard var inner = self[name]?.objectValue else { return }
     inner.setMember(value, at: path.dropFirst())
     self[name] = .object(inner)
@@ -118,7 +118,7 @@ extension StoreOptions.Limits {
 
   /// Returns the limits for the records of a collection, or `nil` for a collection in which LarderSync stores its own data.
   ///
-  /// Sync's keys and values contain those of the app. So the keys and values of sync may be longer and deeper than the limits that the
-  /// app's records must keep.
+  /// The keys and values of LarderSync's records contain keys and values of the app. LarderSync's keys and values may therefore be longer
+  /// and deeper than the limits for the app's records allow.
   func holding(for collection: String) -> Self? { collection.hasPrefix("larder.sync.") ? nil : self }
 }

@@ -1,18 +1,17 @@
 package import Foundation
 
 // Tracking/ lets another product of the package write records in the same commit as each change. LarderSync uses a trigger to write its
-// outbox, which has an entry for each synced record and marks the edits that the server lacks.
-// Invariant: a trigger throws before it writes anything. A trigger runs for every change of this process, except those of migrations and
-// its own.
+// outbox, which has an entry for each synced record and marks the edits that the server does not have yet.
+// Invariant: a trigger throws before it writes, and runs for this process's changes except migrations, received values and its own writes.
 // Called by PendingState.
 
-/// A trigger, which writes records of its own in the same commit as each change of a collection.
+/// A trigger of a collection, which writes records of its own in the same commit as each change of the collection.
 package protocol RecordTrigger: Sendable {
   /// Names of the collections to which the trigger writes, apart from the collection whose changes it receives.
   var collections: [String] { get }
   /// Writes the trigger's own records for a change of a record, before the change is staged.
   ///
-  /// - Throws: The error that forbids the change, thrown before the trigger has written anything.
+  /// - Throws: The error that forbids the change. A trigger must throw its error before it writes anything.
   func willChange(_ change: TriggeredChange, in pending: inout PendingState) throws(RepositoryError)
 }
 
@@ -36,20 +35,21 @@ package protocol TrackedCoder: Sendable {
   var schemaVersion: Int { get }
   /// Decodes a stored value as the collection's type, after migrating it to the coder's schema version.
   ///
-  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.newerSchema`. `.unsupported` if `type` is not the collection's type.
+  /// - Throws: `.decodingFailed`, `.migrationFailed` or `.newerSchema` if the value cannot be read. `.unsupported` if `type` is not the
+  ///   collection's type.
   func item<Item>(_ type: Item.Type, of value: StoredValue, key: RecordKey) throws(RepositoryError) -> Item
   /// Migrates a stored value to the coder's schema version.
   ///
-  /// - Throws: `.migrationFailed`, `.newerSchema`.
+  /// - Throws: `.migrationFailed`, or `.newerSchema` for a value of a newer schema version.
   func broughtUp(_ value: StoredValue, key: RecordKey) throws(RepositoryError) -> StoredValue
   /// Decodes a stored value and encodes it again, so that equal values give equal bytes.
   ///
-  /// The result lacks members that the type does not read.
+  /// The resulting JSON lacks the members that the collection's type does not read.
   /// - Throws: as ``item(_:of:key:)``, or `.encodingFailed`.
   func canonicalForm(of value: StoredValue, key: RecordKey) throws(RepositoryError) -> Data
-  /// Returns the JSON of an item, or `nil` if it is not of the collection's type.
+  /// Returns the JSON of an item, or `nil` if the item is not of the collection's type.
   ///
-  /// - Throws: `.encodingFailed`, and the other errors of a save.
+  /// - Throws: `.encodingFailed` if the item does not encode, and the other errors of a save.
   func json<Item>(of item: Item) throws(RepositoryError) -> Data?
 }
 

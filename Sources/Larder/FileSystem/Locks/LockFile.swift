@@ -1,29 +1,30 @@
 // Locks/ holds the locks between processes, and between stores of one process.
-// Invariant: a file has one writer, or only writers that share its lock, under all its names.
-// Called by JSONFile, LarderBlobs and LarderSQLite.
+// Invariant: a file has one writer, or only writers that share its lock, even if the file has several names (hard links).
+// Called by POSIXFileSystem and POSIXFile, for JSONFile, the cache, LarderBlobs and LarderSQLite.
 
 internal import Foundation
 internal import Synchronization
 
-/// An open lock file, with the operations of which exclusive and shared locks consist.
+/// An open lock file, with the operations that exclusive and shared locks use.
 ///
 /// An `flock` lock belongs to the descriptor. Closing another descriptor of the file does not release an `flock` lock, but would release a
 /// POSIX record lock. An `flock` lock ends with the process, even if the process is killed. `flock` does not report the holder of a lock. A
-/// registry in this process distinguishes `.alreadyOpen` from `.locked`, and the text of the lock file says how the holder uses the lock.
+/// registry of this process's own locks lets an opening throw `.alreadyOpen` for a lock of this process and `.locked` for any other lock.
+/// The text of the lock file says how the lock's holder uses the lock.
 struct LockFile: Sendable {
-  /// Lock files and main files that this process has locked, with ``exclusive`` or the number of shares that this process holds.
+  /// Lock files and main files that this process has locked, each with ``exclusive`` or its number of shared locks.
   ///
-  /// Locks are taken and released under this mutex, so that no thread finds a lock without its entry in the registry.
+  /// Locks are taken and released while the registry's mutex is held, so that no thread finds a lock without its entry in the registry.
   static let registry = Mutex<[FileIdentity: Int]>([:])
   static let exclusive = -1
 
   let path: String
   let descriptor: Int32
   let identity: FileIdentity
-  /// True if the file has only one name (hard link).
+  /// True if the lock file has only one name (hard link).
   ///
-  /// A file with several names may belong to another program. A file with several names is locked, but its text, mode and owner are left as
-  /// they are.
+  /// A file with several names may belong to another program. An exclusive lock on a file with several names leaves the text, mode and
+  /// owner of the file unchanged. A shared lock refuses a file with several names.
   let hasOneName: Bool
 
   /// Opens the lock file, and creates it if it is missing.
@@ -35,14 +36,15 @@ struct LockFile: Sendable {
       let descriptor = Int32(number)
       do throws(RepositoryError) {
         let status = try POSIXFile.status(of: descriptor, path)
-        // `open` succeeds on a named pipe or a device. Writing the lock's text to either would reach another program or the device.
+        // `open` succeeds on a named pipe or a device. Writing the lock file's text to a pipe or a device would reach another program or
+        // the device.
         if status.st_mode & S_IFMT != S_IFREG { throw RepositoryError.notAPlainFile(.other, path) }
         (self.path, self.descriptor, identity) = (path, descriptor, FileIdentity(status))
         // The link count is 0 if a holder removed the file after `open` returned. `isInPlace()` later detects a file that was removed.
         hasOneName = status.st_nlink <= 1
         if hasOneName { Self.adopt(descriptor, status: status, path: path) }
       } catch {
-        // The initializer throws, so no lock object will exist that closes the descriptor.
+        // An initializer that throws leaves no object that could close the descriptor later.
         _ = closeDescriptor(descriptor)
         throw error
       }
@@ -61,14 +63,15 @@ struct LockFile: Sendable {
   ) throws(RepositoryError) -> Lock? {
     let file = try LockFile(opening: path)
     var isLocked = false
-    // A caller that waits for the lock calls `attempt` every 2 ms, so a descriptor that stays open would leak each time.
+    // A failed attempt closes the descriptor, because a caller that waits for the lock repeats the attempt every 2 ms and would leak a
+    // descriptor each time.
     defer { if !isLocked { _ = closeDescriptor(file.descriptor) } }
     let lock = try attempt(file)
     isLocked = lock != nil
     return lock
   }
 
-  /// Gives a lock file that root has created to the owner of the file's directory.
+  /// Changes the owner of a lock file that root has created to the owner of the file's directory.
   ///
   /// If the root process were killed, its lock file would stay behind, and the owner of the directory could not open it.
   private static func adopt(_ descriptor: Int32, status: stat, path: String) {
@@ -79,19 +82,19 @@ struct LockFile: Sendable {
 
   /// Takes or changes the lock without waiting for other holders.
   ///
-  /// - Returns: True if the lock was taken, `false` if other holders prevent it.
+  /// - Returns: True if the lock was taken, `false` if another holder prevents it.
   func takeLock(_ operation: Int32) throws(RepositoryError) -> Bool { try Self.takeLock(operation, descriptor: descriptor, path: path) }
 
   static func takeLock(_ operation: Int32, descriptor: Int32, path: String) throws(RepositoryError) -> Bool {
-    // The call must not wait (LOCK_NB), because callers hold the registry's mutex. Waiting would block every other lock and unlock of this
-    // process.
+    // LOCK_NB makes `flock` return instead of waiting for the lock. Most callers hold the registry's mutex, so a `flock` that waits would
+    // block every other lock and unlock of this process.
     try SystemCall.perform("flock", path, accepting: EWOULDBLOCK) { flock(descriptor, operation | LOCK_NB) }
   }
 
   /// Returns true if the path still leads to this lock file.
   ///
-  /// The last holder removes the lock file while it holds the lock. A process that opened the file before its removal can lock it
-  /// afterwards, but a lock on a file without a name excludes nobody.
+  /// The last holder removes the lock file while it holds the lock. A process that opened the lock file before its removal can lock the
+  /// file afterwards, but a lock on a file without a name excludes nobody.
   func isInPlace() throws(RepositoryError) -> Bool {
     var status = stat()
     return try SystemCall.perform("lstat", path, accepting: ENOENT) { lstat(path, &status) } && FileIdentity(status) == identity
@@ -108,8 +111,8 @@ struct LockFile: Sendable {
 
   /// Releases the lock and closes the lock file.
   ///
-  /// A child process may hold a copy of the descriptor between `fork` and `exec`. While the copy is open, closing alone does not release
-  /// the lock, so the lock is released explicitly.
+  /// A child process may hold a copy of the descriptor between `fork` and `exec`. While a child process has a copy open, closing the
+  /// descriptor alone does not release the lock, so the lock is released explicitly.
   func close() {
     Self.unlock(descriptor)
     _ = closeDescriptor(descriptor)
@@ -118,7 +121,7 @@ struct LockFile: Sendable {
   static func unlock(_ descriptor: Int32) { _ = flock(descriptor, LOCK_UN) }
 }
 
-// A separate function, because the method named `open` hides the C function. O_NONBLOCK keeps a named pipe from blocking the call.
+// O_NONBLOCK keeps `open` from blocking if a named pipe is at the path of the lock file.
 private func openLock(_ path: String) -> Int32 { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600) }
 
 extension RepositoryError {
@@ -133,20 +136,20 @@ extension RepositoryError {
 
 /// The text in a lock file: the process that holds the lock, and how that process uses the lock.
 struct LockNote {
-  /// The use of a lock by its holder: exclusive, shared, or held by one process only while it opens or closes the store.
+  /// The way in which a holder uses its lock: exclusive, shared, or held alone while the holder opens or closes a shared store.
   enum Use: String {
     case exclusive = ""
     case opening, shared, closing
   }
 
-  /// Process id of the holder, or `nil` if the text has none.
+  /// Process id of the lock's holder, or `nil` if the text of the lock file has none.
   var process: pid_t?
-  /// Use of the lock, or `nil` if the text is empty, for example if the holder has taken the lock but has not written the text yet.
+  /// Use of the lock, or `nil` if the lock file's text is empty, because its holder has not written the text yet or could not write it.
   var use: Use?
 
   /// Description of the lock's holder for an error message.
   var holder: String {
-    // A shared lock has many holders, and the text names only the process that wrote it.
+    // A shared lock has many holders, and the text of the lock file names only the process that wrote the text.
     if use == .shared { return "other processes share the store" }
     return process.map { "process \($0) holds the lock" } ?? "another process holds the lock"
   }
@@ -155,8 +158,8 @@ struct LockNote {
 extension LockFile {
   /// Writes this process's id and its use of the lock into the lock file.
   ///
-  /// An exclusive lock works without this text. A shared lock needs the text, because other processes take a share only if the text says
-  /// "shared". The function does not write to a file with several names.
+  /// An exclusive lock works without a text in the lock file. A shared lock needs the text, because other processes take a shared lock only
+  /// if the text says "shared". `write` does not change a file with several names (hard links).
   ///
   /// - Returns: The `errno` of the call that failed, or `nil` on success.
   @discardableResult
@@ -173,12 +176,12 @@ extension LockFile {
     }
   }
 
-  /// The text that the lock file contains now.
+  /// The text in the lock file, read from the file at each access.
   var note: LockNote {
     // The longest text has 19 bytes: a process id of ten digits, a space, seven letters of the use, and a line feed.
     var bytes = [UInt8](repeating: 0, count: 32)
     let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
-    // Without a line feed the text is incomplete, because its writer is still writing it or was killed.
+    // A lock file's text without a line feed is incomplete, because its writer is still writing it or was killed.
     guard count > 0, let end = bytes.prefix(count).firstIndex(of: UInt8(ascii: "\n")) else { return LockNote() }
     let words = String(decoding: bytes[..<end], as: UTF8.self).split(separator: " ")
     return LockNote(

@@ -1,11 +1,11 @@
 internal import Foundation
 internal import Synchronization
 
-/// A share in a `flock` lock on a lock file, which the last holder removes.
+/// One holder's shared `flock` lock on a lock file, which the last holder removes.
 ///
-/// The first process locks the file exclusively, prepares the store, writes "shared" into the lock file, and then changes its lock to a
-/// shared one. Other processes take a share only if the file says "shared". If the first process is killed while it has the lock alone, the
-/// next process gets the exclusive lock and prepares the store again.
+/// The first process to open a shared store locks the lock file exclusively, prepares the store, writes "shared" into the lock file, and
+/// then changes its lock to a shared lock. Other processes take a shared lock only if the lock file says "shared". If the first process is
+/// killed while it holds the exclusive lock, the next process gets the exclusive lock and prepares the store again.
 final class POSIXSharedLock: HeldSharedLock {
   private struct Hold: Sendable {
     var file: LockFile?
@@ -26,9 +26,9 @@ final class POSIXSharedLock: HeldSharedLock {
 
   // MARK: Acquiring
 
-  /// Takes a share, and waits at most `timeout` while another process has the lock alone.
+  /// Takes the lock, exclusively if it is free and shared otherwise, and waits at most `timeout` for a holder that excludes others.
   ///
-  /// - Parameter write: Closure that writes the text of the lock file, so that tests can simulate a full disk.
+  /// - Parameter write: Closure that writes the text of the lock file. Tests pass a closure that simulates a full disk.
   static func acquire(
     _ path: String, waiting timeout: Duration, write: (LockNote.Use, LockFile) -> Int32? = { $1.write($0) }
   ) throws(RepositoryError) -> POSIXSharedLock {
@@ -50,24 +50,27 @@ final class POSIXSharedLock: HeldSharedLock {
         guard file.hasOneName else {
           throw RepositoryError(.unsupported, "the lock file has several names (hard links), expected one: remove the others", file: path)
         }
-        // The exclusive lock is tried first: if no other process has a share, this process must prepare the store before it lets others in.
+        // The exclusive lock is tried first: if no other process holds the lock, this process must prepare the store before others may open
+        // it.
         let isAlone = try file.takeLock(LOCK_EX)
         if !isAlone, try !file.takeLock(LOCK_SH) {
           refusal = file.note
           return nil
         }
-        // A lock on a removed file excludes nobody. The next attempt opens the file that is at the path then.
+        // A lock on a removed file excludes nobody. The next attempt to lock opens the file that is then at the path.
         guard try file.isInPlace() else {
           refusal = LockNote(use: .closing)
           return nil
         }
         if isAlone {
           file.setMode()
-          // On a full disk the text stays empty, and no other process takes a share until the text says "shared". An existing store can
-          // still be read. An old text that could not be replaced may say "shared", so it is an error.
+          // On a full disk the text of the lock file stays empty, and no other process takes a shared lock until the text says "shared". An
+          // existing store can still be read on a full disk. An old text that could not be replaced may say "shared" although this process
+          // excludes others, so the failed write is thrown as an error.
           if let number = write(.opening, file), file.note.use != nil { throw .system("write", number, file: path) }
         } else if file.note.use != .shared {
-          // The text does not say "shared", so the process that had the lock alone has ended. The next attempt may get the lock alone.
+          // The text of the lock file does not say "shared", so its exclusive holder has ended without sharing the lock. The next attempt
+          // may get the exclusive lock.
           refusal = LockNote(use: .opening)
           return nil
         }
@@ -81,13 +84,13 @@ final class POSIXSharedLock: HeldSharedLock {
 
   func share() throws(RepositoryError) {
     guard let file = hold.withLock({ $0.isAlone ? $0.file : nil }) else { return }
-    // The text is written before the lock is downgraded, because a process that gets its share during the downgrade must find the text
+    // The text is written before the lock is downgraded, because a process that gets a shared lock during the downgrade must find the text
     // "shared".
     if let number = file.write(.shared) { throw .system("write", number, file: file.path) }
-    // `isAlone` is cleared before the downgrade: if the downgrade fails, this process has lost its exclusive lock and must not count as
-    // alone.
+    // `isAlone` is cleared before the downgrade: if the downgrade fails, this process has lost its exclusive lock and must not count as the
+    // only holder.
     hold.withLock { $0.isAlone = false }
-    // `flock` releases the exclusive lock before it takes the shared one, so another process may lock the file exclusively in between.
+    // `flock` releases the exclusive lock before it takes the shared lock, so another process may lock the file exclusively in between.
     var patience = Patience(file.path, timeout)
     while try !file.takeLock(LOCK_SH) { try patience.wait(file.note) }
   }
@@ -96,9 +99,10 @@ final class POSIXSharedLock: HeldSharedLock {
     hold.withLock { hold in
       guard let file = hold.file else { return false }
       if !hold.isAlone {
-        // An error of `flock` is ignored: like a refusal, it means that this process is not alone.
+        // An error of `flock` is ignored: like a refusal, an error means that this process does not count as the only holder.
         do { hold.isAlone = try file.takeLock(LOCK_EX) } catch {}
-        // The text no longer says "shared", so a process that opened the lock file before its removal waits and takes no share.
+        // The text "closing" replaces the text "shared", so that a process that opened the lock file before its removal waits and takes no
+        // shared lock.
         if hold.isAlone { file.write(.closing) }
       }
       return hold.isAlone
@@ -107,8 +111,8 @@ final class POSIXSharedLock: HeldSharedLock {
 
   func release() {
     LockFile.registry.withLock { held in
-      // Only a holder that is alone removes the file. If the lock file were removed while other holders have shares, the next process would
-      // create another lock file and lock that file exclusively.
+      // A holder removes the lock file only if no other process holds the lock. If the lock file were removed while other processes hold
+      // shared locks, the next process would create another lock file and lock that file exclusively.
       let isLast = reclaim()
       guard let file = hold.withLock({ $0.file.take() }) else { return }
       let others = (held[file.identity] ?? 1) - 1
@@ -130,12 +134,14 @@ final class POSIXSharedLock: HeldSharedLock {
       deadline = .now + timeout
     }
 
-    /// Sleeps 2 ms, so that a process that has the lock alone can call `share()`.
+    /// Sleeps 2 ms, so that a process that holds the lock exclusively can call `share()`.
     ///
-    /// - Throws: `.locked` after the deadline, or after 250 ms of an exclusive holder, which never shares its lock.
+    /// - Throws: `.locked` after the deadline, or after the lock file has named an exclusive holder, which never shares its lock, for 250
+    ///   ms.
     mutating func wait(_ note: LockNote) throws(RepositoryError) {
       let now = ContinuousClock.now
-      // A new holder takes the lock before it writes the text, so the text may still name the previous, exclusive holder for a moment.
+      // A new holder takes the lock before it writes the text of the lock file, so the text may still name the previous, exclusive holder
+      // for a moment.
       exclusiveSince = note.use == .exclusive ? exclusiveSince ?? now : nil
       let isExclusive = exclusiveSince.map { now - $0 >= .milliseconds(250) } ?? false
       if isExclusive || now >= deadline { throw RepositoryError(.locked, note.holder, file: path) }

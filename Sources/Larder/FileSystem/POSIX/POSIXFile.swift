@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// An open file of the operating system.
 ///
-/// A mutex guards every use of the descriptor and its closing. Without the mutex, a call could use a descriptor number that was closed
-/// meanwhile and now belongs to another file.
+/// A mutex guards every use of the file descriptor and its closing. Without the mutex, a call could use a descriptor number that another
+/// thread has closed and that now belongs to another file.
 final class POSIXFile: OpenFile {
   let path: String
   private let state: Mutex<State>
@@ -15,7 +15,7 @@ final class POSIXFile: OpenFile {
     var descriptor: Int32?
     /// True if the next sync must cover the whole inode, by `fsync`.
     ///
-    /// `fdatasync` may leave out the mode or owner of a new file.
+    /// `fdatasync` may leave the mode or owner of a new file unwritten.
     var metadataChanged: Bool
     /// Identity of the file if ``lock()`` has locked it, or `nil` otherwise.
     var lock: FileIdentity?
@@ -28,7 +28,8 @@ final class POSIXFile: OpenFile {
   }
 
   deinit {
-    // A `deinit` cannot throw, so an error of closing is ignored. Code that needs the error calls `close()` before it releases the file.
+    // A `deinit` cannot throw, so an error of closing is ignored. Code that needs the error of closing calls `close()` before it releases
+    // the file object.
     _ = closeOnce()
   }
 
@@ -47,18 +48,18 @@ final class POSIXFile: OpenFile {
   func setMode(_ mode: UInt16) throws(RepositoryError) {
     try withState("fchmod") { (state, descriptor) throws(RepositoryError) in
       try SystemCall.perform("fchmod", path) { fchmod(descriptor, mode_t(mode)) }
-      // `fdatasync` may leave out the mode, so the next sync must be an `fsync`.
+      // `fdatasync` may leave the changed mode unwritten, so the next sync must be an `fsync`.
       state.metadataChanged = true
     }
   }
 
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
     try withState("pread") { (_, descriptor) throws(RepositoryError) in
-      // A negative offset is refused before it is subtracted from the size below, because the subtraction could overflow and trap.
+      // A negative offset is refused before it is subtracted from the size, because the subtraction could overflow and trap.
       guard offset >= 0 else { throw .system("pread", EINVAL, file: path) }
       let size = Int(clamping: try Self.status(of: descriptor, path).st_size)
-      // At most the size of the file is allocated. A caller may pass a `count` that a damaged file holds, and an unbounded `count` could
-      // allocate gigabytes.
+      // `read` allocates at most the size of the file. A caller may pass a `count` that a damaged file holds, and an unbounded `count`
+      // could allocate gigabytes.
       var data = Data(count: max(0, min(count, size - offset)))
       let outcome = data.withUnsafeMutableBytes { buffer in
         SystemCall.readAll(into: buffer, at: offset) { piece, offset in
@@ -66,7 +67,7 @@ final class POSIXFile: OpenFile {
         }
       }
       switch outcome {
-      // The result is shorter if another process cut the file between `fstat` and `pread`.
+      // The returned data is shorter than the allocated buffer if another process cut the file between `fstat` and `pread`.
       case .done(let filled): return filled == data.count ? data : data.prefix(filled)
       case .failed(let number): throw .system("pread", number, file: path, offset: offset)
       }
@@ -88,8 +89,8 @@ final class POSIXFile: OpenFile {
     func allocate(_ range: Range<Int>) throws(RepositoryError) {
       let isAllocated = try withState("fallocate") { (_, descriptor) throws(RepositoryError) in
         guard range.lowerBound >= 0 else { throw .system("fallocate", EINVAL, file: path) }
-        // `posix_fallocate` refuses an empty range with EINVAL. The switch below takes EINVAL for a file system that cannot allocate, so an
-        // empty range returns before the call.
+        // `posix_fallocate` refuses an empty range with EINVAL. EINVAL counts as a sign of a file system that cannot allocate, so an empty
+        // range returns before the call.
         guard !range.isEmpty else { return true }
         // `posix_fallocate` returns its error instead of setting `errno`. If the file system cannot allocate, glibc writes to each block
         // and musl returns an error.
@@ -99,13 +100,13 @@ final class POSIXFile: OpenFile {
         }
         switch outcome {
         case .done: return true
-        // The range is valid here, so EINVAL also means that the file system cannot allocate.
+        // The range is known to be valid, so EINVAL also means that the file system cannot allocate.
         case .failed(EOPNOTSUPP), .failed(ENOSYS), .failed(EINVAL): return false
         case .failed(let number): throw .system("fallocate", number, file: path, offset: range.lowerBound)
         }
       }
-      // `writeZeros` is called outside `withState`, because it locks the same mutex, and locking a mutex twice in one thread would
-      // deadlock.
+      // `writeZeros` is called outside `withState`, because `writeZeros` locks the mutex of `withState`, and locking a mutex twice in one
+      // thread would deadlock.
       if !isAllocated { try writeZeros(range) }
     }
   #endif
@@ -113,10 +114,10 @@ final class POSIXFile: OpenFile {
   func cut(to size: Int) throws(RepositoryError) {
     try withState("ftruncate") { (state, descriptor) throws(RepositoryError) in
       guard size >= 0 else { throw .system("ftruncate", EINVAL, file: path) }
-      // A size beyond the end is ignored, because `ftruncate` would grow the file by a hole without space on the disk.
+      // `cut` ignores a size beyond the end of the file, because `ftruncate` would grow the file by a hole without space on the disk.
       guard size < Int(clamping: try Self.status(of: descriptor, path).st_size) else { return }
       try SystemCall.perform("ftruncate", path) { ftruncate(descriptor, off_t(size)) }
-      // The size has changed, and the next sync must make it durable with the whole inode.
+      // `ftruncate` has changed the size, and the next sync must make the size durable with the whole inode.
       state.metadataChanged = true
     }
   }
@@ -140,16 +141,17 @@ final class POSIXFile: OpenFile {
   #endif
 
   func close() throws(RepositoryError) {
-    // `close` always frees the descriptor, so a second call could close another file. EINTR does not mean that data was lost, so it is
-    // ignored.
+    // A second `close` after EINTR could close another file, because the first `close` has freed the descriptor. EINTR does not mean that
+    // data was lost, so EINTR is ignored.
     if let number = closeOnce(), number != EINTR { throw .system("close", number, file: path) }
   }
 
   /// Closes the descriptor and releases the file's lock, and returns the `errno` of a failure.
   private func closeOnce() -> Int32? {
-    // A file without a lock does not need the registry, so that closing it waits for no thread that takes a lock.
+    // A file without a lock is closed without the registry's mutex, so that closing the file does not wait for a thread that takes a lock.
     guard let lock = state.withLock({ $0.lock }) else { return state.withLock { $0.descriptor.take() }.flatMap(closeDescriptor) }
-    // The registry's mutex is locked before the file's mutex, as in `lock()`. Two threads with opposite orders could deadlock.
+    // The registry's mutex is locked before the file's mutex, as in `lock()`. Two threads that lock the two mutexes in opposite orders
+    // could deadlock.
     return LockFile.registry.withLock { held in
       guard let descriptor = state.withLock({ $0.descriptor.take() }) else { return nil }
       held[lock] = nil
@@ -163,7 +165,7 @@ final class POSIXFile: OpenFile {
   func lock() throws(RepositoryError) {
     try LockFile.registry.withLock { (held) throws(RepositoryError) in
       let identity = FileIdentity(try currentStatus())
-      // The registry of locks shows that this process itself has locked the file, where `flock` would only report that the file is locked.
+      // The registry of locks shows that this process itself has locked the file. `flock` would only report that the file is locked.
       if held[identity] != nil { throw .openInThisProcess(path) }
       try withState("flock") { (state, descriptor) throws(RepositoryError) in
         guard try LockFile.takeLock(LOCK_EX, descriptor: descriptor, path: path) else {
@@ -181,20 +183,20 @@ final class POSIXFile: OpenFile {
     try withState("fchown") { (state, descriptor) throws(RepositoryError) in
       let status = try Self.status(of: descriptor, path)
       guard status.st_uid != owner.user || status.st_gid != owner.group else { return }
-      // Only root may change the user of a file. Other users may set a group that they belong to, so the second call leaves the user as it
-      // is.
+      // Only root may change the user of a file. Other users may set a group that they belong to, so the second `fchown` changes only the
+      // group.
       if fchown(descriptor, owner.user, owner.group) != 0, fchown(descriptor, uid_t.max, owner.group) != 0 { return }
       state.metadataChanged = true
     }
   }
 
   func copyAttributes(of file: any OpenFile) throws(RepositoryError) {
-    // Copying a file to itself would lock its mutex twice in one thread and deadlock.
+    // Copying a file's attributes to the same file would lock its mutex twice in one thread and deadlock.
     guard let file = file as? POSIXFile, file !== self else { return }
     try file.withState("fgetxattr") { (_, source) throws(RepositoryError) in
       try withState("fsetxattr") { (state, descriptor) throws(RepositoryError) in
-        // The C function leaves out an attribute that this process may not set, as `setOwner` does with the owner. For failures of other
-        // kinds, the C function returns an error, which is thrown.
+        // `larder_copy_attributes` skips an extended attribute that this process may not set, as `setOwner` skips the owner. All other
+        // failures of `larder_copy_attributes` are thrown.
         try SystemCall.perform("fsetxattr", path) { larder_copy_attributes(source, descriptor) }
         state.metadataChanged = true
       }

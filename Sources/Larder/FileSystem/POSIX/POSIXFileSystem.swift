@@ -6,7 +6,7 @@
 internal import CLarderFiles
 internal import Foundation
 
-/// The operating system's file system, in which written data is on the medium once the file is synced.
+/// The operating system's file system, in which written data is on the medium after a sync of the file.
 ///
 /// Use this file system unless a test needs a simulated one. Files have mode 0600 and directories 0700 regardless of the umask. A path that
 /// ends in a symbolic link is refused with `.unsupported`. Directories on the way to the file may be links, because data directories and
@@ -37,7 +37,7 @@ public struct POSIXFileSystem: FileSystem {
 
   /// Returns the `lstat` status of a path, or `nil` if the path leads to nothing.
   ///
-  /// On Linux the call does not request the file's times. From Linux 6.13 on, a file whose times were read gets a new time at its next
+  /// On Linux `status(of:)` does not request the file's times. From Linux 6.13 on, a file whose times were read gets a new time at its next
   /// write, and the next sync must write the metadata too.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     try Self.check(path)
@@ -69,18 +69,18 @@ public struct POSIXFileSystem: FileSystem {
   /// Removes a file, or does nothing if there is no file.
   public func remove(_ path: String) throws(RepositoryError) {
     try Self.check(path)
-    // A file that is already gone is no failure, so that a caller can repeat a removal after a crash.
+    // Removing a file that does not exist succeeds, so that a caller can repeat a removal after a crash.
     try SystemCall.perform("unlink", path, accepting: ENOENT) { unlink(path) }
   }
 
-  /// Creates a directory and its missing parents with mode 0700, and syncs each into its parent before it creates the next.
+  /// Creates a directory and its missing parents with mode 0700, and makes each directory durable before it creates the next one.
   public func createDirectory(_ path: String) throws(RepositoryError) {
     try Self.check(path)
     let parent = PathText.parent(of: path)
     switch try makeDirectory(path) {
     case .done(let isNew):
       // A process may have been killed between creating a directory and syncing it into its parent. Only the last existing directory of a
-      // path can lack this sync, because each directory is synced before the next one is created.
+      // path can lack the sync into its parent, because each directory is synced before the next one is created.
       try syncEntry(of: isNew == 1 ? parent : path)
     // ENOENT means that the parent is missing. The root is its own parent, so the condition `parent != path` ends the recursion.
     case .failed(ENOENT) where parent != path:
@@ -105,7 +105,7 @@ public struct POSIXFileSystem: FileSystem {
   public func entries(of directory: String) throws(RepositoryError) -> [String]? {
     guard let descriptor = try Self.openExisting(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) else { return nil }
     guard let stream = fdopendir(descriptor) else {
-      // A `fdopendir` that fails does not take over the descriptor, so this code must close the descriptor.
+      // A `fdopendir` that fails does not take over the descriptor, so `entries(of:)` must close the descriptor.
       let number = errno
       _ = closeDescriptor(descriptor)
       throw .system("fdopendir", number, file: directory)
@@ -134,7 +134,7 @@ public struct POSIXFileSystem: FileSystem {
     return try POSIXLock.acquire(path)
   }
 
-  /// Takes a share in the lock with `flock`.
+  /// Takes a shared lock with `flock`, which stays exclusive until its first holder shares it.
   ///
   /// The text of the lock file says whether the lock's holder shares the lock, or holds it exclusively while it opens or closes the store.
   public func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
@@ -142,18 +142,18 @@ public struct POSIXFileSystem: FileSystem {
     return try POSIXSharedLock.acquire(path, waiting: timeout)
   }
 
-  /// Creates one directory durably, and returns 1, or 0 if the directory existed.
+  /// Creates one directory durably, and returns 1 if the directory is new or 0 if it existed.
   private func makeDirectory(_ path: String) throws(RepositoryError) -> CallOutcome {
     switch SystemCall.uninterrupted({ Int(mkdir(path, 0o700)) }) {
     case .done:
       // The umask may have removed permissions of the owner from the mode that `mkdir` was given.
       try SystemCall.perform("chmod", path) { chmod(path, 0o700) }
       try syncDirectory(path)
-      // The directory's name is an entry of the parent, so a power cut before this sync could take the whole directory away.
+      // The directory's name is an entry of the parent, so a power cut before the sync of the parent could remove the whole directory.
       try syncDirectory(PathText.parent(of: path))
       return .done(1)
     case .failed(EEXIST):
-      // The call is `stat` and not `lstat`, because directories on the way to a file may be symbolic links.
+      // `stat` is used instead of `lstat`, because directories on the way to a file may be symbolic links.
       var status = stat()
       try SystemCall.perform("stat", path) { stat(path, &status) }
       return status.st_mode & S_IFMT == S_IFDIR ? .done(0) : .failed(ENOTDIR)
@@ -167,8 +167,8 @@ public struct POSIXFileSystem: FileSystem {
     do {
       try syncDirectory(PathText.parent(of: path))
     } catch {
-      // A user cannot have created a directory in a parent that the user may not open, such as an app container's or the system's. Such a
-      // parent thus has no unsynced entry of this user.
+      // A user normally cannot create a directory in a parent that the user may not open, such as a directory of the system. A parent that
+      // this process may not open thus has no unsynced entry of this user.
       if error.code != .protectedDataUnavailable { throw error }
     }
   }
@@ -195,13 +195,14 @@ public struct POSIXFileSystem: FileSystem {
   }
 }
 
-/// Operations on the text of paths.
+/// Operations on file paths as text, without access to the file system.
 enum PathText {
   /// Returns the path of the directory that holds a file, computed from the text of the path alone.
   ///
   /// The parent of the root "/" is "/".
   static func parent(of path: String) -> String {
-    // Splits bytes and not characters: a slash and a combining mark behind it form one character, which is not equal to a slash.
+    // The path is split at bytes and not at characters, because a slash and a combining mark after it form one character that does not
+    // equal a slash.
     let parts = path.utf8.split(separator: UInt8(ascii: "/"))
     return "/" + parts.dropLast().map { String(Substring($0)) }.joined(separator: "/")
   }
@@ -222,13 +223,13 @@ enum FileName {
     guard name.utf8.count + count > limit else { return name }
     // The checksum keeps two long names with the same beginning from becoming one name.
     let checksum = "-" + Hexadecimal.string(Array(name.utf8).withUnsafeBytes { CRC32C.checksum($0) })
-    // Removes whole characters, so that the shortened name stays valid UTF-8.
+    // Whole characters are removed, so that the shortened name stays valid UTF-8.
     var stem = name[...]
     while stem.utf8.count + checksum.utf8.count + count > limit, !stem.isEmpty { stem.removeLast() }
     return stem + checksum
   }
 }
 
-// These functions exist because the methods `open` and `rename` hide the C functions of the same names.
+// `openFile` and `renameEntry` exist because the methods `open` and `rename` hide the C functions of the same names.
 private func openFile(_ path: String, flags: Int32, mode: mode_t) -> Int32 { open(path, flags, mode) }
 private func renameEntry(_ path: String, _ newPath: String) -> Int32 { rename(path, newPath) }

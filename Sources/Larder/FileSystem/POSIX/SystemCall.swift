@@ -8,16 +8,16 @@ package enum CallOutcome: Hashable, Sendable {
 
 /// Loops around system calls that a signal may interrupt or that may transfer fewer bytes than requested.
 ///
-/// The calls are passed as closures, so that tests can simulate interrupted and short calls.
+/// The system calls are passed as closures, so that tests can simulate interrupted and short calls.
 package enum SystemCall {
-  /// Largest number of bytes that one call is given.
+  /// Largest number of bytes that Larder passes to one read or write call.
   ///
-  /// Linux transfers at most 0x7FFFF000 bytes in a call, and Darwin refuses more than `INT32_MAX`.
+  /// Linux transfers at most 0x7FFFF000 bytes in a read or write call, and Darwin refuses more than `INT32_MAX` bytes.
   package static let largestTransfer = 1 << 30
 
   /// Calls the closure, which returns -1 for failure, and repeats it while a signal interrupts the call (EINTR).
   ///
-  /// Do not use this function for `close`: a repeated `close` could close another file that got the same descriptor number.
+  /// Do not use `uninterrupted` for `close`: a repeated `close` could close another file that got the same descriptor number.
   package static func uninterrupted(_ call: () -> Int) -> CallOutcome {
     while true {
       let result = call()
@@ -31,9 +31,9 @@ package enum SystemCall {
   /// Makes a system call for a file, and repeats it while a signal interrupts the call (EINTR).
   ///
   /// - Parameters:
-  ///   - name: Name of the call, for the error.
-  ///   - accepted: An `errno` that is a valid result and not a failure, if the call has one.
-  /// - Returns: True if the call succeeded, `false` if it failed with the accepted `errno`.
+  ///   - name: Name of the system call, for the error message.
+  ///   - accepted: An `errno` that is a valid result of the system call and not a failure, or `nil` if every `errno` is a failure.
+  /// - Returns: True if the system call succeeded, `false` if it failed with the accepted `errno`.
   @discardableResult static func perform(
     _ name: String, _ path: String, accepting accepted: Int32? = nil, _ call: () -> Int32
   ) throws(RepositoryError) -> Bool {
@@ -45,9 +45,9 @@ package enum SystemCall {
     }
   }
 
-  /// Writes all bytes, in several calls if a call writes fewer bytes than it was given, and returns the `errno` of a failed call.
+  /// Writes all bytes of a buffer, repeats calls that write fewer bytes than requested, and returns the `errno` of a failed call.
   ///
-  /// A call that writes no bytes and reports no error counts as EIO, because repeating it would never end.
+  /// A write call that writes no bytes and reports no error counts as EIO, because the loop of repeated calls would never end.
   package static func writeAll(
     _ bytes: UnsafeRawBufferPointer, at offset: Int, with call: (UnsafeRawBufferPointer, Int) -> CallOutcome
   ) -> Int32? {
@@ -66,7 +66,7 @@ package enum SystemCall {
 
   /// Reads until the buffer is full, in several calls if a call reads fewer bytes than were requested.
   ///
-  /// The result is smaller than the buffer only if a call reports the end of the file by returning 0.
+  /// The returned number of bytes is smaller than the buffer only if a call reports the end of the file by returning 0.
   package static func readAll(
     into buffer: UnsafeMutableRawBufferPointer, at offset: Int, with call: (UnsafeMutableRawBufferPointer, Int) -> CallOutcome
   ) -> CallOutcome {
@@ -86,16 +86,17 @@ package enum SystemCall {
     return .done(filled)
   }
 
-  /// Makes a sync call, and makes a second, weaker one only if the file system does not support the first.
+  /// Makes a sync call, and makes a second, weaker sync call only if the file system does not support the first.
   ///
-  /// After any other failure a second sync could succeed although data was lost, so the failure is returned.
+  /// If the first sync call fails although the file system supports it, no second sync call is made, because a second call could succeed
+  /// although data was lost.
   package static func flush(_ call: () -> CallOutcome, unknown other: () -> CallOutcome) -> CallOutcome {
     let outcome = call()
     guard case .failed(let number) = outcome, isUnknownSync(number) else { return outcome }
     return other()
   }
 
-  /// Returns true if an `errno` of `fcntl(F_FULLFSYNC)` or `fcntl(F_BARRIERFSYNC)` means that the file system has no such call.
+  /// Returns true if an `errno` of `fcntl(F_FULLFSYNC)` or `fcntl(F_BARRIERFSYNC)` means that the file system does not support the call.
   ///
   /// A file system that recognizes the call without supporting it returns ENOTSUP, and a file system that does not recognize the call
   /// returns ENOTTY. A sync that lost data fails with EIO, ENOSPC or another error.
@@ -104,10 +105,10 @@ package enum SystemCall {
 
 /// The sync calls of this platform, for files and directories.
 enum DurableSync {
-  /// Flushes contents and size of a file and, with `metadata`, also attributes such as permission bits.
+  /// Flushes the contents and the size of a file and, if `metadata` is true, also attributes such as permission bits.
   ///
   /// On Linux `fdatasync` covers the contents and every size change that is needed to read them back, and `fsync` also covers the rest of
-  /// the inode. On Darwin `fsync` leaves the data in the drive's cache, so the call is `F_FULLFSYNC`.
+  /// the inode. On Darwin `fsync` leaves the data in the drive's cache, so Larder calls `F_FULLFSYNC`.
   static func file(_ descriptor: Int32, metadata: Bool) -> (call: String, outcome: CallOutcome) {
     #if canImport(Darwin)
       return ("fcntl(F_FULLFSYNC)", full(descriptor))
@@ -134,7 +135,7 @@ enum DurableSync {
         unknown: { SystemCall.uninterrupted { Int(fsync(descriptor)) } })
     }
 
-    /// Makes contents and size reach the medium before all later writes by a barrier, or flushes them if the file system has no barrier.
+    /// Orders a file's contents and size before all later writes by a barrier, or flushes them if the file system has no barrier.
     static func ordered(_ descriptor: Int32) -> (call: String, outcome: CallOutcome) {
       let outcome = SystemCall.flush(
         { SystemCall.uninterrupted { Int(fcntl(descriptor, F_BARRIERFSYNC)) } }, unknown: { full(descriptor) })

@@ -20,8 +20,8 @@ public struct BoundingBox: Hashable, Codable, Sendable {
 
   /// Returns true if a place is in the box or on its boundary.
   ///
-  /// The longitudes -180 and 180 are the same meridian. At a pole, only the latitude is compared with the box. A place that is not valid
-  /// (NaN, infinity, a latitude beyond ±90) is in no box.
+  /// The longitudes -180 and 180 are the same meridian. All meridians meet at a pole, so only the latitude of a pole is compared with the
+  /// box. A place that is not valid (NaN, infinity, a latitude beyond ±90) is in no box.
   public func contains(latitude: Double, longitude: Double) -> Bool {
     guard let place = GeoCoordinate(latitude: latitude, longitude: longitude), let ranges = GeoRanges(self) else { return false }
     return ranges.contains(place)
@@ -52,7 +52,7 @@ struct GeoRanges: Sendable {
     area.north >= south && area.south <= north && longitudes.contains { $0.overlaps(area.west...area.east) }
   }
 
-  /// Returns the fraction of an area that is in the box, from 0 to 1, by the areas' sizes in degrees.
+  /// Returns the fraction of an area that is in the box, from 0 to 1, where degrees of latitude and longitude measure the areas.
   func share(of area: GeoArea) -> Double {
     let height = share(area.south...area.north, of: south...north)
     return height * min(1, longitudes.reduce(0) { $0 + share(area.west...area.east, of: $1) })
@@ -62,7 +62,7 @@ struct GeoRanges: Sendable {
     guard part.overlaps(whole) else { return 0 }
     let common = part.clamped(to: whole)
     let length = part.upperBound - part.lowerBound
-    // An area around one point has the length 0, and the division by this length would return NaN.
+    // The range of an area around one point has the length 0, and a division by this length would return NaN.
     return length > 0 ? (common.upperBound - common.lowerBound) / length : 1
   }
 }

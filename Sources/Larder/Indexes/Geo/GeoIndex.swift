@@ -27,7 +27,7 @@ struct GeoIndex: Sendable {
 
   var count: Int { tree.count }
 
-  /// Inserts a record, or replaces the record's entry if that entry lies in the same cell of the space-filling curve.
+  /// Inserts a record, or replaces the record's entry if the entry lies in the same cell of the space-filling curve.
   ///
   /// ``GeoEntry`` computes the cell of a place.
   mutating func insert(_ slot: RecordSlot, at place: GeoCoordinate) { tree.insert(GeoEntry(place, slot)) }
@@ -37,8 +37,8 @@ struct GeoIndex: Sendable {
   /// - Returns: False if the index does not hold the record at this place.
   @discardableResult mutating func remove(_ key: RecordKey, at place: GeoCoordinate) -> Bool {
     let key = GeoEntry.key(place, key)
-    // A cell covers several places. An entry with another place shows that the record decoded to that place when it was inserted. After
-    // `false`, the caller removes the entry with `sweep`.
+    // A cell of the space-filling curve covers several places. If the found entry has another place, the record decoded to the other place
+    // when it was inserted. If `remove` returns `false`, the caller removes the entry with `sweep`.
     guard tree.find(key)?.place == place else { return false }
     return tree.remove(key) != nil
   }
@@ -90,13 +90,13 @@ extension GeoIndex {
     }
   }
 
-  /// Sums the record counts of tree nodes, each multiplied by the fraction of the node's area that matches.
+  /// Sums the record counts of tree nodes, each multiplied by the fraction of the node's area that matches the query.
   ///
-  /// Only nodes whose area matches in part are opened.
+  /// The estimate reads the children only of nodes whose area matches in part.
   private func estimate(_ share: (GeoArea) -> Double) -> Int {
     var level = [tree.root]
     var sum = 0.0
-    // The budget bounds the number of opened nodes, so that planning a query stays cheap in a large index.
+    // The budget bounds the number of nodes that the estimate reads, so that planning a query stays cheap in a large index.
     var budget = 256
     while !level.isEmpty {
       var next: [PersistentTreeNode<GeoEntry>] = []
@@ -104,7 +104,7 @@ extension GeoIndex {
         budget -= children.count
         for child in children {
           let part = share(child.summary)
-          // Leaves are not opened, because the query planner needs an estimate and not an exact count.
+          // The estimate does not read the entries of leaves, because the query planner needs no exact count.
           if part > 0, part < 1, budget > 0, !child.node.isLeaf {
             next.append(child.node)
           } else {
@@ -112,11 +112,11 @@ extension GeoIndex {
           }
         }
       }
-      // A tree of one leaf has no inner nodes with summaries, so its few entries are counted one by one.
+      // A tree of one leaf has no inner nodes with summaries, so the estimate tests its few entries one by one.
       if case .leaf(let entries) = tree.root { sum += entries.reduce(0) { $0 + share(GeoArea($1)) } }
       level = next
     }
-    // Rounded up, because the planner would rank a plan with an estimate of 0 records as free.
+    // The sum is rounded up, because the planner would rank a plan with an estimate of 0 records as free.
     return Int(sum.rounded(.up))
   }
 }
@@ -126,15 +126,16 @@ extension GeoIndex {
   ///
   /// Records at equal distance are visited in the order of their ids.
   ///
-  /// The search is best-first: it expands the nearest tree node next, so finding the ten nearest of many records reads few nodes. A record
-  /// at exactly the distance `meters` is visited, a record farther away is not. If the centre is not a valid place, no record is visited.
+  /// The search for the nearest records is best-first: it expands the nearest tree node next, so finding the ten nearest of many records
+  /// reads few tree nodes. A record at exactly the distance `meters` is visited, and a record farther away is not visited. If the centre is
+  /// not a valid place, no record is visited.
   func nearest(
     to latitude: Double, _ longitude: Double, within meters: Double? = nil,
     _ visit: (RecordSlot, _ meters: Double) -> Bool
   ) {
     guard let center = GeoCoordinate(latitude: latitude, longitude: longitude) else { return }
     let limit = meters ?? .infinity
-    // A limit of NaN fails this comparison, so a search within NaN metres visits no record.
+    // A limit of NaN fails the comparison `limit >= 0`, so a search within NaN metres visits no record.
     guard limit >= 0 else { return }
     let point = SpherePoint(center)
     let chordLimit = GreatCircle.mostSquaredChord(within: limit)
@@ -144,7 +145,7 @@ extension GeoIndex {
     open.insert(Candidate(squaredChord: 0, content: .node(tree.root)))
     while let candidate = open.popMin() {
       let least = GreatCircle.leastDistance(squaredChord: candidate.squaredChord)
-      // No node or entry in `open` can be nearer than `least`, so measured records below `least` can be visited now.
+      // No node or entry in the heap `open` can be nearer than `least`, so records with a computed distance below `least` can be visited.
       while let first = measured.min, first.meters < least {
         measured.removeMin()
         guard visit(first.slot, first.meters) else { return }
@@ -161,13 +162,13 @@ extension GeoIndex {
           if chord <= chordLimit { open.insert(Candidate(squaredChord: chord, content: .entry(entry.place, entry.slot))) }
         }
       case .entry(let place, let slot):
-        // The distance is computed when the entry leaves `open`, because it costs six trigonometric functions and `atan2`. A search that
-        // ends early never computes it for the entries left in `open`.
+        // The exact distance is computed when the entry leaves `open`, because the computation takes six trigonometric functions and
+        // `atan2`. A search that ends early never computes the exact distance of the entries left in `open`.
         let distance = GreatCircle.distance(center, place)
         if distance <= limit { measured.insert(Neighbour(meters: distance, slot: slot, keys: keys)) }
       }
     }
-    // `open` is empty here, so no unmeasured record can be nearer than the measured ones.
+    // After the loop the heap `open` is empty, so no record without a computed distance can be nearer than the records in `measured`.
     while let first = measured.popMin() {
       guard visit(first.slot, first.meters) else { return }
     }
@@ -258,7 +259,7 @@ struct GeoEntry: TreeEntry {
   }
 
   var key: GeoKey { GeoKey(cell: cell, key: slot.key) }
-  // Leaves are small, because an edit that copies a leaf retains each record in it.
+  // Leaves are small, because an edit that copies a leaf retains each record in the leaf.
   static var leafCapacity: Int { 24 }
   static func digest(_ key: GeoKey) -> UInt64 { key.cell }
   // The digest of a key is its cell. Several records can share a cell, so equal digests do not imply equal keys.
@@ -267,16 +268,16 @@ struct GeoEntry: TreeEntry {
   /// Returns the sort key in the tree for a record at a place.
   static func key(_ place: GeoCoordinate, _ key: RecordKey) -> GeoKey { GeoKey(cell: cell(SpherePoint(place)), key: key) }
 
-  /// Returns the cell of a point on a space-filling curve.
+  /// Returns the number of the cell in space that holds a point, along a space-filling curve.
   ///
   /// The index sorts entries by cell, so that the entries of a tree leaf are near each other.
   ///
-  /// The cell number interleaves the bits of the three coordinates (G. M. Morton, 1966), 21 of each. A cell is about six metres wide.
+  /// The cell number interleaves the bits of the three coordinates, 21 bits of each (G. M. Morton, 1966). A cell is about six metres wide.
   private static func cell(_ point: SpherePoint) -> UInt64 {
     spread(point.x) | spread(point.y) << 1 | spread(point.z) << 2
   }
 
-  /// Returns the 21 bits of a coordinate, with two zero bits between each bit and the next.
+  /// Returns a coordinate as 21 bits, with two zero bits between each bit and the next.
   private static func spread(_ coordinate: Double) -> UInt64 {
     // Rounding may put a coordinate slightly outside -1 to 1. Without the clamp, a negative number would trap in the conversion to
     // `UInt64`.

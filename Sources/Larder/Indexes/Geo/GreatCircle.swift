@@ -1,7 +1,7 @@
 // Geo/ holds geography: distances, boxes, and the index that finds the nearest records.
 // Invariant: every distance that leaves this folder comes from GreatCircle.distance, so an index and a scan of all records yield the same
 // distances.
-// Called by the query planner, and by apps through the public types.
+// Called by IndexSet, the query planner and RecordMatcher, and by apps through the public types.
 internal import Foundation
 
 /// A valid place: a latitude of -90 to 90, and a longitude of at least -180 and less than 180.
@@ -9,9 +9,9 @@ struct GeoCoordinate: Hashable, Sendable {
   let latitude: Double
   let longitude: Double
 
-  /// Creates a place from degrees with a wrapped longitude, or returns `nil` for NaN, infinity or a latitude beyond ±90.
+  /// Creates a place from degrees and wraps its longitude, or returns `nil` for NaN, infinity or a latitude beyond ±90.
   init?(latitude: Double, longitude: Double) {
-    // A latitude of NaN or infinity fails this comparison, so `isFinite` is tested for the longitude only.
+    // A latitude of NaN or infinity fails the comparison `abs(latitude) <= 90`, so `isFinite` is tested for the longitude only.
     guard abs(latitude) <= 90, longitude.isFinite else { return nil }
     self.latitude = latitude
     self.longitude = Self.wrapped(longitude)
@@ -36,10 +36,12 @@ enum GreatCircle {
   /// Returns the great-circle distance between two places in metres.
   ///
   /// The function uses the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984). For places near each
-  /// other's antipode the haversine `h` is close to 1, and an angle computed from `h` alone is inexact. To stay exact there, the function
-  /// computes `1 - h` separately, as a sum of terms that are not negative. `atan2` then takes the roots of `h` and `1 - h`.
+  /// other's antipode the haversine `h` is close to 1, and an angle computed from `h` alone is inexact. To stay exact near the antipode,
+  /// the function computes `1 - h` separately, as a sum of terms that are not negative. The angle is twice the `atan2` of the square roots
+  /// of `h` and `1 - h`.
   static func distance(_ a: GeoCoordinate, _ b: GeoCoordinate) -> Double {
-    // With `remainder`, the longitudes 179 and -179 degrees differ by 2 degrees. Without it, they would differ by 358 degrees.
+    // With `remainder`, the longitudes 179 and -179 degrees differ by 2 degrees. Without `remainder`, the longitudes 179 and -179 would
+    // differ by 358 degrees.
     let halfTurn = radians((b.longitude - a.longitude).remainder(dividingBy: 360)) / 2
     let product = cos(radians(a.latitude)) * cos(radians(b.latitude))
     let (sinLatitude, sinSum) = (sin(radians(b.latitude - a.latitude) / 2), sin(radians(a.latitude + b.latitude) / 2))
@@ -51,10 +53,10 @@ enum GreatCircle {
 
   static func radians(_ degrees: Double) -> Double { degrees * (.pi / 180) }
 
-  /// Returns a lower bound, in metres, of the distance between two places whose points on the unit sphere have this chord.
+  /// Returns a lower bound, in metres, of the distance between two places with a given squared chord.
   ///
-  /// Use the bound only to skip nodes and entries that are too far away. The margin of the bound covers the rounding errors of the chord
-  /// and of ``distance(_:_:)``.
+  /// The chord is the straight line between the places' points on the unit sphere. The lower bound only serves to skip tree nodes and
+  /// entries that are too far away. The margin of the bound covers the rounding errors of the chord and of ``distance(_:_:)``.
   static func leastDistance(squaredChord: Double) -> Double {
     let chord = squaredChord.squareRoot() * (1 - 1e-12) - 1e-13
     return chord <= 0 ? 0 : 2 * earthRadius * asin(min(1, chord / 2)) * (1 - 1e-12)
@@ -63,8 +65,8 @@ enum GreatCircle {
   /// Returns an upper bound of the squared chord between two places that are at most `meters` apart, with a margin for rounding errors.
   static func mostSquaredChord(within meters: Double) -> Double {
     let angle = meters / earthRadius / 2
-    // No two places are more than half the Earth's circumference apart, so a greater limit excludes no place. For a greater limit the sine
-    // decreases, and a chord computed from the sine would wrongly exclude places.
+    // No two places are more than half the Earth's circumference apart, so a greater limit excludes no place. For distances beyond half the
+    // circumference the sine decreases, and a chord computed from the sine would wrongly exclude places.
     guard angle < .pi / 2 else { return .infinity }
     let chord = 2 * sin(angle) * (1 + 1e-12) + 1e-12
     return chord * chord

@@ -1,14 +1,14 @@
 internal import Foundation
 
-// Ordered/ holds the ordered index: its entries, and the walk over a range of entries in the order of a query.
+// Ordered/ holds the ordered index: its entries, and the traversal of a range of entries in the order of a query.
 // Invariant: entries are sorted by their values in the directions of the columns, then by record id.
 // Called by IndexSet, the query planner and QueryRun.
 
 /// An entry of an ordered index: the indexed values of a record, and the record.
 ///
-/// Two entries are equal if their values and record keys are equal. To remove the old entry of a changed record, a search with an equal
-/// entry made from the record's old values is enough. Only entries of one index are compared with each other, so the compared entries have
-/// the same columns in the same directions.
+/// Two entries are equal if their values and record keys are equal. An entry that is made from the old values of a changed record therefore
+/// finds the record's entry in the index. Only entries of one index are compared with each other, so two compared entries have the same
+/// columns in the same directions.
 struct IndexEntry: Sendable {
   /// First 64 bits of the first column's value, in the form of ``IndexHead``.
   let head: UInt64
@@ -19,11 +19,11 @@ struct IndexEntry: Sendable {
 
   /// The part of an entry's values that the head does not contain, in a form that allocates no memory for most entries.
   private enum Rest: Sendable {
-    /// One value, which the head and the number of ``IndexHead/rest(of:isDescending:)`` together determine.
+    /// One value, which the entry's head and the number of ``IndexHead/rest(of:isDescending:)`` together determine.
     case one(UInt64)
-    /// Two values, each of which fits into its ``IndexHead`` of 64 bits. The number in this case is the head of the second value.
+    /// Two values, each of which fits into its ``IndexHead`` of 64 bits. The associated number is the head of the second value.
     case two(UInt64)
-    /// One text of more than seven bytes, which does not fit into the head.
+    /// One text of more than seven bytes, which does not fit into the entry's head of 64 bits.
     case text(String)
     case values([IndexValue])
   }
@@ -42,12 +42,12 @@ struct IndexEntry: Sendable {
       }
   }
 
-  /// Directions of the index's columns and order of the record keys, both of which each entry stores.
+  /// Directions of the index's columns and order of the record keys, which every entry stores.
   var order: Order { Order(descending: descending, keys: keys) }
 
   /// Indexed values of the record, one for each column of the index.
   ///
-  /// A text of up to seven bytes is returned in Unicode's composed form, because the head stores texts in that form.
+  /// A text of up to seven bytes is returned in Unicode's composed form, because `IndexHead` stores texts in that form.
   var values: [IndexValue] { if case .values(let values) = rest { values } else { (0..<columnCount).map(value) } }
 
   var columnCount: Int {
@@ -72,7 +72,7 @@ struct IndexEntry: Sendable {
   struct Order: Sendable {
     /// One bit for each column, which is 1 if the column descends.
     ///
-    /// The lowest bit is the first column's.
+    /// The lowest bit belongs to the first column.
     ///
     /// Columns after the 32nd ascend. Records with equal values always ascend by record key.
     let descending: UInt32
@@ -106,8 +106,8 @@ struct IndexEntry: Sendable {
     func digest(_ values: [IndexValue], head: UInt64? = nil) -> (digest: IndexDigest, isExact: Bool) {
       guard let value = values.first else { return (IndexDigest(), true) }
       var digest = IndexDigest(first: head ?? IndexHead.of(value, isDescending: isDescending(0)))
-      // If the head does not hold the whole first value, the rest of that value takes the second number of the digest. Entries are compared
-      // by their whole first value before their second value.
+      // If the head does not hold the whole first value, the second number of the digest is the rest of the first value. Entries are
+      // compared by their whole first value before their second value.
       guard IndexHead.isExact(digest.first, isDescending: isDescending(0)) else {
         let rest = IndexHead.rest(of: value, isDescending: isDescending(0))
         digest.second = rest.number
@@ -134,10 +134,11 @@ struct IndexEntry: Sendable {
   /// Compares this entry's values with the values of another entry that has the same head.
   private func comparedBehindHead(to other: IndexEntry) -> ComparisonResult {
     switch (rest, other.rest) {
-    // In a descending column the bits of these numbers are inverted, so the numbers ascend in the order of the index for both directions.
+    // A descending column stores its numbers with inverted bits, so the numbers ascend in the order of the index for both directions.
     case (.one(let number), .one(let otherNumber)), (.two(let number), .two(let otherNumber)):
       return number == otherNumber ? .orderedSame : number < otherNumber ? .orderedAscending : .orderedDescending
-    // The texts have their first seven bytes in common. The whole texts are compared, because skipping the seven bytes would take a copy.
+    // Two texts with equal heads have their first seven bytes in common. The whole texts are compared, because skipping the seven bytes
+    // would copy the texts.
     case (.text(let text), .text(let otherText)):
       return order.placed(text == otherText ? .orderedSame : text < otherText ? .orderedAscending : .orderedDescending, 0)
     default:
@@ -207,10 +208,10 @@ extension IndexEntry: Comparable {
 }
 
 extension PersistentTree<IndexEntry> {
-  /// Removes all entries of a record by its key, except the entry of `kept`.
+  /// Removes all entries of a record by its key, except the entry of the record version `kept`.
   ///
-  /// If a type decodes the same bytes to other values each time, the entries of its records cannot be found by value. Cost: reads every
-  /// entry of the index.
+  /// If a type decodes the same bytes to other values each time, a search by value does not find the entries of its records. Cost: reads
+  /// every entry of the index.
   mutating func sweep(_ key: RecordKey, butFor kept: RecordSlot? = nil) {
     // The entries are collected before the first removal, because a removal changes the tree that the loop reads.
     var left: [IndexEntry] = []
@@ -246,7 +247,7 @@ extension PersistentTree<IndexEntry> {
     guard let order = first?.order, !prefix.isEmpty else { return isMet(.orderedSame) ? 0 : count }
     let (group, isExact) = order.digest(prefix)
     // If the head determines the whole first value, the second number of a digest belongs to the second column. A prefix of one value says
-    // nothing about the second column, so the second number is then not compared.
+    // nothing about the second column, so the second number is not compared for such a prefix.
     let comparesSecond = prefix.count > 1 || !IndexHead.isExact(group.first, isDescending: order.isDescending(0))
     return rank(
       whereFirst: { isMet($0.compared(to: prefix)) },
@@ -263,15 +264,15 @@ extension PersistentTree<IndexEntry> {
 extension IndexValue {
   /// Compares two index values, for little more than the cost of `==`.
   func compared(to other: IndexValue) -> ComparisonResult {
-    // `==` comes first, because finding that two texts are equal by `<` takes two passes over them.
+    // `==` comes first, because finding out with `<` that two texts are equal takes two passes over the texts.
     if self == other { return .orderedSame }
     return self < other ? .orderedAscending : .orderedDescending
   }
 }
 
-/// The sorted entries of some of the records, from which the build of an ordered index merges the whole index.
+/// The sorted entries of a range of the collection's records, one of the portions that an index build merges.
 ///
-/// A build makes its portions in parallel.
+/// The build of an ordered index makes its portions in parallel.
 ///
 /// The digests of the entries are sorted and merged, because digests are small and compare as numbers. Two entries are compared only if
 /// their digests are equal.
@@ -301,8 +302,8 @@ struct OrderedPortion: Sendable {
       runs.append(portion.places.map { Place(digest: $0.digest, position: $0.position + start) })
       start += portion.entries.count
     }
-    // The sorted runs are merged in pairs, so that each entry moves log₂(number of runs) times. If all runs were merged into the first
-    // one after another, an entry of the first run would move once for each other run.
+    // The sorted lists of the portions (runs) are merged in pairs, so that each entry moves about log₂(number of runs) times. If all runs
+    // were merged into the first one after another, an entry of the first run would move once for each other run.
     while runs.count > 1 {
       runs = stride(from: 0, to: runs.count, by: 2).map { index in
         index + 1 < runs.count ? runs[index].merged(with: runs[index + 1]) { isBefore($0, $1, entries: entries) } : runs[index]
@@ -311,7 +312,7 @@ struct OrderedPortion: Sendable {
     return runs.first?.map { entries[$0.position] } ?? []
   }
 
-  // A build calls this function n log n times to compare a few numbers, so the function is inlined.
+  // `isBefore` is inlined, because an index build calls it n log n times to compare a few numbers.
   @inline(__always)
   private static func isBefore(_ left: Place, _ right: Place, entries: [IndexEntry]) -> Bool {
     if left.digest != right.digest { return left.digest < right.digest }

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// The first 64 bits of an index value as a number: if a value is less than another, its head is less than or equal to the other's.
+/// The first 64 bits of an index value as a number: the lesser of two values never has the greater number.
 ///
-/// Most comparisons of two index entries need only their heads, and do not follow a reference to a text elsewhere in memory. Three bits of
-/// a head are the kind of the value and 56 bits the beginning of the value. The last five bits say whether the head holds the whole value,
-/// and give the length of a short text.
+/// Most comparisons of two index entries need only these numbers, called heads, and do not follow a reference to a text elsewhere in
+/// memory. Three bits of a head are the kind of the value and 56 bits the beginning of the value. The last five bits say whether the head
+/// holds the whole value, and give the length of a short text.
 enum IndexHead {
   /// Bit of a head that is set if the head holds only a part of the value.
   private static let isPart: UInt64 = 8
@@ -37,7 +37,7 @@ enum IndexHead {
 
   private static func integer(_ value: Int64) -> UInt64 {
     // 56 bits hold the integers from -2⁵⁵ + 1 to 2⁵⁵ - 2 exactly, shifted to be positive. All greater integers share one head with
-    // `isPart` set, and all smaller integers another.
+    // `isPart` set, and all smaller integers share another.
     let limit: Int64 = 1 << 55
     if value >= limit - 1 { return head(2, 1 << 56 - 1) | isPart }  // UInt64
     if value <= -limit { return head(2, 0) | isPart }
@@ -45,27 +45,27 @@ enum IndexHead {
   }
 
   private static func real(_ value: Double) -> UInt64 {
-    // The head holds the first 56 bits of a floating-point number. The last 8 bits of the number are returned by `rest`.
+    // The head holds the first 56 bits of a floating-point number. The function `rest` returns the last 8 bits of the number.
     let bits = ascendingBits(value)
     return head(4, bits >> 8) | (bits & 0xFF == 0 ? 0 : isPart)
   }
 
-  /// Returns the bits of a floating-point number, changed so that greater numbers have greater bits.
+  /// Returns the bits of a floating-point number as an integer, changed so that greater numbers give greater integers.
   ///
-  /// The bit patterns of IEEE 754 ascend for positive numbers and descend for negative numbers, so the bits of negative numbers are
-  /// inverted.
+  /// The bit patterns of IEEE 754 ascend for positive numbers and descend for negative numbers, so `ascendingBits` inverts the bits of
+  /// negative numbers and sets the sign bit of positive numbers.
   private static func ascendingBits(_ value: Double) -> UInt64 {
     let bits = value.bitPattern
     return bits >> 63 == 0 ? bits | 1 << 63 : ~bits  // UInt64
   }
 
-  /// Returns the head of a text: the first seven bytes of its composed form, and the number of bytes if the text has no more than seven.
+  /// Returns the head of a text: the first seven bytes of its composed form, and its length in bytes if it has at most seven.
   private static func text(_ value: String) -> UInt64 {
     let (beginning, count) = bytes(of: value, from: 0, count: 7)
     return head(5, beginning) | (count > 7 ? isPart : UInt64(count))
   }
 
-  /// Returns the value of a column that has a head and a rest, where `isDescending` is the direction of the column.
+  /// Returns the value that a head and a rest determine, where `isDescending` is the direction of the value's column.
   ///
   /// For a head that is not exact, `rest` must be the number that ``rest(of:isDescending:)`` returned.
   static func value(_ head: UInt64, _ rest: UInt64, isDescending: Bool) -> IndexValue {
@@ -81,8 +81,8 @@ enum IndexHead {
     // The low three bits of the head are the length of the text, which has at most seven bytes. `IndexEntry` stores longer texts as
     // strings.
     case 5: IndexValue(text(beginning, count: Int(head & 7)))
-    // Identifiers (kind 6) never reach this function. The head and the rest hold only 120 of the 128 bits of an identifier (a UUID), so
-    // `IndexEntry` stores identifiers in its array.
+    // Identifiers (kind 6) never reach the function `value`. The head and the rest hold only 120 of the 128 bits of an identifier (a UUID),
+    // so `IndexEntry` stores identifiers in its array.
     case 7: .notANumber
     default: .null
     }
@@ -92,10 +92,10 @@ enum IndexHead {
     withUnsafeBytes(of: (beginning << 8).bigEndian) { String(decoding: $0.prefix(count), as: UTF8.self) }
   }
 
-  /// Returns the floating-point number whose bits ``ascendingBits(_:)`` has returned.
+  /// Returns the floating-point number for an integer that ``ascendingBits(_:)`` returned.
   private static func number(ascendingBits bits: UInt64) -> Double { Double(bitPattern: bits >> 63 == 1 ? bits ^ 1 << 63 : ~bits) }
 
-  /// Returns the bits of a value after its head, as a number that ascends with the values, and true if head and number determine the value.
+  /// Returns the bits of a value after its head, as a number, and true if the head and the number determine the value.
   static func rest(of value: IndexValue, isDescending: Bool) -> (number: UInt64, isAll: Bool) {
     let (number, isAll) = rest(of: value)
     return (isDescending ? ~number : number, isAll)
@@ -106,7 +106,7 @@ enum IndexHead {
     case .integer(let value): (UInt64(bitPattern: value) ^ 1 << 63, true)
     case .large(let value): (value & 0xFF, true)
     case .real(let value): (ascendingBits(value) & 0xFF, true)
-    // Head and rest hold the first 15 bytes of a text. The text may be longer, so the rest never counts as complete.
+    // The head and the rest hold the first 15 bytes of a text. The text may be longer, so `isAll` is never true for a text.
     case .text(let value): (bytes(of: value, from: 7, count: 8).number, false)
     case .identifier(let high, let low): (high << 56 | low >> 8, false)
     case .null, .bool, .notANumber: (0, true)
@@ -116,7 +116,7 @@ enum IndexHead {
   /// Returns some bytes of a text in Unicode's composed form, padded with zeros, and the length of the text in that form.
   ///
   /// U+0300 is the first combining scalar. The requested bytes of a text are already in composed form if no scalar from U+0300 on begins in
-  /// them or directly after them. Scalars below U+0300 take one or two bytes, and their first byte is less than that of U+0300.
+  /// them or directly after them. Scalars below U+0300 take one or two bytes, and their first byte is less than the first byte of U+0300.
   private static func bytes(of text: String, from start: Int, count: Int) -> (number: UInt64, length: Int) {
     var text = text
     // 0xCC is the first byte of U+0300. Two more bytes are tested, because a combining scalar directly after the requested bytes may change
@@ -149,17 +149,17 @@ struct IndexDigest: Comparable, Sendable {
 }
 
 extension KeyOrder {
-  /// Returns the beginning of a record key as a number: if a key comes before another, its number is less than or equal to the other's.
+  /// Returns the beginning of a record key as a number: of two keys, the earlier key never has the greater number.
   func head(of key: RecordKey) -> UInt64 {
     key.withBytes { bytes in
       // Keys of integer ids sort by their number of digits first. All other keys sort by their bytes.
       guard case .numbers = self else { return Self.beginning(bytes[...], count: 8) }
-      // Of two positive integers the one with more digits is greater. Of two negative integers the one with more digits is less, so all
-      // bits of a negative integer's number are inverted below.
+      // Of two positive integers the one with more digits is greater. Of two negative integers the one with more digits is less, so `head`
+      // inverts all bits of a negative integer's number.
       let isNegative = bytes.first == 0x2D
       let digits = bytes.dropFirst(isNegative ? 1 : 0)
-      // Seven bits hold the number of digits. All integers of 127 or more digits of one sign get the same number, so that the comparison of
-      // their keys decides.
+      // Seven bits hold the number of digits. All integers of one sign with 127 or more digits get the same number, so that the comparison
+      // of their keys decides.
       let size = 1 << 63 | UInt64(Swift.min(digits.count, 127)) << 56
       let head = digits.count >= 127 ? size : size | Self.beginning(digits, count: 7)
       return isNegative ? ~head : head
@@ -174,7 +174,8 @@ extension KeyOrder {
 
   /// Returns records in the order of their ids.
   ///
-  /// The records are sorted by ``head(of:)``, and their keys are compared only if the heads are equal, because numbers compare much faster.
+  /// The records are sorted by ``head(of:)``, because numbers compare much faster than keys. Two keys are compared only if their heads are
+  /// equal.
   func sorted(_ slots: [RecordSlot]) -> [RecordSlot] {
     var heads: [(head: UInt64, position: Int)] = []
     heads.reserveCapacity(slots.count)

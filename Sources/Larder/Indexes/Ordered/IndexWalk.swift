@@ -2,8 +2,9 @@ internal import Foundation
 
 /// A traversal of a range of an ordered index in the order of a query's results.
 ///
-/// The entries with equal values in the columns by which the query sorts form a group. The walk visits the groups in the order of the index
-/// or in reverse. Within a group it visits the records in the order of their ids, because queries sort equal results by id.
+/// The entries with equal values in the columns by which the query sorts form a group. The traversal visits the groups in the order of the
+/// index or in reverse. Within a group, the traversal visits the records in the order of their ids, because queries sort equal results by
+/// id.
 struct IndexWalk {
   let tree: PersistentTree<IndexEntry>
   /// Number of columns of the index.
@@ -12,13 +13,13 @@ struct IndexWalk {
 
   /// Visits the entries of a range of ranks in the order of a query, until `body` returns `false`.
   ///
-  /// - Parameter start: Position from which the walk begins, for a page after the first. The walk may visit earlier entries of the
-  ///   position's group again.
-  /// - Returns: False if `body` ended the walk.
+  /// - Parameter start: Position at which the traversal begins, for a page of results after the first page. The traversal may visit earlier
+  ///   entries of the position's group again.
+  /// - Returns: False if `body` ended the traversal.
   func visit(_ ranks: Range<Int>, _ use: IndexOrderUse, from start: Start?, _ body: (RecordSlot) -> Bool) -> Bool {
     guard case .groups(let grouped, let isReversed) = use else { return forward(ranks, body) }
-    // If the start position has a value for every column of the index, the tree is searched for the rank of the position. The walk then
-    // begins at that rank and does not visit the earlier entries of the position's group again.
+    // If the start position has a value for every column of the index, the tree is searched for the rank of the position. The traversal
+    // then begins at that rank and does not visit the earlier entries of the position's group again.
     if grouped == columns, let start, start.values.count == columns { return entries(ranks, from: start, isReversed, body) }
     let ranks = start.map { self.ranks(ranks, from: $0.values, isReversed) } ?? ranks
     if grouped < columns { return wholeGroups(ranks, columns: grouped, isReversed: isReversed, body) }
@@ -33,12 +34,12 @@ struct IndexWalk {
 
   /// Visits the entries from a position inside a group of entries with equal values.
   ///
-  /// The rest of the group is visited from the position's rank, because one group may hold most of the index.
+  /// The visit begins at the position's rank and not at the start of its group, because one group may hold most of the index.
   private func entries(_ ranks: Range<Int>, from start: Start, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
     let position = tree.rank(of: start.values, start.key)
     guard isReversed else { return forward((position..<tree.count).clamped(to: ranks), body) }
-    // In a reversed walk, each group is still visited in ascending order of ids. So the walk visits the rest of the position's group first,
-    // and then the groups before this group in reverse.
+    // A reversed traversal still visits each group in ascending order of ids. The traversal therefore visits the rest of the position's
+    // group first, and then the earlier groups in reverse.
     guard forward((position..<tree.end(of: start.values)).clamped(to: ranks), body) else { return false }
     return groupsReversed((0..<tree.start(of: start.values)).clamped(to: ranks), body)
   }
@@ -61,7 +62,7 @@ struct IndexWalk {
     var group: [RecordSlot] = []
     var first: IndexEntry?
     var wantsMore = true
-    // The index sorts the entries of a group by the columns after the first `columns`, so the group is gathered in an array and sorted by
+    // The index sorts the entries of a group by the columns after the first `columns`, so each group is gathered in an array and sorted by
     // id.
     func flush() {
       for slot in keys.sorted(group) where wantsMore { wantsMore = body(slot) }
@@ -79,7 +80,7 @@ struct IndexWalk {
     return wantsMore
   }
 
-  /// Number of entries from which a group is visited in place and not gathered in an array.
+  /// Number of entries from which `groupsReversed` visits a group in place instead of gathering it in an array.
   private static let large = 16
 
   /// Visits the groups of entries with equal values from the last to the first, and the entries of each group in ascending order.
@@ -99,7 +100,7 @@ struct IndexWalk {
       var first: IndexEntry?
       var wantsMore = true
       var visited = 0
-      // Most groups are small. One reversed visit of the tree serves many small groups, where a search for each group's start would cost
+      // Most groups are small. One reversed visit of the tree serves many small groups, while a search for each group's start would cost
       // more.
       tree.forEach(in: ranks.lowerBound..<end, reversed: true) { entry in
         if let other = first, !entry.hasValues(of: other) {
@@ -115,8 +116,8 @@ struct IndexWalk {
       guard wantsMore else { return false }
       guard let first else { return true }
       end -= visited
-      // The visit ended inside this group, because the group is large or the range of ranks ends. So the tree is searched for the start of
-      // the group, and the group is visited in place.
+      // The reversed visit ended inside the group of `first`, because the group is large or the range of ranks ends. The tree is therefore
+      // searched for the start of the group, and the group is visited in place.
       let start = max(ranks.lowerBound, tree.start(of: first.values))
       guard forward(start..<end, body) else { return false }
       end = start
@@ -126,7 +127,7 @@ struct IndexWalk {
 }
 
 extension IndexWalk {
-  /// A range of ranks of an ordered index, and the order in which a walk visits its entries.
+  /// A range of ranks of an ordered index, and the order in which a traversal visits its entries.
   struct OrderedRange: Sendable {
     let ranks: Range<Int>
     let use: IndexOrderUse
@@ -136,10 +137,11 @@ extension IndexWalk {
 
   /// Returns the part of a range after its first `count` results, and the number of results of that part that the caller must still skip.
   ///
-  /// The function visits none of the skipped entries. If the query sorts by all columns of the index, the entries of each group are in the
-  /// order of ids. A walk can then begin at any rank inside a group, and the returned number is 0. If the index has more columns than the
-  /// query sorts by, only a walk of the whole group sorts the group by id. The returned part then begins with the whole group. With
-  /// ``IndexOrderUse/none`` the function skips no entry, and returns the whole range and `count`. Cost: some searches of the tree.
+  /// `skipping` visits none of the skipped entries. If the query sorts by all columns of the index, the entries of each group are in the
+  /// order of ids. A traversal can then begin at any rank inside a group, and the returned number is 0. If the index has more columns than
+  /// the query sorts by, only a traversal of the whole group sorts the group by id. The returned part then begins with a whole group. With
+  /// ``IndexOrderUse/none``, `skipping` skips no entry, and returns the whole range and `count`. Cost: a few searches of the tree, each
+  /// O(log n).
   func skipping(_ count: Int, of ranks: Range<Int>, _ use: IndexOrderUse) -> (rest: [OrderedRange], inside: Int) {
     guard case .groups(let grouped, let isReversed) = use, count > 0 else { return ([OrderedRange(ranks, use)], count) }
     guard count < ranks.count else { return ([], 0) }
@@ -152,7 +154,7 @@ extension IndexWalk {
     let end = min(ranks.upperBound, tree.end(of: group))
     let inside = count - (ranks.upperBound - end)
     guard grouped == columns else { return ([OrderedRange(ranks.lowerBound..<end, use)], inside) }
-    // In a reversed walk, the rest of the group is visited in ascending order of ids, and then the groups before it in reverse.
+    // A reversed traversal visits the rest of the group in ascending order of ids, and then the earlier groups in reverse.
     return ([OrderedRange(start + inside..<end, .none), OrderedRange(ranks.lowerBound..<start, use)], 0)
   }
 }

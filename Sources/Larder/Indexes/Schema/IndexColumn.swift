@@ -20,7 +20,7 @@ public struct IndexColumn<Item>: Sendable {
     Self(keyPath, isDescending: true)
   }
 
-  /// Creates a column with a closure that reads the index value of a record's property.
+  /// Creates a column from a key path and a closure that reads the index value of a record's property.
   init(
     keyPath: any PartialKeyPath<Item> & Sendable, isDescending: Bool, rawValues: RawIndexValues? = nil,
     value: @escaping @Sendable (Item) -> IndexValue
@@ -37,8 +37,8 @@ public struct IndexColumn<Item>: Sendable {
     self.init(keyPath: keyPath, isDescending: isDescending, rawValues: rawValues) { item in
       let property = read(item)
       let indexValue = property.indexValue
-      // The index value is checked before it enters the index. If the check fails, index values of this type are not exact, and a query on
-      // such an index that is planned after the check tests the records that it finds.
+      // The index value is checked before it enters the index. If the check fails, the index values of the property's type are not exact,
+      // and queries that are planned later test the records that the index finds.
       rawValues?.note(property, indexValue)
       return indexValue
     }

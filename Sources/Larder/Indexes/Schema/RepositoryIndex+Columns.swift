@@ -1,6 +1,6 @@
-// With these overloads, an ascending column is written as its key path alone, even beside a column with a direction. These overloads cover
-// indexes of two and three columns. An index with more columns needs `ascending` or `descending` for each of them, unless only its first
-// column has a direction.
+// With the overloads of `ordered`, an ascending column is written as its key path alone, even beside a column with a direction. The
+// overloads cover indexes of two and three columns. An index with more columns needs `ascending` or `descending` for each column, unless
+// only its first column has a direction.
 extension RepositoryIndex {
   /// Returns an ordered index whose first column has a direction, and whose other columns ascend.
   public static func ordered<Second: IndexableValue, each Value: IndexableValue>(
@@ -56,11 +56,11 @@ extension RepositoryIndex {
   private static func ordered(_ columns: [IndexColumn<Item>]) -> Self { Self(kind: .ordered(isUnique: false), columns: columns) }
 }
 
-// These overloads are unavailable, so no program can call them. If no other overload fits, the compiler chooses an unavailable one and
-// shows its message. Without these overloads, the compiler only reports "failed to produce diagnostic" for an enumeration with a raw value
-// that is not indexable (Swift 6.3.1).
+// The overloads for types that cannot be indexed are unavailable, so no program can call them. If no other overload fits, the compiler
+// chooses an unavailable overload and shows its message. Without unavailable overloads, the compiler only reports "failed to produce
+// diagnostic" for an enumeration with a raw value that is not indexable (Swift 6.3.1).
 extension RepositoryIndex {
-  /// Refuses to compile an index of a property whose type cannot be indexed, and names the conformance that it needs.
+  /// Refuses to compile an index of a property whose type cannot be indexed, and names the conformance that the type needs.
   @available(
     *, unavailable,
     message: "an index needs properties whose types are IndexableValue; add the conformance: 'enum Kind: String, Codable, IndexableValue'"
@@ -70,7 +70,7 @@ extension RepositoryIndex {
     Self(kind: .ordered(isUnique: false), columns: [])
   }
 
-  /// Refuses to compile a unique index of a property whose type cannot be indexed, and names the conformance that it needs.
+  /// Refuses to compile a unique index of a property whose type cannot be indexed, and names the conformance that the type needs.
   @available(
     *, unavailable,
     message: "an index needs properties whose types are IndexableValue; add the conformance: 'enum Kind: String, Codable, IndexableValue'"
@@ -80,7 +80,7 @@ extension RepositoryIndex {
     Self(kind: .ordered(isUnique: true), columns: [])
   }
 
-  /// Refuses to compile a full-text index of a property that holds no text, and names the types that do.
+  /// Refuses to compile a full-text index of a property that holds no text, and names the types that hold text.
   @available(
     *, unavailable,
     message: "an index of words needs properties of the types String, [String] or optionals of these, or of a type that is SearchableText"
@@ -90,7 +90,7 @@ extension RepositoryIndex {
     Self(kind: .fullText { _ in [] }, columns: [])
   }
 
-  /// Refuses to compile a geographic index of properties that are not numbers, and names the types that it needs.
+  /// Refuses to compile a geographic index of properties that are not `Double`, and names the types that the index needs.
   @available(*, unavailable, message: "an index of places needs two properties of the type Double, or two of the type Double?, in degrees")
   @_disfavoredOverload
   public static func geo(
@@ -101,7 +101,7 @@ extension RepositoryIndex {
 }
 
 extension IndexColumn {
-  /// Refuses to compile a column of a property whose type cannot be indexed, and names the conformance that it needs.
+  /// Refuses to compile a column of a property whose type cannot be indexed, and names the conformance that the type needs.
   @available(
     *, unavailable,
     message: "a column needs a property whose type is IndexableValue; add the conformance: 'enum Kind: String, Codable, IndexableValue'"
@@ -111,7 +111,7 @@ extension IndexColumn {
     Self(keyPath: keyPath, isDescending: false) { _ in .null }
   }
 
-  /// Refuses to compile a column of a property whose type cannot be indexed, and names the conformance that it needs.
+  /// Refuses to compile a column of a property whose type cannot be indexed, and names the conformance that the type needs.
   @available(
     *, unavailable,
     message: "a column needs a property whose type is IndexableValue; add the conformance: 'enum Kind: String, Codable, IndexableValue'"

@@ -1,4 +1,4 @@
-/// An index of a collection that a schema declares, which Larder keeps in memory beside the records, with every backend.
+/// An index of a collection, which a schema declares and Larder keeps in memory with every backend.
 ///
 /// ```swift
 /// indexes: [.ordered(\.country, \.name), .unique(\.slug), .geo(\.latitude, \.longitude), .fullText(\.name, \.notes)]
@@ -6,17 +6,18 @@
 ///
 /// Declare an index for a property that your queries often compare, sort by or search. An index is built when a query first needs it, or at
 /// open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``. A unique index is always built at open. A query reads the records and
-/// the indexes of one commit. A write only appends its changes to a log of the index. The next query that uses the index applies the
-/// pending changes. If many changes are pending, a background thread applies them. Declarations of indexes are not stored, so you may add
-/// and remove indexes at any time.
+/// the indexes of one commit. A write updates a unique index at once. For any other index, a write usually only appends its changes to a
+/// log of the index, and the next query that uses the index applies the pending changes. If 64 or more changes are pending, a background
+/// thread applies the changes. Declarations of indexes are not stored, so you may add and remove indexes at any time.
 ///
 /// A type may decode the same bytes to other values each time, for example to the current time for a missing date. An index orders and
 /// finds each record by the values that the index read when it indexed the record, even if the record later decodes to other values.
 ///
-/// Cost: an index takes memory for the indexed values of each record. Each write appends its changes to a log of the index. If a unique
-/// index is declared, each write also decodes its value, which adds some microseconds. Each change costs, once, the decoding of its value
-/// and some microseconds for each index, or some ten microseconds for a full-text index. The next query that uses the index, or a
-/// background thread, decodes and indexes the pending changes. A search takes some microseconds among 100,000 records.
+/// Cost: an index takes memory for the indexed values of each record. Each write appends its changes to a log of the index, or updates a
+/// unique index. If a unique index is declared, each write also decodes the written record, which adds some microseconds. Indexing a change
+/// costs the decoding of the changed record and some microseconds for each index, or some ten microseconds for a full-text index. The next
+/// query that uses the index, or a background thread, decodes and indexes the pending changes. A search takes some microseconds among
+/// 100,000 records.
 ///
 /// ## Topics
 ///
@@ -43,8 +44,8 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// Returns an index for equality, ranges and order of one or several properties.
   ///
-  /// The index finds equal values and ranges of the first property. Among records with equal first values, it finds equal values and ranges
-  /// of the second property, and so on. The index yields records in the order of these properties or in reverse.
+  /// The index finds equal values and ranges of the first property. Among records with equal first values, the index finds equal values and
+  /// ranges of the second property, and so on. The index yields records in the order of its properties or in reverse.
   public static func ordered<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
     // The columns are a parameter pack, so that the compiler checks that each property's type is indexable.
     var list: [IndexColumn<Item>] = []
@@ -54,17 +55,17 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// Returns an ordered index with a direction for each column.
   ///
-  /// Use this index for queries that sort by several properties in different directions.
+  /// Use an index with directions for queries that sort by several properties in different directions.
   public static func ordered(_ columns: IndexColumn<Item>...) -> Self {
     Self(kind: .ordered(isUnique: false), columns: columns)
   }
 
   /// Returns an ordered index in which no two records may have the same values.
   ///
-  /// A write that would give two records the same values throws `.uniqueViolation` and changes nothing. A transaction is checked as a
-  /// whole, at its end. Values that are `nil` are not equal to each other. If records already have the same values when the index is
-  /// declared, ``OpenReport/duplicates`` lists them. Records that had the same values before the declaration stay in the store, and only
-  /// writes that cause a new violation are refused.
+  /// A write that would give two records the same values throws `.uniqueViolation` and changes nothing. A unique index checks a transaction
+  /// as a whole, at the end of the transaction. In a unique index, values that are `nil` are not equal to each other. If records already
+  /// have the same values when the index is declared, ``OpenReport/duplicates`` lists them. Records that had the same values before the
+  /// declaration stay in the store, and only writes that cause a new violation are refused.
   public static func unique<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
     var list: [IndexColumn<Item>] = []
     repeat list.append(.ascending(each columns))
@@ -73,14 +74,14 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// Returns an index of places on Earth, in degrees.
   ///
-  /// Queries with `near` and `within` need this index.
+  /// Queries with `near` and `within` need a geographic index.
   ///
   /// Saving a record whose latitude is not between -90 and 90, or whose coordinates are not finite, throws `.unsupported`. If a record with
-  /// such coordinates is already stored, the index leaves the record out. Longitudes wrap around the globe.
+  /// invalid coordinates is already stored, the index leaves the record out. Longitudes beyond ±180 wrap around the globe.
   public static func geo(
     _ latitude: any KeyPath<Item, Double> & Sendable, _ longitude: any KeyPath<Item, Double> & Sendable
   ) -> Self {
-    // The property readers are made once for the index, because making them for each record would look up the offsets again.
+    // The property readers are made once for the index, because readers for each record would look up the offsets of the properties again.
     let (north, east) = (PropertyReader(latitude), PropertyReader(longitude))
     return Self(kind: .geo { (north($0), east($0)) }, columns: [.ascending(latitude), .ascending(longitude)])
   }
@@ -99,7 +100,7 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// Returns an index of the words of one or several texts.
   ///
-  /// Queries with `matching` need this index.
+  /// Queries with `matching` need a full-text index.
   ///
   /// Texts are divided into words by the rules of Unicode. A search ignores case and diacritics.
   public static func fullText<each Text: SearchableText>(_ texts: repeat any KeyPath<Item, each Text> & Sendable) -> Self {
@@ -121,8 +122,8 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
     _ text: any KeyPath<Item, Text> & Sendable, to columns: inout [IndexColumn<Item>],
     _ readers: inout [@Sendable (Item, inout [String]) -> Void]
   ) {
-    // The column only names the property in query plans, so its closure returns `.null`. The closure in `readers` reads the property's
-    // texts.
+    // The column of a full-text index only names the property in query plans, so its closure returns `.null`. The closure in `readers`
+    // reads the property's texts.
     columns.append(IndexColumn(keyPath: text, isDescending: false) { _ in .null })
     let read = PropertyReader(text)
     readers.append { item, texts in texts += read(item).searchableTexts }

@@ -12,8 +12,8 @@
 /// ```
 ///
 /// A schema is a plain value. Opening a repository checks the schema against the store. Call ``validate()`` to check a schema in a test.
-/// The name and the version are stored with every record. Change the version whenever the stored form of a record changes, and declare a
-/// migration step from the old version. Indexes are not stored, so you can add and remove them at any time.
+/// The store holds the name of each collection and the version of each record. Change the version whenever the stored form of a record
+/// changes, and declare a migration step from the old version. Indexes are not stored, so you can add and remove them at any time.
 ///
 /// A store with several collections takes a schema for each:
 ///
@@ -25,9 +25,9 @@
 ///
 /// ## Threads and tasks
 ///
-/// Create a schema on any thread, actor or task. Keep it in a `static let` beside its type, so that every opening uses the same schema.
-/// Larder runs the migration steps and reads the indexed properties on threads of its own and on the threads of callers. Migration steps
-/// and indexed properties must therefore not depend on an actor.
+/// Create a schema on any thread, actor or task. Keep the schema in a `static let` beside the record type, so that every opening uses the
+/// same schema. Larder runs the migration steps and reads the indexed properties on threads of its own and on the threads of callers.
+/// Migration steps and indexed properties must therefore not depend on an actor.
 ///
 /// ## Cost
 ///
@@ -36,20 +36,23 @@
 ///
 /// ## When to use another type
 ///
-/// - Pass no schema for a file with one collection, without indexes and of one version. The collection is then named "records".
+/// - Pass no schema for a file with one collection that has no indexes and only one version. The collection of a store without a schema is
+///   named "records".
 /// - Use ``StoreOptions`` for the settings of a whole store, such as limits and the time at which indexes are built.
 /// - Use ``Store/dryRun(_:schema:options:)`` to try the migrations on a file without changing it.
-/// - Use `synced(in:merge:clock:)` of `LarderSync` to make the schema of a synced collection from this one.
+/// - Use `synced(in:merge:clock:)` of `LarderSync` to make the schema of a synced collection from a plain schema.
 ///
 /// ## Avoid
 ///
 /// - Do not change the stored form of a record under the same ``version``, unless old records decode as the new type.
-/// - Do not rename a collection without ``renamedFrom``. The new name opens an empty collection, and the records stay under the old name.
-///   Opening throws `.unsupported` only if one of the two names is the default one.
-/// - Do not remove a migration step while a store may hold records of its version. Without the step, reading such a record fails with
-///   `.migrationFailed`. If the schema has no step left, the record is decoded as it is.
+/// - Do not rename a collection without ``renamedFrom``. Without `renamedFrom`, the new name opens an empty collection, and the records
+///   stay under the old name. Without `renamedFrom`, opening throws `.unsupported` only if the new or the old name is the default name
+///   "records".
+/// - Do not remove a migration step while a store may hold records of its version. Without the step, reading a record of its version fails
+///   with `.migrationFailed`. If the schema has no migration step left, the record is decoded as it is.
 /// - Do not write a migration step that changes the id of a record, or that returns different results for the same record.
-/// - Do not open a collection of one ``Store`` with different schemas. Another type or other indexes throw `.unsupported`.
+/// - Do not open a collection of one ``Store`` with different schemas. A second opening with another record type or other indexes throws
+///   `.unsupported`.
 /// - Do not declare an index for every property. Index the properties that your queries often compare, sort by or search.
 ///
 /// ## Topics
@@ -69,11 +72,11 @@
 public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendable {
   /// Name of the collection in the store: "records" unless given.
   ///
-  /// The name is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. Opening refuses a name that breaks this
-  /// rule with `.unsupported`. The name is stored, so you may rename the Swift type of the records without losing them. To rename the
-  /// collection, pass its old name as ``renamedFrom``.
+  /// The name is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. Opening refuses a name with other
+  /// characters or another length with `.unsupported`. The store holds the collection's name and not the name of the Swift type, so you may
+  /// rename the type without losing records. To rename the collection, pass its old name as ``renamedFrom``.
   public let name: String
-  /// Version of the records that this code writes, from 1 to 2147483647.
+  /// Version of the records that a repository with this schema writes, from 1 to 2147483647.
   ///
   /// Larder refuses a record of a newer version with `.newerSchema`, because no migration step leads back to an older version.
   public let version: Int
@@ -84,15 +87,15 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   public let indexes: [RepositoryIndex<Item>]
   /// Steps that migrate older records, in order: each step from one version to the next, and the last step to ``version``.
   ///
-  /// If a schema has no step, older records are decoded as they are. Leave out the steps if `Codable` can decode the older records as the
-  /// new type.
+  /// If a schema has no migration step, older records are decoded as they are. Leave out the migration steps if `Codable` can decode the
+  /// older records as the new type.
   public let migrations: [Migration]
   /// Name that the collection had before, whose records move to ``name``, or `nil` for a collection that kept its name.
   ///
   /// The first opening with ``StoreOptions/Access/exclusive`` moves the records in one commit, unchanged. Later openings find no record
-  /// under the old name and move none. An older version of the app can no longer open the file, because Larder refuses the old name. If
-  /// ``version`` is newer than the version of the records, Larder copies the store before the move, as before every migration. An older
-  /// version of the app can open this copy. Keep the parameter for as long as files with the old name exist.
+  /// under the old name and move no record. An older version of the app can no longer open the file, because Larder refuses the old name.
+  /// If ``version`` is newer than the version of the records, Larder copies the store before the move, as before every migration. An older
+  /// version of the app can open the copy. Keep the parameter `renamedFrom` for as long as files with the old name exist.
   ///
   /// Opening throws `.unsupported` and moves no record if the store holds records under both names, or records of another type. Opening
   /// also throws `.unsupported` if the collection was synced under the old name, or if the store is opened `.readOnly` or `.shared`. On a
@@ -108,7 +111,7 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// Declares a collection.
   ///
   /// Opening a repository refuses migration steps with a gap, a repeat or a wrong order before it reads or writes any file. Call
-  /// ``validate()`` to find such a mistake in a test.
+  /// ``validate()`` in a test to find wrong migration steps.
   ///
   /// If a schema is created without a name, the store holds its records under the name "records". To name the collection later, pass
   /// `renamedFrom`:
@@ -127,9 +130,9 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
     self.migrations = migrations
   }
 
-  /// Checks the names, the version and the migration steps of the schema, as opening a repository does.
+  /// Checks the names, the version and the migration steps of the schema, as the opening of a repository does.
   ///
-  /// - Throws: `.unsupported`. For migrations the message names the step that is missing, doubled or misplaced.
+  /// - Throws: `.unsupported`. If the migration steps are wrong, the message names the step that is missing, doubled or misplaced.
   public func validate() throws(RepositoryError) {
     guard CollectionName.isValid(name) else {
       throw RepositoryError(
@@ -155,7 +158,8 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
 /// The rule for names of collections: 1 to 64 bytes of `A-Z a-z 0-9 _ . -`, where the first byte is not a dot or a hyphen.
 enum CollectionName {
   static func isValid(_ name: String) -> Bool {
-    // The limit of 64 counts bytes. Only ASCII is valid, so bytes are compared and not characters, which could combine several scalars.
+    // The limit of 64 counts bytes. Only ASCII is valid, so the check compares bytes instead of characters, which could combine several
+    // scalars.
     let bytes = Array(name.utf8)
     guard (1...64).contains(bytes.count), let first = bytes.first else { return false }
     let isLetterDigitOrLowLine = { (byte: UInt8) in

@@ -1,13 +1,13 @@
 /// The posting list of a word of a query: the records that hold the word, as a tree or as a table.
 ///
-/// Design note 0010 measures the costs of trees and tables. A prefix of a query counts as one word. The spellings of a prefix are the words
+/// Design note 0010 measures the costs of trees and tables. A prefix in a query counts as one word. The spellings of a prefix are the words
 /// of the index that begin with the prefix.
 enum PostingList {
-  /// The form for a word with one spelling, or for a prefix whose spellings occur in few records.
+  /// A tree of postings, for a word with one spelling, or for a prefix whose spellings occur in few records.
   case tree(PersistentTree<TextPosting>)
-  /// A table by record number for a prefix whose spellings have many postings, made for one search.
+  /// A table by record number, made for one search, for a prefix whose spellings have many postings.
   ///
-  /// A record without the word has a tally of zeros.
+  /// The table holds a `Tally` of zeros for a record without the word.
   case table([Tally], count: Int)
 
   /// The frequency of a word in a record, and the record's length in words, both of which the ranking needs.
@@ -34,7 +34,7 @@ enum PostingList {
       for start in stride(from: 0, to: tallies.count, by: 256) {
         let part = tallies[start..<min(start + 256, tallies.count)]
         // The loop writes a posting for every record, and overwrites it in the next step if the record does not have the word. A branch for
-        // records without the word would be mispredicted half of the time.
+        // records without the word would be mispredicted up to half of the time.
         let block = [TextPosting](unsafeUninitializedCapacity: part.count) { block, count in
           var filled = 0
           for number in part.indices {
@@ -52,15 +52,15 @@ enum PostingList {
 
   /// Creates the union of the posting lists of several spellings, with the frequencies of a record added.
   ///
-  /// `numbers` must be greater than every record number of the index, because it is the size of a table by record number.
+  /// `numbers` must be greater than every record number of the index, because `numbers` is the size of a table by record number.
   init(union spellings: [Postings], numbers: Int) {
     // A single spelling needs no union, so its posting list is shared without a copy.
     guard spellings.count > 1 else {
       self = .tree(spellings.first?.tree ?? PersistentTree())
       return
     }
-    // A search in a table reads the tally of every record number. For many postings, reading the table costs far less than sorting the
-    // postings for a tree. For few postings, sorting costs less.
+    // A search that visits a table reads the entry of every record number. For many postings, reading the table costs far less than sorting
+    // the postings for a tree. For few postings, sorting costs less than reading the table.
     let isRare = spellings.reduce(0) { $0 + $1.count } < numbers / 16
     self = isRare ? .tree(PersistentTree(sorted: Self.union(spellings))) : Self.table(spellings, numbers: numbers)
   }
@@ -105,8 +105,8 @@ struct PostingCursor {
     (table, cursor) =
       switch list {
       case .tree(let tree): (nil, PersistentTreeCursor(tree))
-      // If there is a table, all calls read the table. The field `cursor` is not optional, so it gets the cursor of an empty tree, which is
-      // never used.
+      // If the posting list is a table, all calls read the table. The field `cursor` is not optional, so it gets the cursor of an empty
+      // tree, which no call reads.
       case .table(let tallies, _): (tallies, PersistentTreeCursor(PersistentTree()))
       }
   }
@@ -124,8 +124,8 @@ struct PostingCursor {
 ///
 /// A search reuses one object for all blocks, so that its memory stays in the processor's cache.
 ///
-/// Each call passes in `least` the lowest score that a record may have after the words processed so far. A record with a lower score is
-/// dropped, because the remaining words cannot raise its score enough to be a result.
+/// The parameter `least` is the lowest score that a record may have after the words processed so far. `load` and `keep` drop a record with
+/// a lower score than `least`, because the remaining words cannot raise its score enough to be a result.
 struct PostingBlock {
   private(set) var postings: [TextPosting] = []
   private(set) var scores: [Double] = []
@@ -150,12 +150,12 @@ struct PostingBlock {
     var kept = 0
     for (index, posting) in postings.enumerated() {
       let frequency = cursor.frequency(posting.number)
-      // A result must hold every word of the query, so a record without this word is dropped.
+      // A result must hold every word of the query, so a record without one of the words is dropped.
       guard frequency > 0 else { continue }
       let score = scores[index] + ranking.score(weight: weight, frequency: frequency, length: posting.length)
       guard score >= least else { continue }
-      // The kept records move to the front of the same arrays, because new arrays for each word of each block would cost more than the
-      // scores.
+      // The kept records move to the front of the same arrays, because new arrays for each word of each block would cost more than
+      // computing the scores.
       (postings[kept], scores[kept]) = (posting, score)
       kept += 1
     }
@@ -166,15 +166,15 @@ struct PostingBlock {
 
 /// The initial scores of records in a search: a bonus for each prefix of the query that the record holds as a whole word.
 ///
-/// The search passes these scores as a parameter and not in a closure. Swift checks exclusive access to a captured variable at every use,
-/// which would cost more than the scores.
+/// A search passes the initial scores as a parameter and not in a closure. Swift checks exclusive access to a captured variable at every
+/// use, and the checks would cost more than computing the scores.
 struct WholeWords {
   private var words: [Word] = []
   private let bonus: Double
 
-  /// Creates the scores from the posting list of each prefix that is also a whole word of the index.
+  /// Creates the initial scores from the posting list of each prefix that is also a whole word of the index.
   ///
-  /// `numbers` must be greater than every record number of the index, because it is the size of a table by record number.
+  /// `numbers` must be greater than every record number of the index, because `numbers` is the size of a table by record number.
   init(_ words: [PersistentTree<TextPosting>], bonus: Double, numbers: Int) {
     self.bonus = bonus
     self.words = words.map { Word($0, numbers: numbers) }
@@ -198,7 +198,7 @@ struct WholeWords {
 
     init(_ postings: PersistentTree<TextPosting>, numbers: Int) {
       cursor = PersistentTreeCursor(postings)
-      // For a word in few records, filling the array of flags costs more than the moves of the cursor that it saves.
+      // For a word in few records, filling the array of flags costs more than the moves of the cursor that the flags save.
       guard postings.count > numbers / 32 else { return }
       isHolder = [Bool](repeating: false, count: numbers)
       postings.forEachLeaf { leaf in for posting in leaf { isHolder[Int(posting.number)] = true } }

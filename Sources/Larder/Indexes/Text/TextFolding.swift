@@ -4,7 +4,8 @@ internal import Foundation
 struct Term: Hashable, Comparable, Sendable {
   let text: String
 
-  // Bytes are compared, because `==` of `String` compares by canonical equivalence, which costs more and changes nothing for folded words.
+  // Bytes are compared, because `==` of `String` compares by canonical equivalence, which costs more and gives the same result for folded
+  // words.
   static func == (left: Term, right: Term) -> Bool {
     left.compare(right) { $0.elementsEqualBytes($1) }
   }
@@ -54,8 +55,8 @@ struct TextFolding {
   /// Visits the words of a text in folded form, with their UTF-8 offsets, and leaves out words whose folded form is empty.
   mutating func words(in text: String, _ visit: (Term, Range<Int>) -> Void) {
     WordSegmentation.words(in: text.utf8) { range, bytes in
-      // The cheapest folding is tried first. Most words are ASCII, and most other words are Latin. The general folding allocates several
-      // strings.
+      // The cheapest folding is tried first, because most words are ASCII and most other words are Latin. The general folding allocates
+      // several strings for each word.
       let word = Self.lowercased(bytes) ?? Self.foldedLatin(bytes) ?? folded(Term(text: String(decoding: bytes, as: UTF8.self)))
       if !word.text.isEmpty { visit(word, range) }
     }
@@ -66,7 +67,8 @@ struct TextFolding {
     var isASCII = true
     let text = String(unsafeUninitializedCapacity: bytes.count) { buffer in
       for (offset, byte) in bytes.enumerated() {
-        // The closure returns 0 for a word that is not ASCII. The resulting empty string is discarded below.
+        // For a word that is not ASCII, the closure that fills the string returns 0. `lowercased` then returns `nil` instead of the
+        // resulting empty string.
         guard byte < 0x80 else {
           isASCII = false
           return 0
@@ -82,7 +84,7 @@ struct TextFolding {
   private mutating func folded(_ word: Term) -> Term {
     if let folded = known[word] { return folded }
     let folded = Term(text: Self.folded(word.text))
-    // Without this bound, the build of an index over texts in which few words repeat would cache every word.
+    // Without a bound of the cache, the build of an index over texts in which few words repeat would cache every word.
     if known.count >= 10_000 { known.removeAll(keepingCapacity: true) }
     known[word] = folded
     return folded
@@ -123,8 +125,8 @@ struct TextFolding {
         folded.append(byte &- 0x41 < 26 ? byte | 0x20 : byte)
         continue
       }
-      // A first byte of 0xCA or more begins a scalar from U+0280 on. Scalars between the table's end, U+0250, and U+0280 fail the check of
-      // `indices` below.
+      // A first byte of 0xCA or more begins a scalar from U+0280 on. Scalars from U+0250, the end of the table `latin`, up to U+027F fail
+      // the check of `latin.indices`.
       guard byte < 0xCA, index < bytes.endIndex else { return nil }
       let place = (Int(byte & 0x1F) << 6 | Int(bytes[index] & 0x3F)) - 0x80
       guard latin.indices.contains(place) else { return nil }
@@ -136,7 +138,7 @@ struct TextFolding {
 
   private static func isDropped(_ code: UInt32) -> Bool {
     switch code {
-    // The first range holds most scalars of Latin texts, so that for most scalars one comparison is enough.
+    // The first range of code points holds most scalars of Latin texts, so that for most scalars one comparison is enough.
     case 0..<0xAD: false
     case 0xAD, 0x0300...0x036F, 0x0483...0x0489: true
     case 0x0591...0x05BD, 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7: true
@@ -147,7 +149,7 @@ struct TextFolding {
     }
   }
 
-  // Unicode has no decomposition of these letters and apostrophes, so they are listed with their replacements.
+  // Unicode has no decomposition of the listed letters and apostrophes, so each is listed with its replacement.
   private static func plain(_ code: UInt32) -> String? {
     switch code {
     case 0x00DF, 0x1E9E: "ss"

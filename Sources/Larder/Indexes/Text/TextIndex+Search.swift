@@ -11,9 +11,9 @@ extension TextIndex {
   ///
   /// Records with equal scores are ordered by record key.
   ///
-  /// A word of the query matches a word of a record if their folded forms are equal. A prefix matches every word that begins with it, and
-  /// counts as one word with several spellings. Records that hold a prefix as a whole word come before all other results. A text without
-  /// words matches no record.
+  /// A word of the query matches a word of a record if their folded forms are equal. A prefix matches every word that begins with the
+  /// prefix, and counts as one word with several spellings. Records that hold a prefix of the query as a whole word come before all other
+  /// results. A text without words matches no record.
   ///
   /// - Parameter limit: Greatest number of records to return. With a small limit, the search costs little more than reading the posting
   ///   lists of the words.
@@ -23,16 +23,17 @@ extension TextIndex {
 
   /// Returns the records that hold all words of a query, as ``search(_:limit:)`` does for a text.
   func search(_ query: TextQuery, limit: Int = .max) -> [TextMatch] {
-    // A limit of 0 returns here, because `BestMatches` would replace the least element of its empty heap, which traps.
+    // For a limit of 0 the search ends at once, because `BestMatches` would replace the least element of its empty heap, which traps.
     guard limit > 0, let lists = lists(for: query), !lists.contains(where: \.isEmpty) else { return [] }
     let ranking = BM25(records: documents.count, words: wordCount)
     let weights = lists.map { ranking.weight(matches: $0.count) }
     var best = BestMatches(documents: PersistentTreeCursor(documents), keys: keys, limit: limit)
     // A result must be in every posting list, so the search visits the records of the shortest list. The scores of the words are added in
-    // the order of their list lengths.
+    // the order of the lengths of their posting lists.
     let order = lists.indices.sorted { lists[$0].count < lists[$1].count }
     let leadWeight = weights[order[0]]
-    // The bonus is more than the scores of all words together, so that a record with a prefix as a whole word comes before all others.
+    // The bonus is more than the scores of all words together, so that a record that holds a prefix as a whole word comes before all other
+    // records.
     let bonus = order.reduce(1) { $0 + BM25.limit(weight: weights[$1]) }
     var whole = WholeWords(query.prefixes.compactMap { terms.find($0)?.postings.tree }, bonus: bonus, numbers: Int(nextNumber))
     // A query of one word needs no `PostingBlock`, which sums the scores of several words, because each record's score is complete after
@@ -75,7 +76,8 @@ extension TextIndex {
     for word in query.words { least = min(least, terms.find(word)?.postings.count ?? 0) }
     for prefix in query.prefixes {
       var sum = 0
-      // A prefix of one letter may begin most words of the index. The budget bounds the words that are read, so that planning stays cheap.
+      // A prefix of one letter may begin most words of the index. The budget bounds the number of words that are read, so that planning a
+      // query stays cheap.
       var budget = 1_000
       terms.forEach(from: prefix) { entry in
         guard entry.term.hasPrefix(prefix) else { return false }
@@ -114,7 +116,7 @@ private struct BestMatches {
     let document: TextDocument
     let keys: KeyOrder
 
-    /// Returns true if the left candidate is worse than the right one: its score is lower, or the scores are equal and its key is later.
+    /// Returns true if the left candidate is worse: the left score is lower, or the scores are equal and the left key is later.
     static func < (left: Candidate, right: Candidate) -> Bool {
       left.score == right.score ? right.document.precedes(left.document, left.keys) : left.score < right.score
     }
@@ -131,7 +133,7 @@ private struct BestMatches {
   private var all: [Candidate] = []
   /// Lowest score in the full heap, or minus infinity while the heap is not full.
   ///
-  /// A record with a score below ``worst`` is not among the best.
+  /// A record with a score below ``worst`` is not among the best records of the search.
   private(set) var worst = -Double.infinity
   private var worstRank = UInt64.max
 
@@ -142,12 +144,12 @@ private struct BestMatches {
     (self.documents, self.keys, self.limit) = (documents, keys, limit)
   }
 
-  /// Adds a record if it is among the best so far.
+  /// Adds a record if it is among the best records that the search has found so far.
   ///
   /// The record numbers must ascend from call to call.
   mutating func offer(_ number: UInt32, score: Double) {
     guard score >= worst, documents.move(to: number) else { return }
-    // If many records have the same score, most of them are rejected here by their rank, which compares faster than a record key.
+    // If many records have the same score, most of the records are rejected by their rank, which compares faster than a record key.
     if score == worst, documents.current.rank > worstRank { return }
     let candidate = Candidate(score: score, document: documents.current, keys: keys)
     if limit == .max {

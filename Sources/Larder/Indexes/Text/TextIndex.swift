@@ -31,7 +31,7 @@ struct TextIndex: Sendable {
   @discardableResult mutating func insert(_ slot: RecordSlot, texts: [String]) -> Bool {
     guard numbers.find(ordered(slot.key)) == nil else { return false }
     let (frequencies, length) = Self.count(texts)
-    // No search can find a record without words, so it gets no entry.
+    // No search can find a record without words, so such a record gets no entry.
     guard length > 0 else { return true }
     let number = freeNumber()
     let rank = rank(of: slot.key)
@@ -44,16 +44,16 @@ struct TextIndex: Sendable {
 
   /// Removes a record and returns true, or returns false if the index does not hold the record.
   ///
-  /// `texts` should be the texts of the record's insertion. With other texts, the function must search the posting lists of all words for
-  /// the record.
+  /// `texts` should be the texts of the record's insertion. With other texts, `remove` must search the posting lists of all words for the
+  /// record.
   @discardableResult mutating func remove(_ key: RecordKey, texts: [String]) -> Bool {
     guard let number = numbers.remove(ordered(key))?.number, let document = documents.remove(number) else { return false }
     wordCount -= Int(document.length)
     free.insert(FreeNumber(key: number))
     var left = document.length
     for (term, _) in Self.count(texts).frequencies { left -= removePosting(of: number, from: term) }
-    // If `left` is not 0, some postings of the record are in the lists of words that `texts` does not hold. If these postings were left in
-    // the index, searches would count them for the next record that gets this record number.
+    // If `left` is not 0, some postings of the record are in the lists of words that `texts` does not hold. If postings of a removed record
+    // were left in the index, searches would count them for the next record that gets the same record number.
     if left > 0 { sweep(number) }
     return true
   }
@@ -65,14 +65,13 @@ struct TextIndex: Sendable {
 
   /// Applies changes of records to the index, in the order of the writes.
   ///
-  /// Cost: as for single changes, except that successive replacements of records edit the posting list of each word once.
+  /// Cost: the same as for single changes, except that successive replacements of records edit the posting list of each word once.
   mutating func apply(_ changes: some Sequence<TextChange>) {
     var edits = PostingEdits()
     for change in changes {
       if let (slot, texts) = change.new {
         if !replace(slot, old: change.old?.texts ?? [], new: texts, edits: &edits) {
-          // The gathered edits belong to earlier changes. The edits are applied first, because `remove` and `insert` below change posting
-          // lists directly.
+          // The gathered edits of earlier changes are applied before `remove` and `insert`, which change posting lists directly.
           make(&edits)
           if let old = change.old { remove(slot.key, texts: old.texts) }
           insert(slot, texts: texts)
@@ -87,20 +86,20 @@ struct TextIndex: Sendable {
 
   /// Replaces a record and its length, and adds the edits of its postings to `edits` without applying them.
   ///
-  /// - Returns: False if the index does not hold the record, holds another length than `old` has, or if `new` has no word. If the result is
-  ///   false, the index is unchanged.
+  /// - Returns: False if the index does not hold the record, holds another length than `old` has, or if `new` has no word. If `replace`
+  ///   returns false, the index is unchanged.
   private mutating func replace(_ slot: RecordSlot, old: [String], new: [String], edits: inout PostingEdits) -> Bool {
     guard let number = numbers.find(ordered(slot.key))?.number, let document = documents.find(number) else { return false }
-    // Most updates do not change the texts. If the texts are equal, only the slot is replaced, without counting words or reading posting
-    // lists.
+    // Most updates do not change the texts. If the texts are equal, only the stored record is replaced, without counting words or reading
+    // posting lists.
     if old == new {
       documents.update(number) { $0.slot = slot }
       return true
     }
     let (before, oldLength) = Self.count(old)
     let (after, length) = Self.count(new)
-    // If the lengths differ, the record was indexed with other texts than `old`, and the edits below would leave some of its postings
-    // behind.
+    // If the lengths differ, the record was indexed with other texts than `old`, and edits for the texts in `old` would leave some of its
+    // postings in the index.
     guard length > 0, oldLength == document.length else { return false }
     documents.update(number) { ($0.slot, $0.length) = (slot, length) }
     wordCount += Int(length) - Int(oldLength)
@@ -122,8 +121,8 @@ struct TextIndex: Sendable {
         }
         isEmpty = entry.postings.isEmpty
       }
-      // A word that no record holds any more is removed. Otherwise the entry of the word would take memory, and searches would read it as a
-      // spelling of each prefix of the word.
+      // A word that no record holds any more is removed from the index. The entry of a word without records would take memory, and searches
+      // for a prefix of the word would read the entry.
       if isEmpty { terms.remove(term) }
       if isKnown { continue }
       var postings = Postings.many(PersistentTree())
@@ -151,7 +150,7 @@ struct TextIndex: Sendable {
     return frequency
   }
 
-  /// Removes all postings of a record number, so that the number can be reused, if the record's old texts are not known.
+  /// Removes all postings of a record number, so that a new record can get the number, if the record's old texts are not known.
   private mutating func sweep(_ number: UInt32) {
     // The words are collected before the first removal, because a removal changes the tree that the loop reads.
     var holders: [Term] = []
@@ -176,8 +175,8 @@ struct TextIndex: Sendable {
 
   /// Returns an unused record number: the least number of a removed record, or the next new number.
   private mutating func freeNumber() -> UInt32 {
-    // Numbers of removed records are reused. If every insertion took a new number, the tables by record number that a search makes would
-    // grow with every insertion.
+    // The numbers of removed records are reused. If every insertion took a new record number, the tables of a search, which are indexed by
+    // record number, would grow with every insertion.
     if let number = free.first?.key {
       free.remove(number)
       return number
@@ -195,9 +194,10 @@ extension TextIndex {
   /// Returns the distance between the ranks of neighbouring records in a new index: 2⁴⁰, or less for more than four million records.
   static func rankStep(count: Int) -> UInt64 { min(1 << 40, (1 << 62) / UInt64(max(1, count))) }
 
-  /// Returns a rank between the ranks of the neighbouring record keys, or the rank of one neighbour if there is no number between them.
+  /// Returns a rank between the ranks of the neighbouring record keys, or the lower of these ranks if no number lies between them.
   private func rank(of key: RecordKey) -> UInt64 {
-    // Keys often arrive in ascending order. A short distance to the previous key's rank leaves numbers for the ranks of the next keys.
+    // Records are often inserted in ascending order of their keys. A short distance to the previous key's rank leaves numbers for the ranks
+    // of the next keys.
     let stride: UInt64 = 1 << 24
     switch numbers.neighbours(of: ordered(key)) {
     case (nil, nil): return Self.firstRank

@@ -32,9 +32,10 @@ struct TextPortion: Sendable {
     private var portion = TextPortion()
     private var folding = TextFolding()
     private var known: [Term: Int] = [:]
-    // The postings of all words are in one list, in the order of the records. A list for each word would have to grow at every posting.
+    // The postings of all words are in one list, in the order of the records. Separate lists for the words would allocate memory for each
+    // word.
     private var occurrences: [(word: Int, posting: TextPosting)] = []
-    /// For each word, the position of its last posting in `occurrences`, or -1.
+    /// For each word, the position of its last posting in `occurrences`, or -1 if the word has no posting yet.
     private var last: [Int] = []
     /// For each word, the number of its postings.
     private var counts: [Int] = []
@@ -44,8 +45,8 @@ struct TextPortion: Sendable {
       let number = UInt32(portion.slots.count)
       let start = occurrences.count
       var length: UInt32 = 0
-      // While the closure below changes `self`, the folding is in a local variable, so that the cache of the folding has one owner and is
-      // not copied.
+      // While the closure changes `self`, the folding is in a local variable, so that the folding's cache of words has one owner and is not
+      // copied.
       var folding = TextFolding()
       swap(&folding, &self.folding)
       for text in texts {
@@ -55,9 +56,9 @@ struct TextPortion: Sendable {
         }
       }
       swap(&folding, &self.folding)
-      // A record without words is not added to the portion, so the next record gets the number of this record.
+      // A record without words is not added to the portion, so the next record gets the same number.
       guard length > 0 else { return }
-      // The postings get the record's length here, because it is known only after all texts of the record were counted.
+      // The record's length is written into its postings last, because the length is known only after all texts of the record were counted.
       for position in start..<occurrences.count { occurrences[position].posting.length = length }
       portion.slots.append(slot)
       portion.lengths.append(length)
@@ -73,7 +74,7 @@ struct TextPortion: Sendable {
         last.append(-1)
         counts.append(0)
       }
-      // If the word's last posting belongs to this record, the word occurs again in the record, and only the frequency grows.
+      // If the word's last posting belongs to the current record, the word occurs again in the record, and only the frequency grows.
       if last[word] >= start {
         occurrences[last[word]].posting.frequency += 1
       } else {
@@ -86,13 +87,14 @@ struct TextPortion: Sendable {
     /// Sorts the words and returns the finished portion.
     consuming func finish() -> TextPortion {
       var portion = portion
-      // The words are sorted here, in parallel on all cores. Merging the words of the portions, which runs on one core, then needs no sort.
+      // Each portion sorts its own words, in parallel on all cores. Merging the words of the portions, which runs on one core, then needs
+      // no sort.
       var order = known.map { (head: $0.key.head, term: $0.key, word: $0.value) }
       order.sort { $0.head == $1.head ? $0.term < $1.term : $0.head < $1.head }
       portion.terms = order.map(\.term)
       portion.heads = order.map(\.head)
       // The postings are moved into the order of the words by a counting sort. The number of postings of each word is known, so each
-      // posting is moved once.
+      // posting is moved only once.
       var next = counts
       var end = 0
       for (_, _, word) in order {
@@ -116,8 +118,8 @@ extension TextIndex {
     self.init(keys: keys)
     let slots = portions.flatMap(\.slots)
     let lengths = portions.flatMap(\.lengths)
-    // A build passes the records sorted by the bytes of their keys. If `keys` has the order of the bytes too, the records need no sort
-    // here.
+    // A build passes the records sorted by the bytes of their keys. If `keys` also orders keys by their bytes, the records need no second
+    // sort.
     let isOrdered = zip(slots, slots.dropFirst()).allSatisfy { keys.isBefore($0.key, $1.key) }
     let order = isOrdered ? Array(slots.indices) : slots.indices.sorted { keys.isBefore(slots[$0].key, slots[$1].key) }
     let step = Self.rankStep(count: slots.count)

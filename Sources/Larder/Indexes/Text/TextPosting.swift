@@ -4,7 +4,7 @@ struct TextPosting: TreeEntry {
 
   /// Number of the record in the index.
   ///
-  /// Numbers stay small, because the number of a removed record is reused.
+  /// Record numbers stay small, because the number of a removed record is reused.
   var number: UInt32
   var frequency: UInt32
   var length: UInt32
@@ -20,7 +20,7 @@ struct TermEntry: TreeEntry {
   var postings: Postings
 
   var key: Term { term }
-  /// Leaves are small, because an edit that copies a leaf retains each posting list in it.
+  /// Leaves are small, because an edit that copies a leaf retains each posting list in the leaf.
   static var leafCapacity: Int { 12 }
 }
 
@@ -38,7 +38,7 @@ enum Postings: Sendable {
 
   /// The postings as a tree.
   ///
-  /// A list of a single posting creates a new tree at each call.
+  /// For a list of a single posting, each call creates a new tree.
   var tree: PersistentTree<TextPosting> {
     switch self {
     case .one(let posting): PersistentTree(sorted: [posting])
@@ -48,8 +48,7 @@ enum Postings: Sendable {
 
   /// Visits the postings of the word by ascending record number.
   ///
-  /// The function is inlined, because it runs for each spelling of a prefix. A call for each posting would take most of the time of a
-  /// search for a prefix.
+  /// `forEach` is inlined, because a function call for each posting would take most of the time of a search for a prefix.
   @inline(__always) func forEach(_ visit: (TextPosting) -> Void) {
     switch self {
     case .one(let posting): visit(posting)
@@ -78,7 +77,7 @@ enum Postings: Sendable {
   @discardableResult private mutating func edit(_ body: (inout PersistentTree<TextPosting>) -> TextPosting?) -> TextPosting? {
     var tree = tree
     // `self` is emptied while the tree changes, so that `tree` has one owner and changes in place. If the tree had a second owner, each
-    // change would copy its nodes.
+    // change would copy tree nodes.
     self = .many(PersistentTree())
     defer { self = .many(tree) }
     return body(&tree)
@@ -91,14 +90,14 @@ struct TextDocument: TreeEntry {
 
   let number: UInt32
   var length: UInt32
-  /// Number by which records sort in the order of their keys, and which compares faster than a record key.
+  /// Number that sorts records in the order of their keys and compares faster than a record key.
   ///
   /// Several records may have the same rank. Records of the same rank are sorted by comparing their keys.
   var rank: UInt64
   var slot: RecordSlot
 
   var key: UInt32 { number }
-  /// Leaves are small, because an edit that copies a leaf retains each record in it.
+  /// Leaves are small, because an edit that copies a leaf retains each record in the leaf.
   static var leafCapacity: Int { 12 }
 
   /// Returns true if this record's key comes before the key of the other record.
@@ -117,7 +116,7 @@ struct TextNumber: TreeEntry {
 
   static func digest(_ key: OrderedKey) -> UInt64 { key.order.head(of: key.key) }
   static var isDigestExact: Bool { false }
-  /// Leaves are small, because an edit that copies a leaf retains each record key in it.
+  /// Leaves are small, because an edit that copies a leaf retains each record key in the leaf.
   static var leafCapacity: Int { 12 }
 }
 

@@ -21,12 +21,12 @@ struct TextQuery: Hashable, Sendable {
     isImpossible = all.isEmpty
     let isFinished = text.unicodeScalars.last?.properties.isWhitespace ?? true
     if !isFinished, let last = all.popLast() { prefixes = [last] }
-    // A word that occurs twice in the query is kept once. If it were kept twice, the word would add its score to each result twice.
+    // A word that occurs twice in the query is kept once. A word that is kept twice would add its score to each result twice.
     var seen: Set<Term> = []
     words = all.filter { seen.insert($0).inserted }
   }
 
-  /// Returns a query for the records that match both this query and the other one.
+  /// Returns a query for the records that match both this query and another query.
   func intersection(_ other: TextQuery) -> TextQuery {
     var both = self
     both.isImpossible = isImpossible || other.isImpossible
@@ -50,7 +50,7 @@ struct TextQuery: Hashable, Sendable {
     return open.isEmpty && missing.isEmpty
   }
 
-  /// Returns the position of the query's word or prefix that a word of a text matches, or `nil` if the word matches none.
+  /// Returns the position of the query's word or prefix that a word of a text matches, or `nil` if there is no match.
   ///
   /// The positions count the words of the query first, and then its prefixes.
   func place(of term: Term) -> Int? {
@@ -61,19 +61,19 @@ struct TextQuery: Hashable, Sendable {
 
 /// Scores of records in a full-text search by the formula Okapi BM25, with k₁ = 1.2 and b = 0.75.
 ///
-/// The formula is that of S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. The weight of a
-/// word in n of N records is `ln(1 + (N - n + 0.5) / (n + 0.5))`. As in Apache Lucene, this weight is never negative.
+/// The source of the formula is S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. The weight of
+/// a word in n of N records is `ln(1 + (N - n + 0.5) / (n + 0.5))`. As in Apache Lucene, the weight of a word is never negative.
 struct BM25: Sendable {
   private static let k1 = 1.2
   private static let b = 0.75
   private let records: Double
   private let averageLength: Double
-  /// Precomputed norms of records shorter than 256 words, as most are, because a table look-up is faster than a division.
+  /// Precomputed results of `norm(length:)` for lengths below 256 words, because a table look-up is faster than a division.
   private var norms: [Double] = []
 
   init(records: Int, words: Int) {
     self.records = Double(records)
-    // An empty index has no average, and a division by 0 would make every score NaN.
+    // An empty index has no average length of records, and a division by 0 would make every score NaN.
     averageLength = records == 0 ? 1 : Double(words) / Double(records)
     norms = (0..<256).map { Self.norm(length: $0, average: averageLength) }
   }

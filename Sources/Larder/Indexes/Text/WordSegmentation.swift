@@ -1,15 +1,15 @@
 // Text/ holds full-text search: segmentation into words, folding of spellings, the index with its ranking, and queries.
 // Invariant: records' texts and queries go through the same segmentation and folding, which alone decide which records match.
-// Called by the query planner.
+// Called by IndexSet, the query planner, RecordMatcher and Match.
 
 /// The segmentation of a text into words, by Unicode's word boundary rules (UAX #29, "Unicode Text Segmentation", section 4).
 ///
 /// A segment between two boundaries is a word if it holds a letter, a digit or an emoji. "can't", "3.14", "1,000" and "snake_case" are one
-/// word each, "well-known" is two. The rules differ from the standard's defaults where search is better served:
+/// word each, and "well-known" is two words. For better search results, the rules differ from the standard's defaults:
 /// - Each Han ideograph, hiragana and katakana is a word by itself, with the marks and the prolonged sound mark that follow it. (The
-///   standard keeps a run of katakana together.) With one word for each character, a query finds the parts of compounds that are written
-///   without spaces.
-/// - A run of Thai, Lao, Khmer or Burmese letters is one word, because dividing it into words takes a dictionary.
+///   standard makes one word of consecutive katakana.) With one word for each character, a query finds the parts of compounds that are
+///   written without spaces.
+/// - Consecutive Thai, Lao, Khmer or Burmese letters are one word, because dividing them into words takes a dictionary.
 /// - A number sign that is not a digit (½, ²) is a word. A narrow no-break space ends a word.
 enum WordSegmentation {
   /// Visits the words of a text as ranges of UTF-8 offsets, with their bytes.
@@ -30,8 +30,8 @@ enum WordSegmentation {
 
 /// A scanner that applies the word boundary rules to UTF-8 bytes.
 ///
-/// Every byte has a ``WordClass``, even a byte after the first of its scalar. The class of every byte lets the scanner move by bytes, and
-/// its positions are offsets in the text.
+/// Every byte has a ``WordClass``, even the bytes of a scalar after its first byte. The scanner therefore moves byte by byte, and its
+/// positions are UTF-8 offsets in the text.
 private struct WordScanner {
   let bytes: UnsafeBufferPointer<UInt8>
   // The scanner has its own reference to the static table, because each access to a static property checks whether it is initialized.
@@ -63,7 +63,7 @@ private struct WordScanner {
     }
     while true {
       var isJoined = base == .joiner
-      while index < bytes.count, case let next = wordClass(index), next.isExtending {  // WB4
+      while index < bytes.count, case let next = wordClass(index), next.isExtending {  // rule WB4 of UAX #29
         if next != .continuation { isJoined = next == .joiner }
         index += 1
       }
@@ -71,36 +71,36 @@ private struct WordScanner {
       let next = wordClass(index)
       var end = index + 1
       switch (base, next) {
-      case (_, .emoji) where isJoined: base = .emoji  // WB3c
-      case (.letter, .letter), (.letter, .hebrewLetter), (.hebrewLetter, .letter), (.hebrewLetter, .hebrewLetter),  // WB5
+      case (_, .emoji) where isJoined: base = .emoji  // rule WB3c: a zero-width joiner connects emoji
+      case (.letter, .letter), (.letter, .hebrewLetter), (.hebrewLetter, .letter), (.hebrewLetter, .hebrewLetter),  // rule WB5
         (.letter, .numeric), (.hebrewLetter, .numeric), (.numeric, .letter), (.numeric, .hebrewLetter), (.numeric, .numeric),  // WB8-10
-        (.letter, .connector), (.hebrewLetter, .connector), (.numeric, .connector), (.connector, .connector),  // WB13a
-        (.connector, .letter), (.connector, .hebrewLetter), (.connector, .numeric):  // WB13b
+        (.letter, .connector), (.hebrewLetter, .connector), (.numeric, .connector), (.connector, .connector),  // rule WB13a
+        (.connector, .letter), (.connector, .hebrewLetter), (.connector, .numeric):  // rule WB13b
         base = next
       case (.letter, .midLetter), (.letter, .midNumberLetter), (.letter, .singleQuote),
-        (.hebrewLetter, .midLetter), (.hebrewLetter, .midNumberLetter), (.hebrewLetter, .singleQuote):  // WB6, WB7
+        (.hebrewLetter, .midLetter), (.hebrewLetter, .midNumberLetter), (.hebrewLetter, .singleQuote):  // rules WB6 and WB7
         if let after = nextBase(&end), after.isLetter {
           base = after
-        } else if base == .hebrewLetter, next == .singleQuote {  // WB7a
+        } else if base == .hebrewLetter, next == .singleQuote {  // rule WB7a: a Hebrew letter keeps a final apostrophe
           end = index + 1
           base = .other
         } else {
           return isWord
         }
-      case (.hebrewLetter, .doubleQuote):  // WB7b, WB7c
+      case (.hebrewLetter, .doubleQuote):  // rules WB7b and WB7c: a double quote between Hebrew letters
         guard let after = nextBase(&end), after == .hebrewLetter else { return isWord }
         base = after
-      case (.numeric, .midNumber), (.numeric, .midNumberLetter), (.numeric, .singleQuote):  // WB11, WB12
+      case (.numeric, .midNumber), (.numeric, .midNumberLetter), (.numeric, .singleQuote):  // rules WB11 and WB12
         guard let after = nextBase(&end), after == .numeric else { return isWord }
-      case (.regionalIndicator, .regionalIndicator): base = .other  // rules WB15 and WB16: regional indicators join in pairs
-      default: return isWord  // WB999
+      case (.regionalIndicator, .regionalIndicator): base = .other  // rules WB15 and WB16: two regional indicators form a flag
+      default: return isWord  // rule WB999: a boundary between all other scalars
       }
       isWord = isWord || base.isWord
       index = end
     }
   }
 
-  /// Returns the class of the next scalar that does not extend the scalar before it, and moves after that scalar's first byte.
+  /// Returns the class of the next scalar that does not extend the scalar before it, and moves `index` past its first byte.
   private func nextBase(_ index: inout Int) -> WordClass? {
     while index < bytes.count {
       let found = wordClass(index)
@@ -111,12 +111,12 @@ private struct WordScanner {
   }
 }
 
-/// The class of a scalar in the word boundary rules, after Unicode's property Word_Break (UAX #29).
+/// The class of a scalar in the word boundary rules, similar to Unicode's property Word_Break (UAX #29).
 ///
 /// Swift has no public access to the property Word_Break, so the classes are derived from the general category and other properties.
 /// ``WordSegmentation`` lists the differences to the standard.
 enum WordClass: UInt8 {
-  /// White space, and any other scalar that no boundary rule joins with its neighbours.
+  /// White space, or any other scalar that no boundary rule joins with its neighbours.
   case other
   case letter
   case hebrewLetter
@@ -177,7 +177,7 @@ enum WordClass: UInt8 {
     case .connectorPunctuation: self = .connector
     case .lineSeparator, .paragraphSeparator: self = .newline
     default:
-      // © and ®, the only emoji from U+0080 to U+00FF, are not words.
+      // The signs © and ®, the only emoji from U+0080 to U+00FF, do not count as words.
       self = properties.isEmojiModifier ? .extend : properties.isEmoji && code > 0xFF ? .emoji : properties.isAlphabetic ? .letter : .other
     }
   }

@@ -10,17 +10,17 @@ protocol TreeEntry: Sendable {
   associatedtype Summary: TreeSummary where Summary.Entry == Self
   /// The form of a key that inner nodes store instead of the key.
   ///
-  /// For most keys the digest is a few numbers, so that an edit that copies a node has no references of keys to retain.
+  /// For most keys the digest is a few numbers, so that an edit that copies an inner node retains no keys.
   associatedtype Digest: Comparable & Sendable = Key
 
   var key: Key { get }
-  /// Returns the digest of a key: if a key is less than another, its digest is less than or equal to the other's.
+  /// Returns the digest of a key: the lesser of two keys never has the greater digest.
   static func digest(_ key: Key) -> Digest
   /// True if two keys with equal digests are always equal, so that the tree need not compare the keys.
   static var isDigestExact: Bool { get }
   /// Greatest number of entries in a leaf, which must be at least 3.
   static var leafCapacity: Int { get }
-  /// Greatest number of children of an inner node, which must be at least 3.
+  /// Greatest number of children of an inner node of the tree, which must be at least 3.
   static var fanOut: Int { get }
 }
 
@@ -30,16 +30,16 @@ extension TreeEntry where Digest == Key {
 }
 
 extension TreeEntry {
-  /// A leaf takes about a kilobyte, because an edit of a tree with copies copies a whole leaf.
+  /// A leaf takes about a kilobyte, because an edit of a tree that shares nodes with a copy must copy a whole leaf.
   static var leafCapacity: Int { Swift.max(16, Swift.min(256, 1_024 / Swift.max(1, MemoryLayout<Self>.stride))) }
-  /// Inner nodes have few children, because an edit of a tree with copies retains all children of each node on its path.
+  /// Inner nodes have few children, because an edit that copies an inner node retains all of its children.
   ///
   /// Copying a leaf retains the objects that its entries refer to, which are rarely in the processor's cache. Types of entries with
   /// references define a smaller ``leafCapacity``, so that a copy of a leaf retains fewer objects.
   static var fanOut: Int { 8 }
 }
 
-/// A summary of all entries below a tree node, such as the box around their places, by which a search decides to skip the node.
+/// A summary of all entries below a tree node, such as the box around their places, which lets a search skip the node.
 protocol TreeSummary: Sendable {
   associatedtype Entry: TreeEntry
 
@@ -47,7 +47,7 @@ protocol TreeSummary: Sendable {
   mutating func formUnion(_ other: Self)
 }
 
-/// The empty summary, for a tree that is searched by key and rank only.
+/// An empty summary, for a tree that is searched by key and rank only.
 struct NoSummary<Entry: TreeEntry>: TreeSummary {
   init(_ entry: Entry) {}
   mutating func formUnion(_ other: Self) {}
@@ -77,7 +77,7 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
     var nodes = stride(from: 0, to: entries.count, by: part).map { start in
       PersistentTreeNode.leaf(Array(entries[start..<Swift.min(start + part, entries.count)]))
     }
-    // Inner nodes are filled to three quarters, so that the first splits of their children do not split them, too.
+    // Inner nodes are filled to three quarters, so that the first splits of child nodes do not split the inner nodes, too.
     let fan = Entry.fanOut * 3 / 4
     while nodes.count > 1 {
       nodes = stride(from: 0, to: nodes.count, by: fan).map { start in
@@ -112,7 +112,7 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
   @discardableResult mutating func remove(_ key: Entry.Key) -> Entry? {
     guard let old = root.remove(key, Entry.digest(key)) else { return nil }
     count -= 1
-    // A root with one child is replaced by this child. Without the replacement, each search would descend through one more level.
+    // A root with only one child is replaced by its child. Without the replacement, each search would descend through one more level.
     while case .inner(let children) = root, children.count < 2 { root = children.first?.node ?? .leaf([]) }
     return old
   }
@@ -132,7 +132,7 @@ extension PersistentTree {
     let position = rank(of: key)
     var before: Entry?
     var after: Entry?
-    // Up to three entries are read, because the entry of the key itself may lie between its neighbours.
+    // `neighbours` reads up to three entries, because the entry of the key itself may lie between the two neighbours.
     forEach(in: position - 1..<position + 2) { entry in
       if entry.key < key { before = entry } else if entry.key != key, after == nil { after = entry }
       return true
@@ -144,8 +144,8 @@ extension PersistentTree {
   ///
   /// The predicate must be monotone: if a key meets the predicate, all later keys meet it, too. The predicate is called O(log n) times.
   ///
-  /// - Parameter answer: Returns whether the keys with a given digest meet the predicate, or `nil` if the digest does not decide. After
-  ///   `nil`, the key is read from its leaf.
+  /// - Parameter answer: Closure that returns whether the keys with a given digest meet the predicate, or `nil` if the digest does not
+  ///   decide. After `nil`, the key is read from its leaf.
   func rank(
     whereFirst isAtOrAfter: (Entry.Key) -> Bool, byDigest answer: (Entry.Digest) -> Bool? = { _ in nil }
   ) -> Int {
@@ -203,13 +203,15 @@ struct PersistentTreeCursor<Entry: TreeEntry> {
   /// The keys must not descend from call to call.
   mutating func move(to key: Entry.Key) -> Bool {
     if leaf.isEmpty || leaf[leaf.count - 1].key < key {
-      // The key is greater than all keys of the leaf. One descent from the root finds the key's leaf, however far away it is.
+      // For a key that is greater than all keys of the current leaf, one descent from the root finds the key's leaf, even in a distant part
+      // of the tree.
       guard let next = tree.leaf(atOrAfter: key) else { return false }
       leaf = next
       index = PersistentTreeNode.position(of: key, in: leaf)
     } else {
-      // In the posting list of a common word, the next record is usually a few entries ahead, so the cursor first takes six single steps.
-      // If the key is farther ahead than six entries, the cursor doubles its steps until it has passed the key.
+      // In the posting list of a common word, the next record is usually a few entries ahead, so the cursor first takes up to six single
+      // steps. If the key is farther ahead, the cursor doubles its steps until it has passed the key, and then searches the last step in
+      // halves.
       let near = min(index + 6, leaf.count)
       while index < near, leaf[index].key < key { index += 1 }
       if index < near { return leaf[index].key == key }

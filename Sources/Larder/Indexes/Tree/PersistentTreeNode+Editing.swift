@@ -1,9 +1,9 @@
-// Each edit takes the array of entries or children out of the node, changes the array, and puts it back. If the node kept the array during
-// the change, it would hold a second reference, and each change would copy the array.
+// Each edit takes the array of entries or children out of the node, changes the array, and puts the array back. If the node kept the array
+// during the change, the array would have a second owner, and each change would copy the array.
 extension PersistentTreeNode {
-  /// Inserts an entry, and returns the right half of the node if the node became too wide.
+  /// Inserts an entry, and returns a new right sibling if the node exceeded its capacity and was split.
   ///
-  /// - Parameter isLast: True if no node of the tree comes after this one.
+  /// - Parameter isLast: True if this node is the last node of its level in the tree.
   mutating func insert(
     _ entry: Entry, _ digest: Entry.Digest, isLast: Bool, replacing old: inout Entry?
   ) -> PersistentTreeNode? {
@@ -25,8 +25,8 @@ extension PersistentTreeNode {
       let position = Self.position(of: entry.key, digest, in: children)
       let isLast = isLast && position == children.count - 1
       let right = children[position].node.insert(entry, digest, isLast: isLast, replacing: &old)
-      // A split changes all fields of the child, so they are recomputed. An insertion without a split updates single fields and reads
-      // nothing from the node, and a replacement recomputes the fields only for a tree with a summary.
+      // A split changes all fields of the child, so all fields are recomputed. An insertion without a split updates single fields of the
+      // child without reading the child's node. A replacement recomputes the child's fields only in a tree with a summary.
       if right != nil {
         children[position].refresh()
       } else if old != nil {
@@ -43,9 +43,9 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Splits the elements of a node that has become too wide, and returns the right part.
+  /// Splits the elements of a node with more elements than its capacity, and returns the right part.
   ///
-  /// If the new element is the last of the whole tree, only this element moves to the right part. Moving only the last element lets a
+  /// If the new element is the last of the whole tree, only the new element moves to the right part. Moving only the last element lets a
   /// series of insertions with ascending keys fill each node before the next node is created. If the new element is not the last of the
   /// tree, the node is split in the middle.
   private static func splitOff<Element>(_ elements: inout [Element], capacity: Int, isAppended: Bool) -> [Element]? {
@@ -101,7 +101,7 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Joins a child that has become too narrow with its sibling, and splits the result evenly if it is too wide for one node.
+  /// Joins a child that has too few elements with its sibling, and splits the result evenly if it is too large for one node.
   private static func mend(_ children: inout [Child], at position: Int) {
     let capacity = children[position].node.isLeaf ? Entry.leafCapacity : Entry.fanOut
     // A child is joined with its sibling if it has fewer elements than a quarter of the capacity. With half the capacity as the limit, an
@@ -126,10 +126,11 @@ extension PersistentTreeNode {
 
   /// Returns the least number of entries or children of a node below the root, for a node of the given capacity.
   ///
-  /// The last node of each level may have fewer elements than this, for example after an insertion at the end of the tree, which moves one
-  /// element to a new node.
+  /// The last node of each level may have fewer elements than the returned number, for example after an insertion at the end of the tree,
+  /// which moves one element to a new node.
   ///
-  /// The result is at least two, so that each child has a sibling with which it can be joined, except for children of a level's last node.
+  /// The returned number is at least two, so that each child has a sibling with which it can be joined, except for children of a level's
+  /// last node.
   static func fewest(of capacity: Int) -> Int { max(2, capacity / 4) }
 }
 
@@ -158,8 +159,8 @@ extension PersistentTreeNode.Child {
   fileprivate mutating func refresh(without digest: Entry.Digest) {
     guard Entry.Summary.self == NoSummary<Entry>.self else { return refresh() }
     count -= 1
-    // The first digest can change only if the removed entry had this digest. If the digests differ, the descent to the first entry's leaf
-    // is saved.
+    // The child's first digest can change only if the removed entry had the same digest. If the digests differ, `refresh` does not descend
+    // to the leaf of the first entry.
     if digest == first, let entry = node.first { first = Entry.digest(entry.key) }
   }
 }

@@ -55,8 +55,8 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
     // The binary search begins at child 1, because child 0 also takes all keys less than its first key.
     (1..<children.count).partitionPoint { position in
       if digest < children[position].first { return true }
-      // If the digests are equal and inexact, only the keys decide. The child's first key is in the leftmost leaf below the child, and
-      // reading it costs a descent.
+      // If two digests are equal but do not imply equal keys, only the keys decide. The child's first key is in the leftmost leaf below the
+      // child, and reading the key costs a descent to this leaf.
       if Entry.isDigestExact || children[position].first < digest { return false }
       return children[position].node.first.map { key < $0.key } ?? false
     } - 1
@@ -105,19 +105,19 @@ extension PersistentTreeNode {
     case .inner(let children):
       let position = Self.position(of: key, digest, in: children)
       if let leaf = children[position].node.leaf(atOrAfter: key, digest) { return leaf }
-      // If the key lies between the last key of this child and the first key of the next child, the next child begins with the first entry
+      // If the key lies between the last key of a child and the first key of the next child, the next child begins with the first entry
       // after the key.
       return position + 1 < children.count ? children[position + 1].node.leaf(atOrAfter: key, digest) : nil
     }
   }
 
-  /// Returns the rank within this node of the first entry whose key meets a monotone predicate, or the node's count if none does.
+  /// Returns the rank within this node of the first entry whose key meets a monotone predicate, or the number of entries if there is none.
   func rank(whereFirst isAtOrAfter: (Entry.Key) -> Bool, byDigest answer: (Entry.Digest) -> Bool?) -> Int {
     switch self {
     case .leaf(let entries):
       return (0..<entries.count).partitionPoint { isAtOrAfter(entries[$0].key) }
     case .inner(let children):
-      // The last child whose first key does not meet the predicate either holds the sought entry or ends directly before it.
+      // The last child whose first key does not meet the predicate either holds the sought entry or ends directly before the sought entry.
       let position =
         (1..<children.count).partitionPoint { position in
           answer(children[position].first) ?? children[position].node.first.map { isAtOrAfter($0.key) } ?? true
@@ -144,7 +144,7 @@ extension PersistentTreeNode {
     }
   }
 
-  /// Visits the entries of a range of ranks within this node, which must not be empty, until `body` returns `false`.
+  /// Visits the entries of a non-empty range of ranks within this node, until `body` returns `false`.
   ///
   /// - Returns: False if `body` ended the visit.
   func visit<Failure: Error>(_ ranks: Range<Int>, _ body: (Entry) throws(Failure) -> Bool) throws(Failure) -> Bool {
@@ -166,7 +166,7 @@ extension PersistentTreeNode {
     return true
   }
 
-  /// Visits the entries of a range of ranks within this node, which must not be empty, from the last to the first.
+  /// Visits the entries of a non-empty range of ranks within this node from the last to the first, until `body` returns `false`.
   ///
   /// - Returns: False if `body` ended the visit.
   func visitReversed<Failure: Error>(_ ranks: Range<Int>, _ body: (Entry) throws(Failure) -> Bool) throws(Failure) -> Bool {

@@ -24,7 +24,8 @@ extension DecodingText {
   /// An integer with a point or an exponent may have at most 64 bits, as with Foundation. A number with a fractional value gives `nil`.
   private func longInteger<Number: FixedWidthInteger>(_ type: Number.Type, at entry: Int) -> Number? {
     guard let number = number(at: entry) else { return nil }
-    // An integer without point and exponent may have 128 bits, which `WrittenNumber` cannot hold, so the type parses the digits itself.
+    // An integer without point and exponent may have 128 bits, which `WrittenNumber` cannot hold, so the initializer of the integer type
+    // parses the digits.
     if entries[entry].isPlain { return Number(String(decoding: number, as: UTF8.self)) }
     let written = WrittenNumber(number)
     return written.integer.flatMap { Number(exactly: written.isNegative ? -Int128($0) : Int128($0)) }
@@ -33,7 +34,7 @@ extension DecodingText {
   /// Returns the `Double` nearest to a number's text, or `nil` if the value is no number or is out of range.
   @inline(__always) func double(at entry: Int) -> Double? {
     guard let number = number(at: entry) else { return nil }
-    // Most numbers have up to 15 digits, and `WrittenNumber` converts such a number without the cost of a string.
+    // Most numbers have up to 15 digits, and `WrittenNumber` converts a number of up to 15 digits without the cost of a string.
     return WrittenNumber(number).double ?? floatingPoint(Double.self, number)
   }
 
@@ -42,10 +43,10 @@ extension DecodingText {
   private func floatingPoint<Number: BinaryFloatingPoint & LosslessStringConvertible>(
     _ type: Number.Type, _ number: UnsafeRawBufferPointer
   ) -> Number? {
-    // A text such as `1e999` parses as infinity. The encoder could not write that value back, because JSON has no infinity.
+    // A text such as `1e999` parses as infinity. The encoder could not write an infinity back, because JSON has no infinity.
     guard let value = Number(String(decoding: number, as: UTF8.self)), value.isFinite else { return nil }
-    // A number that is too small for the type parses as zero. For a number that is too small, the function returns `nil` and not zero, so
-    // that no value is lost silently.
+    // A number that is too small for its type parses as zero. For a number that is too small, `floatingPoint` returns `nil` and not zero,
+    // so that no value is lost silently.
     return value != 0 || WrittenNumber(number).isZero ? value : nil
   }
 
@@ -54,11 +55,11 @@ extension DecodingText {
   }
 }
 
-/// The parts of a number's JSON text: its sign, its digits without the point, and the power of ten by which they are multiplied.
+/// The parts of a number's JSON text: the sign, the digits without the point, and the power of ten that multiplies the digits.
 private struct WrittenNumber {
   let digits: Slice<UnsafeRawBufferPointer>
   let isNegative: Bool
-  /// The value of the digits, which is correct for at most 19 digits and wraps around for more.
+  /// The digits as an integer, which is correct for at most 19 digits and wraps around for more digits.
   private(set) var mantissa: UInt64 = 0
   private(set) var digitCount = 0
   private(set) var exponent = 0
@@ -73,7 +74,7 @@ private struct WrittenNumber {
       position += 1
       if byte &- 0x30 < 10 {
         if isFraction { exponent -= 1 }
-        // Leading zeros do not count, because they add nothing to the mantissa: `0.001` has one digit.
+        // Leading zeros do not count as digits, because they add nothing to the mantissa: `0.001` has one digit.
         if digitCount > 0 || byte != 0x30 { digitCount += 1 }
         mantissa = mantissa &* 10 &+ UInt64(byte &- 0x30)
       } else if byte == UInt8(ascii: ".") {
@@ -94,12 +95,12 @@ private struct WrittenNumber {
 
   var isZero: Bool { digitCount == 0 }
 
-  /// The nearest `Double`, or `nil` if one multiplication or division does not give it correctly rounded.
+  /// The `Double` nearest to the number, or `nil` if one multiplication or division cannot give the correctly rounded result.
   ///
-  /// Mantissa and power of ten are both exact as `Double`, so the result is rounded once (Clinger, "How to read floating point numbers
-  /// accurately", 1990).
+  /// The mantissa and the power of ten are both exact as `Double`, so the result is rounded only once (Clinger, "How to read floating point
+  /// numbers accurately", 1990).
   var double: Double? {
-    // A `Double` holds integers of 15 digits and powers of ten up to 10^22 exactly. With more than 15 digits or a larger power of ten, the
+    // A `Double` holds integers of 15 digits and powers of ten up to 10^22 exactly. With more than 15 digits or a larger power of ten, an
     // operand and the result could both be rounded.
     guard digitCount <= 15, -22...22 ~= exponent else { return nil }
     let value = exponent < 0 ? Double(mantissa) / Self.powers[-exponent] : Double(mantissa) * Self.powers[exponent]
@@ -131,8 +132,8 @@ private struct WrittenNumber {
   /// Returns a value multiplied by a power of ten, with a digit added, or `nil` if the result exceeds 64 bits.
   private static func shifted(_ value: UInt64, by digits: Int, plus digit: UInt64) -> UInt64? {
     var value = value
-    // Any value but zero overflows within twenty steps, and zero needs none. The loop stops after twenty steps, so that a hostile exponent
-    // cannot make it long.
+    // Every value except zero overflows 64 bits within twenty multiplications by ten, and zero stays zero. The loop stops after twenty
+    // steps, so that a hostile exponent cannot make the loop long.
     for _ in 0..<(value == 0 ? 0 : min(digits, 20)) {
       let (product, overflows) = value.multipliedReportingOverflow(by: 10)
       if overflows { return nil }

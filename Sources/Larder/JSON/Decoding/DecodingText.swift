@@ -1,20 +1,20 @@
 internal import Foundation
 
-/// A JSON text that is being decoded: its bytes, and one entry for each value and member name that ``JSONScan`` found in them.
+/// A JSON text that is being decoded: its bytes, and one entry for each value and member name that ``JSONScan`` found in the bytes.
 final class DecodingText {
   let entries: ContiguousArray<JSONEntry>
-  /// The mutable state, behind a pointer because Swift checks each access to a property of a class (see ``EncodingWriter``).
+  /// The mutable state, behind a pointer because Swift checks each access to a class's property at run time (see ``EncodingWriter``).
   private let state: UnsafeMutablePointer<State>
 
   private struct State {
     var bytes: UnsafeRawBufferPointer
-    /// A copy of the bytes that this object owns, for a decoder that outlives the call that lent the bytes.
+    /// A copy of the JSON bytes that this object owns, for a decoder that a type keeps after the call of `decode`.
     var kept: UnsafeMutableRawBufferPointer?
-    /// The object in which a member was last found, and the entry behind that member, where the next search begins.
+    /// The JSON object in which a member was last found, and the entry after that member, where the next search begins.
     ///
-    /// Most types decode their members in the order of the text, so the next search mostly succeeds at once.
+    /// Most types decode their members in the order of the JSON text, so the next search mostly succeeds at once.
     var hint = (object: -1, next: 0)
-    /// Entries of members by name, for objects that have many members or names with escapes or non-ASCII text.
+    /// Tables of an object's members by name, for large objects and for objects with names that are out of order, escaped or not ASCII.
     var tables: [Int: [String: Int]] = [:]
   }
 
@@ -32,12 +32,12 @@ final class DecodingText {
 
   var bytes: UnsafeRawBufferPointer { @inline(__always) get { state.pointee.bytes } }
 
-  /// A text that contains only `null`, for a superclass whose member is missing.
+  /// A decoding text that holds only `null`, for a superclass whose member is missing in the JSON.
   static var null: DecodingText {
     DecodingText(UnsafeRawBufferPointer(start: nil, count: 0), [JSONEntry(kind: .null, isPlain: true, offset: 0, length: 0, next: 1)])
   }
 
-  /// Copies the bytes, so that a decoder that a type keeps stays valid after the call that lent the bytes.
+  /// Copies the JSON bytes, so that a decoder that a type keeps stays valid after the call of `decode`.
   func keepBytes() {
     guard state.pointee.kept == nil else { return }
     let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
@@ -50,9 +50,10 @@ final class DecodingText {
 
   /// Returns the entry of a member's value, or `nil` if the object has no member with this name.
   ///
-  /// If two members have the same name, the first one is returned.
+  /// If two members have the same name, `member` returns the first of them.
   @inline(__always) func member(_ name: String, of object: Int) -> Int? {
-    // An object is not plain if a name has escapes or non-ASCII text, and such a name can equal `name` in other bytes.
+    // An object is not plain if its names are out of order, or if a name has escapes or non-ASCII text and can thus equal `name` in other
+    // bytes.
     guard entries[object].isPlain else { return table(of: object)[name] }
     var name = name
     return name.withUTF8 { search(UnsafeRawBufferPointer($0), in: object) }
@@ -68,16 +69,17 @@ final class DecodingText {
       if isName(name, at: at) { return found(at + 1, in: object) }
       at = Int(entries[at + 1].next)
       steps += 1
-      // Searching a large object from the start for each property would take quadratic time, so a table of the names is used from here on.
+      // Searching a large object from the start for each property would take quadratic time, so a search of `longSearch` steps uses a table
+      // of the names.
       if steps == Self.longSearch { return table(of: object)[String(decoding: name, as: UTF8.self)] }
     }
-    // The search began behind the member that was found last, so the members before that one are searched now.
+    // The first loop begins after the member that was found last. The second loop searches the earlier members.
     at = object + 1
     while at < first {
       if isName(name, at: at) { return found(at + 1, in: object) }
       at = Int(entries[at + 1].next)
     }
-    // Swift compares strings by canonical equivalence, so other bytes can be the same name: the kelvin sign (U+212A) is equal to `K`.
+    // Swift compares strings by canonical equivalence, so different bytes can be the same name: the kelvin sign (U+212A) is equal to `K`.
     return name.contains { $0 >= 0x80 } ? table(of: object)[String(decoding: name, as: UTF8.self)] : nil
   }
 
@@ -91,13 +93,13 @@ final class DecodingText {
 
   @inline(__always) private func isName(_ name: UnsafeRawBufferPointer, at entry: Int) -> Bool {
     guard Int(entries[entry].length) == name.count else { return false }
-    // The two compared names have the same length. An empty buffer may have no address, and two empty names are equal.
+    // An empty buffer may have no address. The two compared names have the same length, and two empty names are equal.
     guard let name = name.baseAddress, let text = bytes.baseAddress else { return true }
     return memcmp(name, text + Int(entries[entry].offset), Int(entries[entry].length)) == 0
   }
 
   private func table(of object: Int) -> [String: Int] {
-    // The table is kept, so that an object's names are read once and not at each look-up.
+    // The table of an object's names is kept, so that the names are read only once and not at each look-up.
     if let table = state.pointee.tables[object] { return table }
     var table: [String: Int] = [:]
     for name in names(of: object) where table[text(at: name)] == nil { table[text(at: name)] = name + 1 }
@@ -105,7 +107,7 @@ final class DecodingText {
     return table
   }
 
-  /// Returns the entries of an object's member names, in the order of the text.
+  /// Returns the entries of an object's member names, in the order of the JSON text.
   func names(of object: Int) -> [Int] {
     var names: [Int] = []
     var at = object + 1
@@ -151,8 +153,8 @@ extension DecodingText {
   @inline(__always) func value<Value: Decodable>(
     _ type: Value.Type, at entry: Int, _ path: @autoclosure () -> CodingPath?
   ) throws -> Value {
-    // Types are compared instead of casting the value, because a cast costs more and most values are of other types. Equal types have the
-    // same layout, so the bits can be reinterpreted.
+    // Types are compared instead of casting the value, because a cast costs more and most values have none of the compared types. Equal
+    // types have the same layout, so the bits can be reinterpreted.
     if Value.self == String.self {
       return unsafeBitCast(try required(string(at: entry), String.self, at: entry, path()), to: Value.self)
     } else if Value.self == Double.self {
@@ -160,11 +162,11 @@ extension DecodingText {
     } else if Value.self == Int.self {
       return unsafeBitCast(try required(integer(Int.self, at: entry), Int.self, at: entry, path()), to: Value.self)
     } else if Value.self == UUID.self {
-      // `uuidNumber` reads upper-case text only. For other spellings, such as lower case, the `init(from:)` of `UUID` below decides.
+      // `uuidNumber` reads only UUIDs in upper case. Other spellings, such as lower case, are decoded by the `init(from:)` of `UUID`.
       if let number = uuidNumber(at: entry) { return unsafeBitCast(number.id, to: Value.self) }
     } else if Value.self == Date.self {
       let seconds = try required(double(at: entry), Double.self, at: entry, path())
-      // Foundation's coders represent a date by default as the seconds since 2001, and both coders must read the same stores.
+      // Foundation's coders represent a date by default as the seconds since 2001, and Larder's coder uses the same form.
       return unsafeBitCast(Date(timeIntervalSinceReferenceDate: seconds), to: Value.self)
     } else if Value.self == Data.self {
       return unsafeBitCast(try data(at: entry, path()), to: Value.self)
@@ -176,7 +178,7 @@ extension DecodingText {
     return try Value(from: SlotDecoder(text: self, entry: entry, path: path()))
   }
 
-  /// Returns a value that was read at an entry, or throws if it is `nil`.
+  /// Returns a value that was read at an entry, or throws if the value is `nil`.
   ///
   /// - Throws: `DecodingError` that names the type and the coding path.
   @inline(__always) func required<Value>(

@@ -1,4 +1,4 @@
-/// A decoder of one JSON value, at an entry of a scanned ``DecodingText``.
+/// A decoder of one JSON value, which an entry of a scanned ``DecodingText`` describes.
 struct SlotDecoder: Decoder, SingleValueDecodingContainer {
   let text: DecodingText
   let entry: Int
@@ -59,12 +59,12 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   var codingPath: [any CodingKey] { CodingPath.keys(path) }
 
-  /// The member names of the object that are keys of the type, in the order of the text.
+  /// The member names of the object that are keys of the type, in the order of the JSON text.
   ///
-  /// If two members have the same name, only the first is listed.
+  /// If two members have the same name, `allKeys` lists the name only once.
   var allKeys: [Key] {
     let names = text.names(of: object).map { text.text(at: $0) }
-    // The names of a plain object ascend, so no two of them are equal, and the set below is not needed.
+    // The names of a plain object ascend, so no two names are equal, and the set of seen names is not needed.
     guard !text.entries[object].isPlain else { return names.compactMap { Key(stringValue: $0) } }
     var seen: Set<String> = []
     return names.compactMap { seen.insert($0).inserted ? Key(stringValue: $0) : nil }
@@ -93,7 +93,7 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     try text.value(type, at: entry(key), step(key))
   }
 
-  // The standard library's default implementations would look each name up three times.
+  // The standard library's default implementations of `decodeIfPresent` would look up each name three times.
   func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try present(key).map { try bool($0, key) } }
   func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try present(key).map { try string($0, key) } }
   func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try present(key).map { try double($0, key) } }
@@ -129,7 +129,7 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
   /// Returns the decoder of a superclass's member, or a decoder of null if the object has no such member.
   private func outer(_ key: some CodingKey) -> any Decoder {
     let path = CodingPath(key, after: path)
-    // A superclass that decodes nothing has no member in the text, and it must decode all the same, as with Foundation.
+    // A superclass that encodes nothing has no member in the JSON text, but decoding the superclass must still succeed, as with Foundation.
     guard let entry = text.member(key.stringValue, of: object) else { return SlotDecoder(text: .null, entry: 0, path: path) }
     return SlotDecoder(text: text, entry: entry, path: path)
   }
@@ -163,7 +163,7 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   private func step(_ key: Key) -> CodingPath { CodingPath(key, after: path) }
 
-  // The function is not inlined, because the code that creates the error would otherwise be repeated for each decoded property.
+  // `notFound` is not inlined, because the code that creates the error would otherwise be repeated for each decoded property.
   @inline(never) private func notFound(_ key: Key) -> DecodingError {
     .keyNotFound(key, .init(codingPath: codingPath, debugDescription: "expected a member \(key.stringValue), found none"))
   }
@@ -274,7 +274,8 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
 
 /// A coding path as a linked list, from the last key back to the first.
 ///
-/// Decoding adds a step without copying an array. An array of keys is created only for an error or for `codingPath`.
+/// Decoding a nested value adds a key to the list without copying an array. An array of keys is created only for an error or for
+/// `codingPath`.
 final class CodingPath {
   private let parent: CodingPath?
   private let key: any CodingKey
@@ -296,7 +297,7 @@ final class CodingPath {
   }
 }
 
-/// A coding key that no type declares: a position in an array, or `super`.
+/// A coding key that no type declares: a position in a JSON array, or `super`.
 struct PlainCodingKey: CodingKey {
   let stringValue: String
   let intValue: Int?

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A growing buffer of bytes, for text that is written from front to back.
+/// A growing buffer of bytes for text that is written from its beginning to its end.
 package struct ByteBuffer: ~Copyable {
   private var base: UnsafeMutableRawPointer
   private var capacity: Int
@@ -19,7 +19,7 @@ package struct ByteBuffer: ~Copyable {
   /// The bytes written so far, which stay valid until the next write.
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
-  /// Returns a copy of the bytes.
+  /// Returns a copy of the bytes written so far.
   package func data() -> Data { Data(bytes: base, count: count) }
 
   /// Grows the buffer if its free capacity is less than `more` bytes.
@@ -43,7 +43,7 @@ package struct ByteBuffer: ~Copyable {
   }
 
   @inline(__always) package mutating func append(_ bytes: UnsafeRawBufferPointer) {
-    // An empty region may have no address, and there is nothing to copy.
+    // An empty buffer may have no address, and has no bytes to copy.
     guard let start = bytes.baseAddress else { return }
     reserve(bytes.count)
     (base + count).copyMemory(from: start, byteCount: bytes.count)
@@ -54,7 +54,7 @@ package struct ByteBuffer: ~Copyable {
     append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  /// Appends text that contains no character that JSON escapes.
+  /// Appends text in which no character needs a JSON escape.
   package mutating func append(plain text: String) {
     var text = text
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
@@ -62,12 +62,13 @@ package struct ByteBuffer: ~Copyable {
 
   /// Returns the first eight bytes of a range as a big-endian number, with zeros in the place of missing bytes.
   @inline(__always) func prefix(at offset: Int, length: Int) -> UInt64 {
-    // Big-endian numbers compare as their bytes do, so that one comparison of two numbers mostly decides the order of two member names.
+    // Big-endian numbers have the same order as their bytes, so that one comparison of two numbers mostly decides the order of two member
+    // names.
     let word = UInt64(bigEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     return length >= 8 ? word : word & ~(.max >> UInt64(8 * length))
   }
 
-  /// Shortens the text to a length.
+  /// Shortens the text in the buffer to a length in bytes.
   mutating func truncate(to length: Int) { count = length }
 
   /// Reserves `limit` bytes at the end of the buffer and appends the bytes that a closure writes there.
@@ -86,7 +87,8 @@ extension ByteBuffer {
   package mutating func append(_ magnitude: UInt64, isNegative: Bool) {
     // The longest text has 20 bytes: 2^64 - 1 has 20 digits, and the smallest 64-bit integer has 19 digits and a sign.
     append(atMost: 20) { place in
-      // The loop below computes the digits from the last to the first. Counting the digits first gives each digit its final place.
+      // The digits are counted first, because the second loop computes them from the last to the first and writes each digit at its final
+      // position.
       var rest = magnitude
       var length = isNegative ? 1 : 0
       repeat {
@@ -106,7 +108,7 @@ extension ByteBuffer {
     }
   }
 
-  /// Appends a string with its quotation marks, escaped as JSON demands.
+  /// Appends a string with quotation marks, and with the escapes that JSON requires.
   ///
   /// - Returns: True if the string is ASCII and nothing in it was escaped.
   @discardableResult mutating func append(quoting text: String) -> Bool {
@@ -126,7 +128,7 @@ extension ByteBuffer {
     return isASCII
   }
 
-  /// Appends a string of which some bytes must be escaped, the first of them at `offset`.
+  /// Appends a string with bytes that must be escaped, where `offset` is the offset of the first such byte.
   ///
   /// - Returns: Always `false`, the result of ``append(quoting:)`` for a string with escapes.
   @inline(never) private mutating func append(escaping text: UnsafeRawBufferPointer, from offset: Int) -> Bool {
@@ -143,9 +145,9 @@ extension ByteBuffer {
     return false
   }
 
-  /// Returns the offset of the first byte that must be escaped, and true if all bytes before it are ASCII.
+  /// Returns the offset of the first byte that must be escaped, or the end of the text, and true if all earlier bytes are ASCII.
   ///
-  /// Tests eight bytes at a time, as ``JSONScan/skipPlainText()`` does.
+  /// `plainEnd` tests eight bytes at a time, as ``JSONScan/skipPlainText()`` does.
   private static func plainEnd(of text: UnsafeRawBufferPointer, from start: Int) -> (end: Int, isASCII: Bool) {
     let ones: UInt64 = 0x0101_0101_0101_0101
     var index = start
@@ -155,7 +157,8 @@ extension ByteBuffer {
       let quotes = word ^ (ones &* 0x22)
       let solidi = word ^ (ones &* 0x5C)
       let marks = ((quotes &- ones) & ~quotes) | ((solidi &- ones) & ~solidi) | ((word &- ones &* 0x20) & ~word)
-      // The test of eight bytes finds that some byte must be escaped. The loop below finds the offset of the first such byte.
+      // The test of eight bytes only finds that one of the bytes must be escaped. The loop over single bytes finds the offset of the first
+      // such byte.
       guard marks & (ones &* 0x80) == 0 else { break }
       seen |= word
       index += 8
@@ -177,7 +180,8 @@ extension ByteBuffer {
     case 0x0A: append(UInt8(ascii: "n"))
     case 0x0D: append(UInt8(ascii: "r"))
     case 0x09: append(UInt8(ascii: "t"))
-    // The other control characters have no two-character escape (RFC 8259, section 7).
+    // JSON has two-character escapes for only five control characters (RFC 8259, section 7), so all other control characters are written as
+    // `\u00XX`.
     case 0..<0x20:
       append("u00")
       append(plain: Hexadecimal.string(byte))

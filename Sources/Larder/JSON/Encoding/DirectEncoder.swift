@@ -1,6 +1,6 @@
 // Encoding/ encodes values straight into bytes, with the names of each object sorted.
-// Invariant: the bytes are those of Foundation's encoder with sorted keys. Only the arrays of sets and of dictionaries differ, because this
-// encoder sorts their elements. Arrays and objects nest no deeper than the depth limit.
+// Invariant: the bytes are those of Foundation's encoder with sorted keys. Only the arrays of sets and of dictionaries differ, because
+// Larder's encoder sorts their elements. Arrays and objects nest no deeper than the depth limit.
 // Called by JSONCoder.
 
 internal import Foundation
@@ -9,12 +9,12 @@ internal import Foundation
 ///
 /// The bytes are those of Foundation's `JSONEncoder` with sorted names and without escaped slashes, with one exception: the elements of
 /// sets, and of dictionaries that are encoded as arrays, are sorted (see ``UnorderedEncodable``). The encoder checks the depth limit while
-/// it writes, because a deeper value would overflow the stack of its thread.
+/// it writes, because a value that is nested very deeply would overflow the stack of its thread.
 struct DirectEncoder: Sendable {
   /// Deepest nesting of arrays and objects that the encoder writes.
   let depthLimit: Int
 
-  /// The JSON of one value, and whether some types may be unable to decode it.
+  /// The JSON of one value, and whether the JSON has a number that some types cannot decode.
   struct Output {
     let json: Data
     /// True if a number has more than 25 characters or an exponent of three digits, which some types cannot decode.
@@ -30,11 +30,11 @@ struct DirectEncoder: Sendable {
     do {
       try writer.encode(value, .none)
     } catch {
-      // The value's `encode(to:)` may have caught the error of the depth limit and thrown another, which would hide the cause.
+      // The value's `encode(to:)` may have caught the error of the depth limit and thrown another error, which would hide the cause.
       throw writer.tally.isTooDeep ? JSONTooDeep(limit: depthLimit) : error
     }
-    // The value's `encode(to:)` may also have caught the error of the depth limit, or of a misused container, and continued. The text of a
-    // value that has continued after such an error lacks a part, and must not be stored.
+    // The value's `encode(to:)` may also have caught the error of the depth limit, or of a misused container, and continued. The JSON of a
+    // value that has continued after an error lacks a part, and must not be stored.
     if writer.tally.isTooDeep { throw JSONTooDeep(limit: depthLimit) }
     if let misuse = writer.tally.misuse { throw misuse }
     guard writer.hasContent else { throw writer.nothingEncoded(value) }
@@ -47,14 +47,14 @@ struct JSONTooDeep: Error {
   let limit: Int
 }
 
-/// Findings that all writers of one value's encoding share: a failure, or a number that some types cannot decode.
+/// State that all writers of one value's encoding share: a failure, or a number that some types cannot decode.
 final class EncodingTally {
   let depthLimit: Int
   /// Depth of nested values at which the encoder stops.
   ///
-  /// Values that write no bracket, such as optionals and raw values, count too, because encoding them recurses all the same.
+  /// Optionals and raw values count as levels although they write no bracket, because encoding them recurses, too.
   let levelLimit: Int
-  /// Findings, stored behind a pointer because Swift checks each access to a property of a class at run time (see ``EncodingWriter``).
+  /// Shared state, stored behind a pointer because Swift checks each access to a property of a class at run time (see ``EncodingWriter``).
   private let state: UnsafeMutablePointer<State>
 
   private struct State {
@@ -66,7 +66,8 @@ final class EncodingTally {
 
   init(depthLimit: Int) {
     self.depthLimit = depthLimit
-    // Twice the depth limit, because each array or object may hold its values in optionals, which are nested values without brackets.
+    // The limit of levels is about twice the depth limit, because each array or object may hold its values in optionals, which are levels
+    // without brackets.
     levelLimit = 2 * depthLimit + 64
     state = .allocate(capacity: 1)
     state.initialize(to: State())
@@ -77,7 +78,7 @@ final class EncodingTally {
     state.deallocate()
   }
 
-  /// True if the encoding has failed, so that no writer writes anything more.
+  /// True if the encoding has failed, after which no writer writes any more bytes.
   var isOver: Bool { @inline(__always) get { state.pointee.isOver } }
   var isTooDeep: Bool {
     get { state.pointee.isTooDeep }

@@ -1,9 +1,9 @@
 internal import Foundation
 
 extension EncodingWriter {
-  /// A member of an unfinished object, or an element of an unfinished array whose text is in a writer of its own.
+  /// A member of an unfinished object, or an element of an unfinished array if the element has an `EncodingWriter` of its own.
   struct Member {
-    /// First eight bytes of the name, most significant first, by which most names are compared in one step.
+    /// The first eight bytes of the name as one big-endian number, so that one comparison of numbers orders most names.
     let prefix: UInt64
     private let offset: UInt32
     private let length: Int32
@@ -12,33 +12,35 @@ extension EncodingWriter {
 
     init(prefix: UInt64, start: Int, nameLength: Int, child: Int = -1) {
       self.prefix = prefix
-      // Offsets of 4 GiB and more do not fit into 32 bits and are cut off here. `finishSlot()` throws for a text of 4 GiB or more, so such
-      // a text is never stored.
+      // Offsets of 4 GiB and more do not fit into 32 bits and are truncated. `finishSlot()` throws for a text of 4 GiB or more, so a text
+      // of 4 GiB is never stored.
       offset = UInt32(truncatingIfNeeded: start)
       length = Int32(truncatingIfNeeded: nameLength)
       childPosition = Int32(truncatingIfNeeded: child)
     }
 
-    /// Offset of the name's opening quotation mark or, for an array element, of the element.
+    /// Offset of the opening quotation mark of the member's name or, for an array element, the offset of the element.
     var start: Int { Int(offset) }
-    /// Length of the name as written, without quotation marks, or -1 for an array element.
+    /// Length in bytes of the member's name as it is written, without quotation marks, or -1 for an array element.
     var nameLength: Int { Int(length) }
-    /// Offset of the value's end, which is set when the next member begins or the object ends.
+    /// Offset behind the member's value, which is set when the next member begins or the object ends.
     var end: Int {
       get { Int(endOffset) }
       set { endOffset = UInt32(truncatingIfNeeded: newValue) }
     }
-    /// Position of the value's own writer in ``EncodingWriter/children``, or -1 if the value is in this writer's text.
+    /// Index in ``EncodingWriter/children`` of the member's own writer, or -1 if the member's value has no writer of its own.
     var child: Int {
       get { Int(childPosition) }
       set { childPosition = Int32(truncatingIfNeeded: newValue) }
     }
     var nameRange: Range<Int> { start + 1..<start + 1 + nameLength }
-    /// Offset of the member's value, behind the quoted name and the colon.
+    /// Offset of the member's value, which begins behind the quoted name and the colon.
     var valueStart: Int { start + nameLength + 3 }
   }
 
-  /// Begins a member of the current object: writes its name, so that the caller writes its value next.
+  /// Begins a member of the current object by writing the member's name and a colon.
+  ///
+  /// The caller writes the member's value next.
   @inline(__always) func beginMember(_ name: String) {
     let slot = slots.count - 1
     let isFirst = members.count == slots[slot].firstMember
@@ -51,38 +53,40 @@ extension EncodingWriter {
     let length = bytes.count - start - 2
     bytes.append(UInt8(ascii: ":"))
     let member = Member(prefix: bytes.prefix(at: start + 1, length: length), start: start, nameLength: length)
-    // An escaped name must be sorted by its unescaped characters, which may have another order than its written bytes.
+    // Member names are sorted by their unescaped characters, and the written bytes of an escaped name may sort differently.
     if !isPlain { slots[slot].hasOddName = true }
     // The flag `isInOrder` makes sorting unnecessary for an object whose members are written in order of their names.
     if !isFirst, let last = members.last, !isBefore(last, member) { slots[slot].isInOrder = false }
     members.append(member)
   }
 
-  /// Removes the last member of the current object, because its value could not be encoded.
+  /// Removes the last member of the current object, after the member's value could not be encoded.
   func removeMember() {
     let member = members.removeLast()
     let isFirst = members.count == slots[slots.count - 1].firstMember
     bytes.truncate(to: isFirst ? member.start : member.start - 1)
   }
 
-  /// Begins an element of the current array: writes a comma if needed, so that the caller writes the element next.
+  /// Begins an element of the current array, with a comma before every element but the first.
+  ///
+  /// The caller writes the element next.
   @inline(__always) func beginElement() {
     let slot = slots.count - 1
     if slots[slot].count > 0 { bytes.append(UInt8(ascii: ",")) }
     slots[slot].count += 1
   }
 
-  /// Removes the last element of the current array, because it could not be encoded.
+  /// Removes the last element of the current array, after the element could not be encoded.
   func removeElement() {
     let slot = slots.count - 1
     slots[slot].count -= 1
-    // `beginElement()` wrote a comma before every element but the first, and a comma without an element is no JSON.
+    // `beginElement()` wrote a comma before every element but the first, and a comma that no element follows is not valid JSON.
     if slots[slot].count > 0 { bytes.truncate(to: bytes.count - 1) }
   }
 
   // MARK: Nested containers and superclasses
 
-  /// Adds a writer for a nested container or superclass, at the member or element that was begun last.
+  /// Adds a writer for a nested container or superclass, as the value of the member or array element that was begun last.
   func addChild(_ step: Step) -> EncodingWriter {
     let slot = slots.count - 1
     let child = EncodingWriter(tally, depth: slots[slot].depth + 1, path: path(step))
@@ -92,21 +96,21 @@ extension EncodingWriter {
     } else {
       members.append(Member(prefix: 0, start: bytes.count, nameLength: -1, child: children.count))
     }
-    // An object that is not in order is rewritten by `finishSlot()`, which inserts the text of the new writer.
+    // If `isInOrder` is false, `finishSlot()` rewrites the object or array and inserts the texts of nested writers.
     slots[slot].isInOrder = false
     children.append(child)
     return child
   }
 
-  /// Returns the writer of the current object's member with a name, or `nil` if there is no such member.
+  /// Returns an `EncodingWriter` for the current object's member with a name, or `nil` if there is no such member.
   ///
-  /// A member whose value is already in the text of this writer gets a new writer, into which the value is copied.
+  /// If the member's value is already in the text of the enclosing writer, the value is copied into a new writer.
   func child(named name: String, _ step: Step) -> EncodingWriter? {
     let slot = slots.count - 1
     guard let position = lastMember(named: name, from: slots[slot].firstMember, isOdd: slots[slot].hasOddName) else {
       return nil
     }
-    // A second request for a container of the same name must continue the first container, as with Foundation.
+    // If a type requests a nested container twice under one name, the second container continues the first one, as with Foundation.
     if members[position].child >= 0 { return children[members[position].child] }
     let end = position + 1 < members.count ? members[position].end : bytes.count
     let child = EncodingWriter(tally, depth: slots[slot].depth + 1, path: path(step))
@@ -127,7 +131,7 @@ extension EncodingWriter {
     let prefix = scratch.prefix(at: 1, length: scratch.count - 2)
     return members.indices.dropFirst(first).last { position in
       let member = members[position]
-      // Comparing two numbers first makes it unnecessary to compare the bytes of nearly all names.
+      // Comparing `prefix` and the length first avoids comparing the bytes of nearly all names.
       guard member.prefix == prefix, member.nameLength == scratch.count - 2 else { return false }
       return bytes.bytes[member.nameRange].elementsEqual(scratch.bytes.dropFirst().dropLast())
     }
@@ -135,11 +139,11 @@ extension EncodingWriter {
 
   // MARK: Finishing
 
-  /// Finishes the current value.
+  /// Finishes the innermost unfinished value.
   ///
   /// Sorts the members of an object by name, inserts the texts of nested writers, and writes the closing bracket.
   func finishSlot() throws {
-    // Members store offsets in 32 bits. A record has at most 1 GiB, so this check refuses no valid record.
+    // Members store offsets in 32 bits, so a text of 4 GiB or more is refused. A record has at most 1 GiB, so no valid record is refused.
     guard bytes.count < UInt32.max else { throw misused("a value was encoded that takes more than 4 GiB") }
     let slot = slots[slots.count - 1]
     switch slot.content {
@@ -166,8 +170,8 @@ extension EncodingWriter {
     } else {
       sortMembers(from: slot.firstMember)
       for position in slot.firstMember..<members.count {
-        // Of members with equal names the last one is written, as a dictionary would keep it. The sort is stable, so the member that was
-        // written last is also the last of its name after the sort.
+        // If several members have the same name, only the last of them is written, as a dictionary would keep only the last value. The sort
+        // is stable, so the member that was written last is also the last of its name after the sort.
         let isReplaced = position + 1 < members.count && isSameName(members[position], members[position + 1])
         if !isReplaced { try appendMember(members[position], value: members[position]) }
       }
@@ -177,7 +181,7 @@ extension EncodingWriter {
     bytes.append(scratch.bytes)
   }
 
-  /// Sorts members by name, and members with equal names in the order in which they were written.
+  /// Sorts the members of an object by name, and keeps members with equal names in the order in which they were written.
   private func sortMembers(from first: Int) {
     guard members.count - first <= Self.fewMembers else {
       // The standard library does not promise a stable sort, so members with equal names are compared by offset.
@@ -185,7 +189,7 @@ extension EncodingWriter {
       for (position, member) in sorted.enumerated() { members[first + position] = member }
       return
     }
-    // An insertion sort is fast here, because a type has few properties and often encodes them nearly in order.
+    // An insertion sort is fast for few members, and a type often encodes its properties nearly in order.
     for position in (first + 1)..<max(members.count, first + 1) {
       let moving = members[position]
       var place = position
@@ -199,9 +203,9 @@ extension EncodingWriter {
 
   private static var fewMembers: Int { 24 }
 
-  /// Returns the members of an object in the order of their names, with members of equal names joined as a dictionary joins them.
+  /// Returns the members of an object in the order of their names, with members of equal names joined into one member.
   ///
-  /// A joined member has the spelling of the first and the value of the last of the members with its name.
+  /// Members with equal names become one member, with the spelling of the first name and the value of the last member.
   private func orderOfOddNames(_ first: Int) -> [(name: Int, value: Int)] {
     var positions: [String: Int] = [:]
     var order: [(name: Int, value: Int)] = []
@@ -214,14 +218,15 @@ extension EncodingWriter {
         order.append((member, member))
       }
     }
-    // The names are sorted by bytes, as in all other objects. `String` compares by canonical equivalence, which is another order.
+    // The names are sorted by their UTF-8 bytes, as in all other objects. The order of `String` values by `<` depends on canonical
+    // equivalence and differs from the order of UTF-8 bytes.
     let names = order.map { Array(nameText(members[$0.name]).utf8) }
     return order.indices.sorted { names[$0].lexicographicallyPrecedes(names[$1]) }.map { order[$0] }
   }
 
   private func appendMember(_ name: Member, value: Member) throws {
     if scratch.count > 1 { scratch.append(UInt8(ascii: ",")) }
-    // Name and value of a member are mostly side by side in the text and are then copied in one step.
+    // In most members the value follows the name directly in the text, and both are copied in one step.
     if value.child < 0, name.start == value.start {
       return scratch.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[name.start..<value.end]))
     }
@@ -246,16 +251,16 @@ extension EncodingWriter {
     bytes.append(text.bytes)
   }
 
-  /// Finishes the text of a nested writer, and appends it to the text of the writer around it.
+  /// Finishes the text of a nested writer, and appends the text to the enclosing writer's text.
   private func finish(into text: inout ByteBuffer) throws {
-    // More than one slot means that a value inside the container is unfinished, so the text of that value lacks its end.
+    // If the nested writer has more than one slot, a value inside the container is unfinished, so the text of that value lacks its end.
     guard slots.count == 1 else { throw misused("a container was finished while a value inside it was encoded") }
-    // A superclass encoder to which nothing was written gives an empty object, as with Foundation.
+    // If nothing was written to a superclass encoder, its text is an empty object, as with Foundation.
     if slots[0].content == .nothing { bytes.append("{}") }
     try finishSlot()
     text.append(bytes.bytes)
-    // A type may keep a container after the container was finished, and write to it again. Without slots such a write fails. With slots,
-    // the text of such a write would be lost silently.
+    // A type may store a coding container, and write to the container after it was finished. With the slots removed, a write to the
+    // finished container fails, while otherwise the written text would be lost silently.
     slots.removeAll()
   }
 
@@ -269,7 +274,7 @@ extension EncodingWriter {
     left.prefix != right.prefix ? left.prefix < right.prefix : isBeforeInFull(left, right)
   }
 
-  // Most names differ in their first eight bytes, so this call is rare and is kept out of the inlined comparison.
+  // Most names differ in their first eight bytes, so the comparison of whole names is rare and is not inlined.
   @inline(never) private func isBeforeInFull(_ left: Member, _ right: Member) -> Bool {
     let text = bytes.bytes
     return text[left.nameRange].lexicographicallyPrecedes(text[right.nameRange])
@@ -281,11 +286,12 @@ extension EncodingWriter {
   }
 }
 
-/// A collection that encodes itself as an array whose order differs between launches of a program.
+/// A collection type that encodes itself as an array whose order can differ between launches of a program.
 ///
-/// The encoder sorts such an array. Equal values then have equal bytes, on which merges, comparisons and backends rely.
+/// The encoder sorts the array of an `UnorderedEncodable` collection. Because of the sorting, equal values have equal JSON bytes, on which
+/// merges, comparisons and backends rely.
 protocol UnorderedEncodable {
-  /// Number of consecutive array elements that form one entry, which sorting keeps together.
+  /// Number of consecutive array elements that form one entry of the collection: 1, or 2 for a key with its value.
   static var elementsPerEntry: Int { get }
 }
 
@@ -293,13 +299,13 @@ extension Set: UnorderedEncodable {
   static var elementsPerEntry: Int { 1 }
 }
 
-/// A dictionary whose keys cannot be JSON names, which encodes itself as an array of alternating keys and values.
+/// A dictionary encodes itself as an array of alternating keys and values if its keys cannot be JSON names.
 extension Dictionary: UnorderedEncodable {
   static var elementsPerEntry: Int { 2 }
 }
 
 extension EncodingWriter {
-  /// Sorts the entries of the array at the end of the text by their bytes, where an entry is one element or a key with its value.
+  /// Sorts the entries of the array that was written last by their bytes, where an entry is one element or a key with its value.
   ///
   /// Cost: a scan of the array's text, and a sort of its entries.
   func sortEntries(from start: Int, elementsPerEntry: Int) {
@@ -309,7 +315,7 @@ extension EncodingWriter {
       let first = position
       for element in 1...elementsPerEntry {
         position = endOfValue(from: position)
-        // The comma between a key and its value belongs to the entry, so that both are moved together.
+        // The comma between a dictionary's key and value belongs to the entry, so that key and value are moved together.
         if element < elementsPerEntry { position += 1 }
       }
       entries.append(first..<position)
@@ -318,7 +324,7 @@ extension EncodingWriter {
     let text = bytes.bytes
     let part = { (entry: Range<Int>) in UnsafeRawBufferPointer(rebasing: text[entry]) }
     let sorted = entries.sorted { part($0).precedesInBytes(part($1)) }
-    // An array that is sorted already is left as it is, which saves the copy.
+    // An array that is already sorted is not copied.
     guard sorted != entries else { return }
     scratch.truncate(to: 0)
     for entry in sorted {

@@ -2,24 +2,24 @@ internal import Foundation
 
 /// The JSON text of one value while the value is being encoded.
 ///
-/// Values nest, so the writer appends to one text and has a stack of slots, one for each unfinished value. A type may fill nested
-/// containers and the encoders of superclasses in any order. A nested container or superclass encoder may have a writer of its own, whose
-/// text is inserted when the value around it is finished.
+/// Values nest, so the writer has a stack with one entry (a slot) for each unfinished value. The unfinished values on the stack are written
+/// into one text. A type may fill nested containers and the encoders of superclasses in any order. A nested container or superclass encoder
+/// may therefore have a writer of its own, whose text is inserted when the enclosing value is finished.
 final class EncodingWriter {
   let tally: EncodingTally
-  /// Number of arrays and objects around the text.
+  /// Number of arrays and objects that enclose the text of this writer.
   let depth: Int
-  /// Coding path of the text.
+  /// Coding path of the value whose text this writer holds.
   let path: [any CodingKey]
-  /// The state that changes with every token.
+  /// The part of the writer that changes with every JSON token that is written.
   ///
-  /// The state is behind a pointer, because Swift checks each access to a stored property of a class for overlapping accesses. Those checks
-  /// took a quarter of the encoding time.
+  /// The state is behind a pointer, because Swift checks each access to a stored property of a class for overlapping accesses. Without the
+  /// pointer, those checks took a quarter of the encoding time.
   private let state: UnsafeMutablePointer<State>
 
   private struct State: ~Copyable {
     var bytes = ByteBuffer(capacity: 512)
-    // Only objects whose members were encoded out of order need `scratch`, so it begins without capacity.
+    // `scratch` begins without capacity, because most values never use this buffer.
     var scratch = ByteBuffer(capacity: 0)
     var slots: ContiguousArray<Slot> = []
     var members: ContiguousArray<Member> = []
@@ -32,7 +32,7 @@ final class EncodingWriter {
     @inline(__always) _read { yield state.pointee.bytes }
     @inline(__always) _modify { yield &state.pointee.bytes }
   }
-  /// Slots of the unfinished values, from the outermost to the innermost.
+  /// The slots (one for each unfinished value), from the outermost value to the innermost.
   var slots: ContiguousArray<Slot> {
     @inline(__always) _read { yield state.pointee.slots }
     @inline(__always) _modify { yield &state.pointee.slots }
@@ -42,37 +42,38 @@ final class EncodingWriter {
     @inline(__always) _read { yield state.pointee.members }
     @inline(__always) _modify { yield &state.pointee.members }
   }
-  /// Writers of nested containers and superclasses, whose texts are inserted when the value around them is finished.
+  /// Writers of nested containers and superclasses, whose texts are inserted when the enclosing value is finished.
   var children: [EncodingWriter] {
     _read { yield state.pointee.children }
     _modify { yield &state.pointee.children }
   }
-  /// Buffer in which the members of an object are put in order.
+  /// Buffer in which the members of an object or the entries of an array are written in sorted order.
   var scratch: ByteBuffer {
     _read { yield state.pointee.scratch }
     _modify { yield &state.pointee.scratch }
   }
 
-  /// One value that is being encoded: its place in the text and the kind of its content.
+  /// One value that is being encoded: its offset in the text and the kind of its content.
   struct Slot {
     enum Content { case nothing, value, object, array }
 
-    /// A number that no other slot of the writer has.
+    /// A serial number that no other slot of the same writer has.
     ///
-    /// A container keeps the number of its slot, so that the writer detects a container that is used after its value was finished.
+    /// A coding container stores the serial number of its slot, so that the writer detects a container that is used after its value was
+    /// finished.
     let serial: Int
     let step: Step
-    /// Offset in the text at which the value begins.
+    /// Offset in the writer's text at which the value begins.
     let start: Int
     let firstMember: Int
-    /// Number of arrays and objects around the value.
+    /// Number of arrays and objects that enclose the value.
     let depth: Int
     var content = Content.nothing
-    /// Number of elements of an array.
+    /// Number of elements that were written so far, if the value is an array.
     var count = 0
-    /// True if the members ascend by name without duplicates, and no member has a writer of its own.
+    /// True if the object's members ascend by name without duplicates, and no member or element has a writer of its own.
     var isInOrder = true
-    /// True if a member name has escapes or non-ASCII text, so that names must be compared as strings.
+    /// True if a member name has escapes or non-ASCII text, so that the names of the object must be compared as strings.
     var hasOddName = false
   }
 
@@ -106,14 +107,14 @@ final class EncodingWriter {
     state.deallocate()
   }
 
-  /// True if any text was written.
+  /// True if any text was written to the writer.
   var hasContent: Bool { bytes.count > 0 }
 
   // MARK: Slots
 
-  /// Encodes a value at the end of the text.
+  /// Encodes a value at the end of the writer's text.
   ///
-  /// - Throws: The error of the value's own `encode(to:)`, or `EncodingError`. The text is then the same as before the call.
+  /// - Throws: The error of the value's own `encode(to:)`, or `EncodingError`. If the call throws, the text is the same as before the call.
   func encode<Value: Encodable>(_ value: Value, _ step: @autoclosure () -> Step) throws {
     if try writeLeaf(value, step()) { return }
     try encodeSlot(value, step())
@@ -121,7 +122,7 @@ final class EncodingWriter {
 
   private func encodeSlot<Value: Encodable>(_ value: Value, _ step: Step) throws {
     // Optionals and raw values nest without a bracket, so the depth limit, which counts arrays and objects, does not stop them.
-    // `levelLimit` bounds the number of nested values, because the stack could overflow otherwise.
+    // `levelLimit` limits the number of nested values, because deeper recursion could overflow the stack.
     guard slots.count < tally.levelLimit else { throw tooDeep() }
     let isOuter = slots.isEmpty
     let slot = push(step)
@@ -131,7 +132,8 @@ final class EncodingWriter {
       // As with Foundation, an inner value that encodes nothing becomes an empty object. For an outermost value that encodes nothing,
       // `DirectEncoder` throws.
       if slots[slots.count - 1].content == .nothing, !isOuter { bytes.append("{}") }
-      // The test for `UnorderedEncodable` is a dynamic cast, which is slow. Only arrays of several elements can be out of order.
+      // The test for `UnorderedEncodable` is a dynamic cast, which is slow. The test is skipped for an array of one element, which needs no
+      // sorting.
       let isSorted = slots[slots.count - 1].content == .array && slots[slots.count - 1].count > 1
       try finishSlot()
       if isSorted, let type = Value.self as? any UnorderedEncodable.Type {
@@ -139,7 +141,7 @@ final class EncodingWriter {
       }
       slots.removeLast()
     } catch {
-      // The type around this value may catch the error and continue, so nothing of the failed value may stay in the text.
+      // The enclosing type may catch the error and continue, so nothing of the failed value may stay in the text.
       bytes.truncate(to: slot.start)
       members.removeLast(members.count - memberCount)
       children.removeLast(children.count - childCount)
@@ -149,7 +151,7 @@ final class EncodingWriter {
   }
 
   @discardableResult func push(_ step: Step) -> Slot {
-    // A later value gets the same position in `slots`, so a container needs the serial number to identify its own value.
+    // A later value gets the same index in `slots`, so a coding container needs the serial number to identify its own value.
     state.pointee.lastSerial += 1
     let depth = slots.last.map { $0.depth + ($0.content == .object || $0.content == .array ? 1 : 0) } ?? depth
     let slot = Slot(serial: state.pointee.lastSerial, step: step, start: bytes.count, firstMember: members.count, depth: depth)
@@ -157,12 +159,12 @@ final class EncodingWriter {
     return slot
   }
 
-  /// Returns true if a slot is that of the innermost unfinished value, and the encoding has not failed.
+  /// Returns true if an index and a serial number identify the innermost unfinished value, and the encoding has not failed.
   @inline(__always) func isCurrent(_ slot: Int, _ serial: Int) -> Bool {
     slots.count == slot + 1 && slots[slot].serial == serial && !tally.isOver
   }
 
-  /// Throws unless a slot can be written now.
+  /// Throws unless an index and a serial number identify the innermost unfinished value, and the encoding has not failed.
   ///
   /// - Throws: ``JSONTooDeep`` or `EncodingError`.
   @inline(__always) func check(_ slot: Int, _ serial: Int) throws {
@@ -170,16 +172,17 @@ final class EncodingWriter {
   }
 
   @inline(never) private func notCurrent() -> any Error {
-    // If the encoding has failed before, the earlier failure is reported, because a later misuse may only be its consequence.
+    // If the encoding has failed before, the earlier failure is reported, because the misuse of a container may be a consequence of the
+    // earlier failure.
     if tally.isTooDeep { return JSONTooDeep(limit: tally.depthLimit) }
     if let misuse = tally.misuse { return misuse }
     return misused("a container was used while a value inside it was encoded, or after its value was finished")
   }
 
-  /// Returns the coding path of the value in a slot.
+  /// Returns the coding path of the unfinished value at an index of `slots`.
   func path(to slot: Int) -> [any CodingKey] { path + slots.prefix(slot + 1).compactMap(\.step.key) }
 
-  /// Returns the coding path of a value that is one step inside the current slot's value.
+  /// Returns the coding path of a member or element of the innermost unfinished value.
   func path(_ step: Step) -> [any CodingKey] { path(to: slots.count - 1) + (step.key.map { [$0] } ?? []) }
 
   // MARK: Failures
@@ -202,9 +205,10 @@ extension EncodingWriter {
   /// The encoder of the outermost value, for a writer that was created for one nested container or superclass.
   var outermost: SlotEncoder { SlotEncoder(writer: self, slot: 0, serial: slots[0].serial) }
 
-  /// Returns an encoder whose text is discarded, and makes the encoding fail with an error.
+  /// Returns an encoder whose text is discarded, and makes the whole encoding fail.
   ///
-  /// Functions that return a container use this encoder after a failure, because their protocol does not let them throw.
+  /// Functions that return a coding container cannot throw. After a failure, these functions return a container of the encoder that
+  /// `detached()` returns.
   func detached() -> SlotEncoder {
     noteMisuse("a container was used while a value inside it was encoded, or after its value was finished")
     let writer = EncodingWriter(tally, depth: depth, path: path)
@@ -212,9 +216,9 @@ extension EncodingWriter {
     return writer.outermost
   }
 
-  /// Begins an object or array in a slot, or continues an object or array that the slot already has.
+  /// Begins an object or array as the content of an unfinished value, or continues an object or array that the value already has.
   ///
-  /// A superclass and its subclass may encode their members into the same object.
+  /// An object is continued because a superclass and its subclass may encode their members into the same object.
   func open(_ content: Slot.Content, in slot: Int, serial: Int) {
     guard isCurrent(slot, serial) else {
       return noteMisuse("a container was asked for while a value inside it was encoded, or after its value was finished")
@@ -222,11 +226,12 @@ extension EncodingWriter {
     switch slots[slot].content {
     case content: return
     case .nothing:
-      // The depth is checked before the value enters the next level, because a value that nests without end would overflow the stack first.
+      // The depth is checked before the next level of nesting begins, because a value that nests without end would otherwise overflow the
+      // stack.
       guard slots[slot].depth < tally.depthLimit else { return tally.isTooDeep = true }
       bytes.append(content == .object ? UInt8(ascii: "{") : UInt8(ascii: "["))
-    // A type may encode a single value and then request a container in the same place. As with Foundation, that container continues the
-    // value.
+    // A type may encode a single value and then request a container from the same encoder. As with Foundation, a container that is
+    // requested after a single value continues that value.
     case .value where bytes.bytes[slots[slot].start] == (content == .object ? UInt8(ascii: "{") : UInt8(ascii: "[")):
       reopen(content, slot)
     default:
@@ -235,10 +240,10 @@ extension EncodingWriter {
     slots[slot].content = content
   }
 
-  /// Reopens an object or array that a type encoded as the single value of its slot.
+  /// Reopens an object or array that a type encoded as a single value, so that more members or elements can be written.
   private func reopen(_ content: Slot.Content, _ slot: Int) {
     let end = bytes.count - 1
-    // `members` no longer lists the members of a finished value, so they are found again in the value's text.
+    // `members` no longer lists the members of a finished value, so the loop finds the members again in the value's text.
     var position = slots[slot].start + 1
     while position < end {
       let start = position
@@ -279,7 +284,7 @@ extension EncodingWriter {
   }
 
   private func noteMisuse(_ what: String) {
-    // The first misuse of a container is reported, because later ones may only be its consequences.
+    // The first misuse of a container is reported, because later misuses may be consequences of the first.
     if tally.misuse == nil { tally.misuse = misused(what) }
   }
 }

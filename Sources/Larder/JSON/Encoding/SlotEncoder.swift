@@ -1,4 +1,6 @@
-/// An encoder of one value, at its slot in the text of an ``EncodingWriter``.
+/// An encoder of one unfinished value in the text of an ``EncodingWriter``.
+///
+/// A slot is the writer's entry for one unfinished value.
 struct SlotEncoder: Encoder, SingleValueEncodingContainer {
   let writer: EncodingWriter
   let slot: Int
@@ -69,20 +71,21 @@ struct SlotEncoder: Encoder, SingleValueEncodingContainer {
     writer.write(value)
   }
 
-  /// Begins the single value of the slot, which the caller writes next.
+  /// Marks the unfinished value as a single value, which the caller writes next.
   private func begin() throws {
     try writer.check(slot, serial)
-    // A second value would follow the first one without a comma, and the text would be no JSON.
+    // A second value would follow the first value without a comma, and the text would not be valid JSON.
     guard writer.slots[slot].content == .nothing else { throw writer.misused("a second value was encoded in the place of one") }
     writer.slots[slot].content = .value
   }
 
-  /// Writes the slot's single value, and empties the slot again if writing throws.
+  /// Writes a single value, and marks the unfinished value as empty again if writing throws.
   private func ended(_ write: () throws -> Void) throws {
     do {
       try write()
     } catch {
-      // The type's `encode(to:)` may catch the error and encode another value instead, which a full slot would refuse.
+      // The type's `encode(to:)` may catch the error and encode another value instead. `begin()` would throw if the unfinished value were
+      // not marked as empty.
       writer.slots[slot].content = .nothing
       throw error
     }
@@ -149,7 +152,7 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
   func superEncoder() -> any Encoder { added(PlainCodingKey.super) }
   func superEncoder(forKey key: Key) -> any Encoder { added(key) }
 
-  /// Returns the encoder of a nested container, which continues an existing member of this name.
+  /// Returns the encoder of a nested container, which continues the existing member of the same name, if there is one.
   private func nested(_ key: Key) -> SlotEncoder {
     if writer.isCurrent(slot, serial), let child = writer.child(named: key.stringValue, .key(key)) { return child.outermost }
     return added(key)
@@ -160,8 +163,8 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
       try writer.check(slot, serial)
       writer.beginMember(key.stringValue)
     } catch {
-      // The functions of the protocol that return a container cannot throw, so `detached()` records the failure for the end of the
-      // encoding.
+      // The protocol's functions that return a container cannot throw, so `detached()` records the failure, and the encoding fails at its
+      // end.
       return writer.detached()
     }
     return writer.addChild(.key(key)).outermost
@@ -184,7 +187,7 @@ struct KeyedSlotEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
     do {
       try write()
     } catch {
-      // The type's `encode(to:)` may catch the error and continue, and a member name without a value is no JSON.
+      // The type's `encode(to:)` may catch the error and continue, and a member name without a value is not valid JSON.
       writer.removeMember()
       throw error
     }
@@ -198,7 +201,7 @@ struct UnkeyedSlotEncoder: UnkeyedEncodingContainer {
   let serial: Int
 
   var codingPath: [any CodingKey] { writer.path(to: slot) }
-  // A type may use a container after its value was finished. Its slot is then gone or belongs to another value, so the count is 0.
+  // If a type uses a container after its value was finished, the container's slot is gone or belongs to another value, so the count is 0.
   var count: Int { writer.slots.indices.contains(slot) && writer.slots[slot].serial == serial ? writer.slots[slot].count : 0 }
 
   func encodeNil() throws {
@@ -272,12 +275,12 @@ struct UnkeyedSlotEncoder: UnkeyedEncodingContainer {
     writer.write(value)
   }
 
-  /// Writes an element of the array, and removes the element again if writing throws.
+  /// Writes an element of the array, and removes the element's comma and count again if writing throws.
   @inline(__always) private func whole(_ write: () throws -> Void) throws {
     do {
       try write()
     } catch {
-      // The type's `encode(to:)` may catch the error and continue, and a comma without an element is no JSON.
+      // The type's `encode(to:)` may catch the error and continue, and a comma that no element follows is not valid JSON.
       writer.removeElement()
       throw error
     }

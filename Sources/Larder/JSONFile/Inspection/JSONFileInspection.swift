@@ -1,8 +1,7 @@
-// Inspection/ shows tools the parts of a JSON store's files that are not records: the header of the main file and the frames of the journal
-// (the append-only log of commits).
-// Invariant: Inspection/ reads files as a store opened `.readOnly` does. The types of Inspection/ are no public API, since an app has no
-// use for them.
-// Called by the larder tool.
+// The folder Inspection/ shows tools the parts of a JSON store's files that an app cannot read: the header of the main file and the frames
+// of the journal (the append-only log of commits).
+// Invariant: Inspection/ reads the files as a store opened `.readOnly` does. The types of Inspection/ are SPI for tools, and no public API.
+// The folder Inspection/ is called by the command-line tool `larder`.
 
 public import Foundation
 
@@ -17,15 +16,15 @@ public struct JSONFileInspection: Sendable {
   public let commit: Revision
   /// Commit up to which tombstones (records of deletions) may have been dropped.
   public let tombstoneHorizon: Revision
-  /// Journal beside the main file, if there is one.
+  /// Journal beside the main file, or `nil` if there is none.
   public let journal: JournalInspection?
 
-  /// Number of times that the initializer reads the files, if a writer changes them from one read to the next.
+  /// Largest number of times that the initializer reads the files, if a writer changes them between the reads.
   private static let attempts = 5
   /// Number of bytes to read from the main file, which is enough for its header.
   private static let headerSize = 4_096
 
-  /// Reads header and journal without a lock, and changes nothing.
+  /// Reads the header of a main file and the whole journal without a lock, and changes no file.
   ///
   /// - Throws: `.dataMissing` if there is no main file. `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
   public init(file: URL, fileSystem: any FileSystem = POSIXFileSystem()) throws(RepositoryError) {
@@ -34,8 +33,8 @@ public struct JSONFileInspection: Sendable {
     for _ in 0..<Self.attempts {
       before = try fileSystem.contents(of: paths.mainFile, limit: Self.headerSize)
       journal = try fileSystem.contents(of: paths.journal)
-      // A checkpoint between the two reads replaces the main file. After such a checkpoint, the header and the journal that were read do
-      // not belong together, so both are read again.
+      // A checkpoint between the two reads replaces the main file. The header and the journal that were read do then not belong together,
+      // so both are read again.
       if try fileSystem.contents(of: paths.mainFile, limit: Self.headerSize) == before { break }
     }
     guard let before else { throw RepositoryError(.dataMissing, "there is no such file", file: paths.mainFile) }
@@ -50,28 +49,30 @@ public struct JSONFileInspection: Sendable {
   }
 }
 
-/// The complete frames of a journal (each one group of commits), and the kind of the bytes behind the last of them.
+/// The complete frames of a journal (each frame is one group of commits), and the kind of the bytes behind the last frame.
 @_spi(Inspection)
 public struct JournalInspection: Sendable {
-  /// A frame of a journal, which holds one group of commits that are recovered all or none.
+  /// A frame of a journal, which holds one group of commits.
+  ///
+  /// A recovery restores all commits of a frame or none.
   public struct Frame: Sendable {
     /// Offset of the frame's first byte in the journal.
     public let offset: Int
-    /// Size of the frame in bytes, with its checksums.
+    /// Size of the frame in bytes, including its header and its checksums.
     public let byteCount: Int
-    /// Commits in the frame.
+    /// Numbers of the commits in the frame.
     public let commits: ClosedRange<UInt64>
-    /// Records and tombstones of the frame, in order.
+    /// Records and tombstones of the frame, in the order in which they are stored.
     public internal(set) var records: [StoredRecord]
   }
 
-  /// The kind of the bytes behind the last whole frame.
+  /// The kind of the bytes behind the last complete frame.
   public enum Tail: Sendable {
-    /// Zero bytes only, which the writer has allocated for later frames.
+    /// Only zero bytes follow the last complete frame, which the writer has allocated for later frames.
     case clean
-    /// An incomplete frame of `byteCount` bytes, which an interrupted write has left.
+    /// An incomplete frame of `byteCount` bytes follows, which an interrupted write has left.
     ///
-    /// If `isAmbiguous`, the bytes may also be a complete frame that was damaged later.
+    /// If `isAmbiguous` is true, the bytes may also be a complete frame that was damaged later.
     case torn(byteCount: Int, isAmbiguous: Bool)
   }
 
@@ -83,7 +84,7 @@ public struct JournalInspection: Sendable {
   public let base: UInt64
   /// Complete frames with matching checksums, in the order of the file.
   public let frames: [Frame]
-  /// Newest commit in a complete frame, or ``base`` if the journal has no frame.
+  /// Newest commit in any complete frame, or ``base`` if the journal has no complete frame.
   public let lastCommit: UInt64
   /// Offset behind the last complete frame.
   public let end: Int

@@ -13,11 +13,13 @@ public enum JSONFileParts {
     public let commit: UInt64
     /// Commit up to which tombstones (records of deletions) may have been dropped.
     public let tombstonesSince: UInt64
-    /// Random salt of the journal whose commits the last checkpoint has put into the main file.
+    /// Random salt of the journal whose commits the last checkpoint has merged into the main file.
     public let folded: UInt32?
-    /// Random tag in the header of a journal that continues the main file.
+    /// Random tag that a journal must have in its header to continue the main file.
     public let journal: UInt32?
-    /// Checksum of the header, which is the first checksum that the seal at the end of the file covers.
+    /// Checksum of the header.
+    ///
+    /// The hash in the last line of the main file covers the header's checksum first.
     public let checksum: UInt32
     /// Size of the header in bytes, including its line feed.
     public let byteCount: Int
@@ -26,8 +28,8 @@ public enum JSONFileParts {
   /// Reads the header at the beginning of a main file.
   ///
   /// - Parameters:
-  ///   - bytes: The file from its first byte on, at least up to the end of the header.
-  ///   - file: The path, for errors.
+  ///   - bytes: The main file from its first byte on, at least up to the end of the header.
+  ///   - file: The path of the main file, for errors.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
   public static func header(of bytes: Data, file: String) throws(RepositoryError) -> Header {
     try bytes.lending { bytes throws(RepositoryError) in
@@ -47,20 +49,20 @@ public enum JSONFileParts {
     return CRC32C.checksum(UnsafeRawBufferPointer(rebasing: text.dropLast(ending)))
   }
 
-  /// Reads the record of one line, and compares its checksum.
+  /// Reads the record of one line of a main file, and compares the record's checksum.
   ///
   /// - Parameters:
-  ///   - line: The bytes of the line, from the opening to the closing brace.
-  ///   - file: The path, for errors.
-  ///   - offset: The offset of the line in the file, for errors.
+  ///   - line: The bytes of the line, from its opening brace to its closing brace.
+  ///   - file: The path of the main file, for errors.
+  ///   - offset: The offset of the line in the main file, for errors.
   /// - Throws: `.corrupted` with the offset.
   public static func record(ofLine line: Data, file: String, at offset: Int) throws(RepositoryError) -> StoredRecord {
-    // `MainFileScanner` accepts a line only if a line feed and the first byte of the seal follow, so both are appended.
+    // `MainFileScanner` accepts the last line only if a line feed and the byte `]` follow, so both are appended.
     try (line + Data("\n]".utf8)).lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       cursor.base = offset
-      // The scanner refuses a record newer than the commit in the header. The header of a damaged file may be wrong, so the scanner gets
-      // the largest commit, `.max`, and refuses no record for its commit.
+      // `MainFileScanner` refuses a record whose revision is newer than the newest commit in the header. The header of a damaged file may
+      // be wrong, so the scanner gets the largest commit number, `.max`, and refuses no record for its revision.
       var scanner = MainFileScanner(cursor, commit: .max)
       guard let found = try scanner.next(before: 1) else {
         throw RepositoryError(.corrupted, "expected a line that begins with a brace", file: file, offset: UInt64(offset))
@@ -75,7 +77,7 @@ public enum JSONFileParts {
   }
 }
 
-/// The description of a main file that a tool writes: a copy of a store under the same identity, or a file with new checksums.
+/// The header values of a main file that a tool writes: a copy of a store with the same identifier, or a file with new checksums.
 @_spi(Inspection)
 public struct JSONFileCopy: Sendable {
   /// Unique identifier of the store.
@@ -89,7 +91,7 @@ public struct JSONFileCopy: Sendable {
   /// Commit up to which tombstones (records of deletions) may have been dropped.
   public var tombstonesSince: UInt64
 
-  /// Creates the description of a main file.
+  /// Creates the header values of a main file.
   public init(storeID: UUID, generation: UInt64, commit: UInt64, tombstonesSince: UInt64) {
     self.storeID = storeID
     self.generation = generation
@@ -99,16 +101,16 @@ public struct JSONFileCopy: Sendable {
 
   /// Writes the main file as a new file, and syncs it.
   ///
-  /// The file gets a new journal tag, so that no existing journal continues the file.
+  /// The new main file gets a new journal tag, so that Larder refuses every existing journal beside it.
   /// - Parameters:
-  ///   - records: All records and tombstones, in the order of their addresses.
+  ///   - records: All records and tombstones, sorted by collection and key.
   ///   - path: The path of a file that does not exist.
   /// - Throws: `.full`, `.inputOutput`, `.protectedDataUnavailable`. If this function throws, the caller removes the unfinished file.
   public func write(_ records: [StoredRecord], to path: String, in fileSystem: any FileSystem) throws(RepositoryError) {
     let file = try fileSystem.create(path)
     var writer = MainFileWriter(
       file,
-      // The header gets a new journal tag, so that a journal of the original store is refused beside this file.
+      // The header gets a new journal tag, so that Larder refuses a journal of the original store beside the new main file.
       MainFileHeader(
         storeID: storeID, generation: generation, commit: commit, tombstonesSince: tombstonesSince, journal: MainFileHeader.newTag()))
     for record in records { try writer.add(record) }

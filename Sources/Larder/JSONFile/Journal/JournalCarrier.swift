@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A copier of frames (groups of commits) from a journal to its successor, whose frame checksums have another seed.
+/// A copier of frames (groups of commits) from a journal to the next journal, whose frame checksums have another seed.
 struct JournalCarrier: Sendable {
   let source: any OpenFile
   let old: JournalHeader
@@ -8,14 +8,14 @@ struct JournalCarrier: Sendable {
   /// Path of the old journal, for errors.
   let name: String
 
-  /// Number of bytes of the old journal that are read at a time, or more if a frame is larger.
+  /// Number of bytes of the old journal that are read at a time, unless a frame is larger.
   private static let pieceSize = 1 << 20
 
-  /// Copies complete frames to the new journal's file, with the new journal's checksums.
+  /// Copies the complete frames in a range of the old journal to the new journal's file, with new checksums.
   ///
-  /// - Parameter work: The background work that the copy is a part of, if any. Before each piece, the copy checks whether the background
-  ///   work was cancelled.
-  /// - Returns: The offset behind the copied frames in the new file.
+  /// - Parameter work: The background work that copies the frames, if any. Before each piece of the journal, the function checks whether
+  ///   the background work was cancelled.
+  /// - Returns: The offset behind the copied frames in the new journal's file.
   func carry(
     _ range: Range<Int>, to file: any OpenFile, at target: Int, _ work: BackgroundWork<CarriedJournal>? = nil
   ) throws(RepositoryError) -> Int {
@@ -24,18 +24,18 @@ struct JournalCarrier: Sendable {
       try work?.check()
       let head = [UInt8](try read(at: position, count: JournalFormat.frameHeaderSize))
       guard head.count == JournalFormat.frameHeaderSize else { throw damage(at: position) }
-      // A frame larger than a piece must be read whole to compute its checksum.
+      // A frame that is larger than a piece must be read completely, because its checksum covers all its bytes.
       let size = max(Self.pieceSize, Self.size(ofFrameAt: 0, in: head))
       var bytes = [UInt8](try read(at: position, count: min(size, range.upperBound - position)))
       var end = 0
       while bytes.count - end >= JournalFormat.frameHeaderSize {
         let size = Self.size(ofFrameAt: end, in: bytes)
-        // A piece may end within a frame. A frame that is cut by the end of a piece is read again with the next piece.
+        // A piece of the journal may end within a frame. The incomplete frame at the end of a piece is read again with the next piece.
         guard end + size <= bytes.count else { break }
         guard reseal(&bytes, end..<(end + size)) else { throw damage(at: position + end) }
         end += size
       }
-      // If a damaged length keeps the first frame from fitting, no frame is copied, and the loop would be endless without this check.
+      // A damaged length can make the first frame longer than the rest of the journal, and then the loop would copy no frame and never end.
       guard end > 0 else { throw damage(at: position) }
       bytes.removeLast(bytes.count - end)
       try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: target) }
@@ -47,15 +47,15 @@ struct JournalCarrier: Sendable {
 
   /// The space to allocate behind the last frame of the new journal.
   struct Room {
-    /// Unit of allocation, in bytes.
+    /// Number of bytes of which the journal's size is a multiple.
     let chunk: Int
-    /// Number of bytes of further frames that must have room in the space.
+    /// Number of bytes of later frames for which the space must have room.
     let count: Int
   }
 
-  /// Allocates space behind the last frame of the new journal, which reads as zero bytes.
+  /// Allocates space that reads as zero bytes behind the last frame of the new journal.
   ///
-  /// Without zero bytes behind its last frame, the journal would look like a file that was cut off, and readers refuse such a file.
+  /// Without zero bytes behind its last frame, the journal would look like a file that was cut off, and readers would throw `.corrupted`.
   func makeRoom(_ room: Room, in file: any OpenFile, at end: Int) throws(RepositoryError) {
     let size = (end + room.count + JournalFormat.terminatorSize + room.chunk - 1) / room.chunk * room.chunk
     try file.allocate(end..<size)
@@ -66,7 +66,7 @@ struct JournalCarrier: Sendable {
     return JournalFormat.frameHeaderSize + Int(payload) + JournalFormat.frameTrailerSize
   }
 
-  /// Replaces a frame's checksums by those of the new journal, or returns `false` if the frame does not match its old checksums.
+  /// Replaces a frame's checksums by checksums with the new journal's seed, or returns `false` for a frame that is damaged.
   private func reseal(_ bytes: inout [UInt8], _ frame: Range<Int>) -> Bool {
     let head = frame.lowerBound..<(frame.lowerBound + JournalFormat.frameHeaderSize - 4)
     let payload = (head.upperBound + 4)..<(frame.upperBound - JournalFormat.frameTrailerSize)

@@ -1,6 +1,7 @@
-// Journal/ is the append-only log beside a main file. With the journal, a save costs the same for any number of records.
+// The folder Journal/ reads and writes the append-only log beside a main file. With the journal, a save costs the same for any number of
+// stored records.
 // Invariant: at least four zero bytes follow a synced frame.
-// Called by JSONFileBackend and its recovery.
+// The folder Journal/ is called by JSONFileStore, by recovery and by the readers of a JSON store's files.
 
 internal import Foundation
 
@@ -15,19 +16,19 @@ enum JournalFormat {
   /// "LFRM", the first four bytes of a frame.
   static let frameMagic: UInt32 = 0x4D52_464C
   static let frameHeaderSize = 40
-  /// Size of the checksum behind a frame's payload, in bytes.
+  /// Size in bytes of the checksum behind a frame's payload.
   static let frameTrailerSize = 4
   /// Number of zero bytes that must follow the last frame, so that a reader detects a journal that was cut exactly between two frames.
   static let terminatorSize = 4
-  /// Size of the fixed part of an operation in a payload, in bytes.
+  /// Size in bytes of the fixed part of a record or tombstone in a frame's payload.
   static let operationHeaderSize = 32
-  /// Largest count in a frame, in bytes or operations.
+  /// Largest number of bytes, or of records and tombstones, in a frame.
   ///
-  /// With this limit, the sum of a few counts from a damaged journal fits an `Int` even on a 32-bit system.
+  /// With the limit, the sum of a few counts from a damaged journal does not overflow an `Int`, even on a 32-bit system.
   static let countLimit = Swift.min(Int(Int32.max), Int.max / 8)
 }
 
-/// The header of a journal, which names its store and the main file that it continues.
+/// The header of a journal, which identifies the store and the main file that the journal continues.
 struct JournalHeader: Hashable, Sendable {
   let storeID: UUID
   /// Generation of the main file that the journal was created for.
@@ -36,14 +37,14 @@ struct JournalHeader: Hashable, Sendable {
   ///
   /// The first frame of the journal begins with the commit after ``base``.
   let base: UInt64
-  /// Random number that makes the checksums of one journal differ from those of another.
+  /// Random number that makes the checksums of one journal differ from the checksums of another.
   let salt: UInt32
-  /// Tag that the main file requires of its journal, or 0 if an older version of Larder has written the main file or the journal.
+  /// Number that the main file's header also has, or 0 if an older version of Larder has written the main file or the journal.
   var tag: UInt32 = 0
 
-  /// The header as the first bytes of a journal.
+  /// The encoded header, with which a journal begins.
   ///
-  /// The header ends in a checksum, which also seeds the checksums of the frames.
+  /// The header ends with a checksum, which is also the seed of the frames' checksums.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(number: JournalFormat.magic)
@@ -53,15 +54,15 @@ struct JournalHeader: Hashable, Sendable {
     bytes.append(number: generation)
     bytes.append(number: base)
     bytes.append(number: tag)
-    // Reserved bytes, which must be zero in this version.
+    // The reserved bytes of the header are zero in format version 1.
     bytes += [UInt8](repeating: 0, count: JournalFormat.headerSize - 4 - bytes.count)
     bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0) })
     return bytes
   }
 
-  /// Seed of the frames' checksums.
+  /// Seed of the checksums in the journal's frames.
   ///
-  /// Because of the seed, a frame of another journal in reused disk blocks does not match its checksum.
+  /// Reused disk blocks may hold a frame of another journal, which does not match its checksum because the other journal has another seed.
   var seed: UInt32 { bytes.withUnsafeBytes { $0.number(at: JournalFormat.headerSize - 4) } }
 }
 
@@ -73,13 +74,13 @@ extension JournalHeader {
   }
 }
 
-/// The head of a frame, which holds one group of commits that are recovered all or none.
+/// The header of a frame, which holds one group of commits that are recovered all or none.
 struct JournalFrame: Hashable, Sendable {
   let payloadSize: Int
   let commits: ClosedRange<UInt64>
-  /// Newest commit that was synced, or ordered by a write barrier, when this frame was written.
+  /// Newest commit that had been synced, or ordered by a write barrier, when the frame was written.
   ///
-  /// A synced commit was acknowledged. If the frame of a synced commit is broken, the cause is damage and not a torn write.
+  /// If the frame of a synced commit is broken, the cause is damage and not an unfinished write.
   let durableThrough: UInt64
   let operationCount: Int
 
@@ -94,14 +95,14 @@ extension Array<UInt8> {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Returns the little-endian number at an offset, which must be inside the buffer.
+  /// Returns the little-endian number at an offset, where all bytes of the number must be inside the buffer.
   func number<Number: FixedWidthInteger>(at offset: Int) -> Number {
     Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
   }
 
   /// Returns the four-byte count at an offset, or ``JournalFormat/countLimit`` if the count is larger.
   ///
-  /// The offset must be inside the buffer.
+  /// All four bytes of the count must be inside the buffer.
   func count(at offset: Int) -> Int { Swift.min(Int(clamping: number(at: offset) as UInt32), JournalFormat.countLimit) }
 
   /// True if the buffer is not empty and has no line feed.
@@ -110,24 +111,24 @@ extension UnsafeRawBufferPointer {
     return memchr(base, 0x0A, count) == nil
   }
 
-  /// True if a range has zero bytes only.
+  /// True if all bytes in a range are zero.
   func isZero(in range: Range<Int>) -> Bool {
     guard let base = baseAddress, let first = range.first else { return true }
-    // All bytes are zero if the first byte is, and each byte equals its neighbour. `memcmp` compares all neighbours with vector
-    // instructions.
+    // All bytes are zero if the first byte is zero and each byte equals the next byte. `memcmp` compares each byte with the next byte,
+    // using vector instructions.
     return self[first] == 0 && memcmp(base + first, base + first + 1, range.count - 1) == 0
   }
 }
 
 extension JournalFrame {
-  /// Number of records in a part of a frame, where several cores write the parts of a large batch.
+  /// Number of records that one core writes at a time, when several cores write the frame of a large batch.
   private static let partSize = 1_024
 
   /// Returns the encoded frame with the records of a batch.
   ///
-  /// Cost: one pass over the records, on all cores if there are many, and a checksum over all bytes.
+  /// Cost: one pass over the records, on all cores for many records, and a checksum over all bytes.
   static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
-    // The sizes of all records are added up first, so that each core can write its part at a fixed place.
+    // The sizes of all records are added up first, so that each core knows the offset at which its records begin.
     var starts: [Int] = []
     var end = JournalFormat.frameHeaderSize
     for (position, record) in batch.records.enumerated() {
@@ -135,7 +136,7 @@ extension JournalFrame {
       end += JournalFormat.operationHeaderSize + record.collection.utf8.count + record.key.byteCount + (record.value?.count ?? 0)
     }
     let size = end + JournalFormat.frameTrailerSize
-    // The memory is uninitialized, because zeroing it would be a second pass over a large frame.
+    // The memory of the frame is uninitialized, because zeroing it would be a second pass over a large frame.
     return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
       count = size
       let frame = UnsafeMutableRawBufferPointer(buffer)
@@ -160,14 +161,14 @@ extension JournalFrame {
   }
 }
 
-/// The memory of a frame that several threads are writing.
+/// The memory of an encoded frame, to which several threads write at the same time.
 ///
-/// The type is `@unchecked Sendable`, because each thread writes only a part of its own.
+/// The type is `@unchecked Sendable`, because each thread writes only to a range of its own.
 private struct FrameSpace: @unchecked Sendable {
   let base: UnsafeMutableRawPointer
 }
 
-/// A position in the memory of a frame, which is written from front to back.
+/// A writing position in the memory of a frame, which moves behind each value that is appended.
 private struct FrameCursor {
   private(set) var place: UnsafeMutableRawPointer
 
@@ -183,9 +184,9 @@ private struct FrameCursor {
     place += bytes.count
   }
 
-  /// Appends a record or tombstone: the lengths, the numbers, then collection name, key and value.
+  /// Appends a record or tombstone: the lengths, the numbers, and then the collection name, the key and the value.
   ///
-  /// The lowest bit of the first number is 1 for a record and 0 for a tombstone, and the other bits are the length of the name.
+  /// The lowest bit of the first number is 1 for a record and 0 for a tombstone, and the other bits are the length of the collection name.
   mutating func append(operation record: StoredRecord) {
     append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
     append(number: UInt32(truncatingIfNeeded: record.key.byteCount))

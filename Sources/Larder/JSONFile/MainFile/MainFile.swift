@@ -1,21 +1,22 @@
-// MainFile/ reads and writes the main file: a header, records in key order, and a seal with checksums.
+// The folder MainFile/ reads and writes the main file of a JSON store: a header, records in key order, and a seal (a last line with a hash
+// of all checksums).
 // Invariant: the file is a whole, valid JSON document at all times.
-// Called by the folder JSONFile.
+// The folder MainFile/ is called by the folder JSONFile/.
 
 internal import Foundation
 
-/// The open main file of a store, which holds a lock of its own so that no other store uses the file by another name.
+/// The open main file of a store, which is locked so that no other store can open the same file under another name.
 struct MainFile: Sendable {
   let file: any OpenFile
-  /// Device and inode of the main file, if the file system has them.
+  /// Device and inode of the main file, or `nil` if the file system has none.
   let identity: FileIdentity?
   let header: MainFileHeader
   /// Size of the main file in bytes.
   let size: Int
-  /// Permission bits and owner, which the next main file gets too.
+  /// Permission bits of the main file, which the next main file gets too.
   let mode: UInt16
   let owner: FileOwner?
-  /// Tombstones in the file, with the commits of their deletions.
+  /// Addresses (collection and key) of the tombstones in the main file, with the commits of the deletions.
   let tombstones: [RecordAddress: UInt64]
 
   init(_ file: any OpenFile, _ header: MainFileHeader, tombstones: [RecordAddress: UInt64]) throws(RepositoryError) {
@@ -26,26 +27,27 @@ struct MainFile: Sendable {
     (identity, size, mode, owner) = (status.identity, status.size, status.mode, status.owner)
   }
 
-  /// Returns this main file with another descriptor of the same file.
+  /// Returns the main file with another descriptor of the same file.
   func reopened(as file: any OpenFile) throws(RepositoryError) -> MainFile { try MainFile(file, header, tombstones: tombstones) }
 
-  /// Copies the owner and the attributes that an app has set, such as the exclusion from backups, to another file.
+  /// Copies the owner of the main file, and attributes that an app has set, such as the exclusion from backups, to another file.
   func passOn(to target: any OpenFile) throws(RepositoryError) {
     if let owner { try target.setOwner(owner) }
     try target.copyAttributes(of: file)
   }
 
-  /// Opens the main file and locks it, or returns `nil` if there is none.
+  /// Opens the main file and locks it, or returns `nil` if there is no main file.
   ///
-  /// - Throws: `.locked` or `.alreadyOpen` if the file is open, by any of its names. `.unsupported` if the file has several names, since a
-  ///   rename replaces only one of them and the others keep the old contents.
+  /// - Throws: `.locked` or `.alreadyOpen` if the file is open under any of its names. `.unsupported` if the file has several names (hard
+  ///   links), because a rename replaces only one name and the other names keep the old contents.
   static func open(_ path: String, _ fileSystem: any FileSystem) throws(RepositoryError) -> (any OpenFile)? {
-    // A round of this loop ends without a result only if another process has renamed a new main file into place since the file was opened.
+    // The loop opens the file again if another process has renamed a new main file into place since the file was opened.
     for _ in 0..<1_000 {
       guard let file = try fileSystem.open(path, writable: false) else { return nil }
       try file.lock()
       let status = try file.status()
-      // A lock on a file that was replaced at its path would exclude no other process, so the path must still lead to the locked file.
+      // If the file was replaced at its path, a lock on the replaced file excludes no other process, so the path must still lead to the
+      // locked file.
       if let found = try fileSystem.status(of: path), found.identity == status.identity {
         guard status.linkCount <= 1 else {
           throw RepositoryError(
@@ -60,52 +62,56 @@ struct MainFile: Sendable {
   }
 }
 
-/// The grammar of a main file: one header line, one line for each record in key order, one seal line.
+/// The grammar of a main file: a header line, a line for each record in key order, and a last line, the seal, with a hash of all checksums.
 ///
-/// `Docs/Larder.docc/Formats/JSONSnapshotFormat.md` describes the grammar, with an example. Each value can be written in exactly one way,
-/// so a reader checks every byte, either directly or by a checksum.
+/// `Docs/Larder.docc/Formats/JSONSnapshotFormat.md` describes the grammar, with an example. The format allows exactly one spelling of each
+/// value, so a reader can check every byte, either directly or by a checksum.
 enum MainFileFormat {
   static let version = 1
   /// First bytes of a main file of any version.
   ///
-  /// The version number of the format follows.
+  /// The version number of the format follows these bytes.
   static let opening: StaticString = #"{"format":"larder","formatVersion":"#
 }
 
 /// The header of a main file.
 struct MainFileHeader: Hashable, Sendable {
   var storeID: UUID
-  /// Generation, which grows by one with every checkpoint.
+  /// Generation of the main file, which grows by one with every checkpoint.
   ///
   /// A journal names the generation of the main file that it continues.
   var generation: UInt64
   /// Newest commit in the main file.
   var commit: UInt64
-  /// Commit after which every deletion has a tombstone (a record of the deletion), while earlier tombstones may have been dropped.
-  var tombstonesSince: UInt64
-  /// Salt of the journal that was folded into the main file, or `nil` in a new store, in a copy, and in a file of an older version.
-  var folded: UInt32?
-  /// Value of `folded` in a file that was renamed into place without a journal, on a full disk or for a store without commits.
-  static let noJournal: UInt32 = 0
-  /// Tag of the journal that will continue the main file, never 0, or `nil` in a file of an older version of Larder.
+  /// Commit after which every deletion has a tombstone (a record of the deletion).
   ///
-  /// The tag is another number than the journal's salt, because a salt that the main file chose in advance would be the same for the
-  /// journals of two copies of a closed store.
+  /// Tombstones of earlier deletions may have been dropped.
+  var tombstonesSince: UInt64
+  /// Salt of the journal that was folded into the main file.
+  ///
+  /// The salt is `nil` in a new store, in a backup copy, and in a file of an older version of Larder.
+  var folded: UInt32?
+  /// Value of `folded` in a main file that was written while the store had no journal, on a full disk or in a store without commits.
+  static let noJournal: UInt32 = 0
+  /// Tag that the next journal must have in its header, never 0, or `nil` in a file of an older version of Larder.
+  ///
+  /// The journal's salt cannot serve as the tag: a salt that the main file fixed in advance would be the same in the journals of two copies
+  /// of a closed store.
   var journal: UInt32?
 
   /// Returns a random tag for the journal that will continue a main file.
   static func newTag() -> UInt32 { .random(in: 1 ... .max) }
 }
 
-/// The hash in the seal: FNV-1a (64 bits) over the checksums of the header and of every record, in order.
+/// The hash in a main file's last line (the seal): FNV-1a, 64 bits, over the checksums of the header and of every record in order.
 ///
-/// Each line has its own checksum. The seal protects the number, order and completeness of the lines.
+/// Each line has a checksum of its own. The seal protects the number, the order and the completeness of the lines.
 struct SealHash {
   private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 
   mutating func add(_ checksum: UInt32) {
     var rest = checksum
-    // The checksum is hashed byte by byte, least significant byte first, because the format defines the seal so.
+    // The checksum is hashed byte by byte, least significant byte first, because the file format defines this order.
     for _ in 0..<4 {
       value = (value ^ UInt64(rest & 0xFF)) &* 0x100_0000_01B3
       rest >>= 8
@@ -118,11 +124,11 @@ enum MainFileSource: Sendable {
   case data(Data)
   case file(any OpenFile)
 
-  /// Returns up to `count` bytes from an offset, and fewer only at the end.
+  /// Returns `count` bytes from an offset, or fewer if the file ends earlier.
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
     switch self {
     case .data(let data):
-      // A read from an offset behind the end returns no bytes and no error, as a read of a file does.
+      // A read from an offset behind the end of the bytes returns no bytes and no error, as a read of a file does.
       let start = min(offset, data.count)
       return data[(data.startIndex + start)..<(data.startIndex + start + min(count, data.count - start))]
     case .file(let file): return try file.read(at: offset, count: count)

@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// The next main file before it is written, with everything that a background thread needs to write it under its temporary name.
+/// The description of the next main file, with all values that a background thread needs to write the file under a temporary name.
 struct MainFileDraft: Sendable {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let main: MainFile
   var changes: [RecordAddress: StoredRecord]
   var commit: UInt64
-  /// Salt of the journal that is folded into the main file.
+  /// Salt of the journal that is folded into the next main file, or `MainFileHeader.noJournal` if the store has no journal.
   let journalSalt: UInt32?
   var options: StoreOptions
 
@@ -19,20 +19,21 @@ struct MainFileDraft: Sendable {
 
   /// Writes all records durably, with the owner, mode and attributes of the old main file, and locks the new file.
   ///
-  /// Removes the new file if a step throws.
-  /// - Parameter work: The background work that calls this method, if any. The file is then synced in small parts, so that no sync of a
-  ///   commit waits long for it.
+  /// If a step throws, the new file is removed.
+  /// - Parameter work: The background work that calls this method, if any. With background work, the file is synced every 2 MiB, so that
+  ///   the sync of a commit does not wait long for the disk.
   func write(_ work: BackgroundWork<MainFile>? = nil) throws(RepositoryError) -> MainFile {
     let fold = fold
     var header = fold.header
-    // A reader refuses the generation `UInt64.max`, and adding one to the maximum would trap.
+    // A reader refuses the generation `UInt64.max`, because adding one to the maximum would trap.
     guard header.generation + 1 < .max else {
       throw RepositoryError(.unsupported, "the store has had as many generations as there can be", file: paths.mainFile)
     }
     header.generation += 1
-    // Every main file gets a new journal tag, because the old journal must not pass for the journal that continues the new file.
+    // Every main file gets a new journal tag, so that a reader does not accept the old journal as the journal that continues the new main
+    // file.
     (header.folded, header.journal) = (journalSalt, MainFileHeader.newTag())
-    // The previous main file is copied first, so that a failed copy leaves no unfinished new main file beside it.
+    // The present main file is copied first, so that a failed copy leaves no unfinished new main file behind.
     if options.keepsPreviousSnapshot { try keepPrevious(work) }
     return try replacement.write(like: nil) { file throws(RepositoryError) in
       try file.setMode(main.mode)
@@ -41,20 +42,20 @@ struct MainFileDraft: Sendable {
       writer.work = work
       try fold.write(to: &writer)
       try writer.finish()
-      // The file is locked before its rename, so that no other store can open it in between.
+      // The new main file is locked before its rename, so that no other store can open the file after the rename.
       try file.lock()
       return try MainFile(file, header, tombstones: fold.tombstones)
     }
   }
 
-  /// Replacement of the main file, which ``write(_:)`` begins.
+  /// The replacement of the main file, which ``write(_:)`` begins.
   ///
-  /// The caller of ``write(_:)`` renames or discards the written file.
+  /// The caller of ``write(_:)`` renames the written file into place, or discards the file.
   var replacement: FileReplacement { FileReplacement(path: paths.mainFile, fileSystem: fileSystem) }
 
   private func keepPrevious(_ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
     let previous = FileReplacement(path: paths.previous, fileSystem: fileSystem)
-    // An unfinished copy takes space that the new main file needs, so `write` removes the copy if a step throws.
+    // An unfinished copy takes space that the new main file needs, so `previous.write` removes the copy if a step throws.
     let copy = try previous.write(like: main) { file throws(RepositoryError) in
       try copyMain(to: file, work)
       try file.sync()
@@ -74,29 +75,29 @@ struct MainFileDraft: Sendable {
       }
       try piece.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
       offset += piece.count
-      // Cancellation is checked after each piece and not only at the end, because a checkpoint that is given up must stop soon.
+      // Cancellation is checked after each piece and not only at the end, because a checkpoint that is cancelled must stop soon.
       try work?.check()
     }
   }
 }
 
-/// The contents of the next main file: the lines of the old one and the changes of the journal, merged in the order of addresses.
+/// The contents of the next main file: the lines of the old main file and the changes of the journal, sorted by collection and key.
 ///
-/// Unchanged lines are copied as they are, so that a record which no version of the app can decode survives. The old main file is read line
-/// by line, so that only the changes take memory.
+/// Unchanged lines are copied byte by byte, so that a record which no version of the app can decode is preserved. The old main file is read
+/// piece by piece, so that the records of the old main file need not fit into memory.
 struct MainFileFold: Sendable {
-  /// Old main file, and the header that the file must have.
+  /// The open old main file.
   let source: any OpenFile
   let sourceHeader: MainFileHeader
-  /// Newest record or tombstone of every address that differs from the old main file.
+  /// Newest record or tombstone of every address (collection and key) that was changed since the old main file was written.
   let changes: [RecordAddress: StoredRecord]
-  /// Newest commit in the changes.
+  /// Newest commit of the store, which the next main file will have.
   let commit: UInt64
   /// Path of the old main file, for errors.
   let path: String
-  /// Commit up to which tombstones are left out because there are too many, or 0 if none is left out.
+  /// Commit up to which tombstones are left out because there are too many, or 0 if no tombstone is left out.
   let forgotten: UInt64
-  /// Tombstones of the next main file, with the commits of their deletions.
+  /// Addresses (collection and key) of the tombstones in the next main file, with the commits of the deletions.
   let tombstones: [RecordAddress: UInt64]
 
   init(_ main: MainFile, changes: [RecordAddress: StoredRecord], commit: UInt64, tombstoneLimit: Int, path: String) {
@@ -108,12 +109,12 @@ struct MainFileFold: Sendable {
     var tombstones = main.tombstones
     for (address, record) in changes {
       let deletion = record.value == nil ? record.revision.number : nil
-      // If the main file has no tombstones, an inserted record has none to remove, and skipping it saves hashing its address.
+      // If the main file has no tombstones, an inserted record replaces no tombstone, and its address is not hashed.
       if deletion != nil || !main.tombstones.isEmpty { tombstones[address] = deletion }
     }
     if tombstones.count > tombstoneLimit {
-      // All tombstones up to one commit are dropped, and not just the number over the limit, because the header names one commit as the
-      // horizon.
+      // All tombstones up to one commit are dropped, and not just the tombstones over the limit, because the header names one commit as the
+      // tombstone horizon.
       let oldest = tombstones.values.sorted(by: >)[tombstoneLimit]
       tombstones = tombstones.filter { $0.value > oldest }
       forgotten = oldest
@@ -123,7 +124,7 @@ struct MainFileFold: Sendable {
     self.tombstones = tombstones
   }
 
-  /// Header of the old main file with the newest commit and the new tombstone horizon.
+  /// The header of the old main file, changed to the newest commit and the new tombstone horizon.
   var header: MainFileHeader {
     var header = sourceHeader
     header.commit = commit
@@ -131,9 +132,9 @@ struct MainFileFold: Sendable {
     return header
   }
 
-  /// Writes the lines of the next main file in the order of addresses.
+  /// Writes the lines of the next main file, sorted by collection and key.
   ///
-  /// - Throws: `.corrupted` if the old main file was damaged since it was opened, and the errors of the writer.
+  /// - Throws: `.corrupted` if the old main file was damaged since it was opened, and the errors of the `MainFileWriter`.
   func write(to writer: inout MainFileWriter) throws(RepositoryError) {
     try merge(in: writer.work) { (line, bytes) throws(RepositoryError) in
       let text = bytes[(bytes.startIndex + line.text.lowerBound)..<(bytes.startIndex + line.text.upperBound)]
@@ -143,7 +144,7 @@ struct MainFileFold: Sendable {
     }
   }
 
-  /// Returns the number of lines, after reading the whole old main file and comparing every checksum.
+  /// Returns the number of lines of the next main file, after reading the whole old main file and comparing every checksum.
   func countLines() throws(RepositoryError) -> Int {
     var (lines, changed) = (0, 0)
     try merge { _, _ in
@@ -158,7 +159,7 @@ struct MainFileFold: Sendable {
     in work: BackgroundWork<MainFile>? = nil, _ keep: (MainFileReader.Line, Data) throws(RepositoryError) -> Void,
     change: (StoredRecord) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
-    // Sorting a million changes takes long, so the sort checks for cancellation: a checkpoint that is given up must stop soon.
+    // Sorting a million changes takes long, so the sort checks for cancellation: a checkpoint that is cancelled must stop soon.
     guard let changed = changes.values.sorted(by: { $0.address < $1.address }, unless: { work?.isGivenUp == true }) else {
       throw .checkpointGivenUp
     }
@@ -173,7 +174,7 @@ struct MainFileFold: Sendable {
       guard next == changed.count || changed[next].address != address, !isForgotten(line.record) else { return }
       try keep(line, bytes)
     }
-    // If the same descriptor returns another header, another program has overwritten the main file while the store is open.
+    // If the header differs from the header read at the opening, another program has overwritten the main file while the store is open.
     guard found == sourceHeader else {
       throw RepositoryError(.corrupted, "another file was put in the place of the main file", file: path, offset: 0)
     }

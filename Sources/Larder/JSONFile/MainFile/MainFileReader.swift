@@ -1,28 +1,26 @@
 internal import Foundation
 
-/// A reader of a main file that compares every byte, either the byte itself or a checksum over it.
+/// A reader of a main file, which verifies every byte: it compares either the byte itself or a checksum over the byte.
 ///
-/// The reader reads, compares and packs the file in parts, several at a time on all cores. A pack holds the records of one collection in
-/// one block of memory.
+/// The reader divides the file into parts and reads several parts at a time on all cores. The records of one collection in a part are
+/// stored in one block of memory, a `RecordPack`.
 struct MainFileReader {
   let source: MainFileSource
   let file: String
   /// Size limits that no record may exceed, or `nil` to refuse no record.
   var limits: StoreOptions.Limits?
 
-  /// Size in bytes of the parts of a main file that several cores read at a time.
+  /// Size in bytes of each part of a main file that one core reads at a time.
   var partSize = 256 << 10
-  /// Number of parts in a batch.
+  /// Number of parts of a main file that are read as one batch.
   ///
-  /// All parts of a batch are read before the first part is used. The number is large enough that no core is idle for long at a batch's
-  /// end.
+  /// All parts of a batch are read before the records of its first part are used. With 16 parts for each core, no core is idle for long at
+  /// the end of a batch.
   static var batchCount: Int { 16 * max(1, ProcessInfo.processInfo.activeProcessorCount) }
-  /// Number of bytes that are read for the header, or for the seal at the end of the file.
-  ///
-  /// Neither is longer.
+  /// Number of bytes that are read for the header, or for the seal (the last line), of which neither is longer.
   private static let edgeSize = 4_096
 
-  /// A line of the main file: its record, the range of its text, and its checksum.
+  /// A line of a main file: the record, the range of the line's text, and the record's checksum.
   struct Line: Sendable {
     let record: StoredRecord
     let text: Range<Int>
@@ -32,8 +30,9 @@ struct MainFileReader {
   /// Reads the whole main file.
   ///
   /// - Parameters:
-  ///   - visit: Called for each part, with all its tombstones, and with its records that no change of the journal replaces.
-  ///   - begin: Called with the header before the first line is read. Returns the changes of the journal.
+  ///   - visit: Called for each part of the file, with all tombstones of the part, and with the records that no change of the journal
+  ///     replaces.
+  ///   - begin: Called with the header before the lines are read. The closure returns the changes of the journal.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
   func read(
     _ visit: ([RecordPack], [StoredRecord]) -> Void,
@@ -62,7 +61,7 @@ struct MainFileReader {
   func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> MainFileHeader {
     guard cursor.skip(MainFileFormat.opening) else { throw withoutOpening(cursor) }
     let version = try cursor.number()
-    // The version is compared before the rest of the header, because a newer format may write the rest in another form.
+    // The format version is compared before the rest of the header is read, because a newer format may have other fields.
     guard version == UInt64(MainFileFormat.version) else {
       guard version > UInt64(MainFileFormat.version) else {
         throw cursor.corrupted("expected format version \(MainFileFormat.version), found \(version)")
@@ -74,7 +73,7 @@ struct MainFileReader {
     try cursor.expect(#","store":""#)
     let idOffset = cursor.offset
     let id = try cursor.string()
-    // The format has one spelling of each value, but `UUID(uuidString:)` also accepts lower case.
+    // The format allows only upper-case UUIDs, but `UUID(uuidString:)` also accepts lower case.
     guard let storeID = UUID(uuidString: id), storeID.uuidString == id else {
       throw cursor.corrupted("expected an upper-case UUID", at: idOffset)
     }
@@ -95,7 +94,7 @@ struct MainFileReader {
     try cursor.expect(#"","records":["#)
     try cursor.expect("\n")
     seal.add(checksum)
-    // The next checkpoint and commit add one to these numbers, which would trap at the maximum.
+    // The next checkpoint adds one to the generation and the next commit adds one to the commit number, which would trap at the maximum.
     guard generation < .max, commit < .max, tombstonesSince <= commit else {
       throw cursor.corrupted("expected numbers that a store can reach", at: idOffset)
     }
@@ -109,25 +108,27 @@ struct MainFileReader {
     return salt
   }
 
-  /// Returns the error for a file with a wrong beginning.
+  /// Returns the error for a file that does not begin as a main file does.
   ///
-  /// The error is `.corrupted` if the beginning is empty, all zeros or at least three quarters right, and `.notOurStore` otherwise.
+  /// The error is `.corrupted` if the file is empty, or if its beginning is all zeros or has at least three quarters of the right bytes.
+  /// The error is `.notOurStore` for a file with any other beginning.
   private func withoutOpening(_ cursor: ByteCursor) -> RepositoryError {
     let opening = UnsafeBufferPointer(start: MainFileFormat.opening.utf8Start, count: MainFileFormat.opening.utf8CodeUnitCount)
     let head = cursor.bytes.prefix(opening.count)
     if head.isEmpty { return cursor.corrupted("expected a store, found an empty file", at: 0) }
     let agreeing = zip(head, opening).count { $0 == $1 }
-    // A file of zero bytes, or with most of the right beginning, was probably a store, so it is reported as damaged and not as foreign.
+    // A file that begins with zero bytes, or with most of the right bytes, was probably a store, so the error is `.corrupted` and not
+    // `.notOurStore`.
     guard head.allSatisfy({ $0 == 0 }) || agreeing * 4 >= head.count * 3 else {
       return RepositoryError(.notOurStore, "the file is not a Larder store", file: file, offset: 0)
     }
     return cursor.corrupted("expected `\(MainFileFormat.opening)`, found a damaged beginning", at: 0)
   }
 
-  /// Reads all lines up to the seal and passes them to `visit` in order.
+  /// Reads all lines up to the seal (the last line) and passes their records to `visit` in the order of the file.
   ///
-  /// On return, `offset` is the offset of the seal.
-  /// - Returns: The number of lines.
+  /// When the function returns, `offset` is the offset of the seal.
+  /// - Returns: The number of lines that hold a record or a tombstone.
   private func readLines(
     from offset: inout Int, into seal: inout SealHash, _ context: MainFilePart.Context, _ visit: ([RecordPack], [StoredRecord]) -> Void
   ) throws(RepositoryError) -> UInt64 {
@@ -146,12 +147,12 @@ struct MainFileReader {
       for result in results.joined() {
         let part = try result.get()
         guard let start = part.start else { continue }
-        // A part begins where the part before it ends, unless the file changed between the reads of the two.
+        // Each part begins at the end of the part before, unless the file changed between the reads of the two parts.
         guard start == offset else {
           throw RepositoryError(.corrupted, "the file changed while it was read", file: file, offset: UInt64(offset))
         }
-        // The scanner has compared the order of keys within a part. The first key of a part is compared here with the last key of the part
-        // before.
+        // `MainFileScanner` has checked the order of the keys within each part. The first key of each part is compared with the last key of
+        // the part before.
         if let last, let first = part.first, !(last < first) {
           throw RepositoryError(.corrupted, "expected a key after that of the record before", file: file, offset: UInt64(offset))
         }
@@ -166,7 +167,7 @@ struct MainFileReader {
     return count
   }
 
-  /// Reads the seal at the end of the file, and compares its count and its hash with those of the lines that were read.
+  /// Reads the seal at the end of the file, and compares the seal's count and hash with the lines that were read.
   func readSeal(_ cursor: inout ByteCursor, _ seal: SealHash, count: UInt64) throws(RepositoryError) {
     let start = cursor.offset
     try cursor.expect(#"],"count":"#)
@@ -182,17 +183,19 @@ struct MainFileReader {
   }
 }
 
-/// The lines of a main file that begin in one range of the file, which one core reads while others read other parts.
+/// The lines of a main file that begin in one range of the file.
+///
+/// Several cores read the parts of a file at the same time.
 struct MainFilePart: Sendable {
-  /// The properties that all parts of a main file share while the file is read.
+  /// The values that all parts of a main file share while the file is read.
   struct Context: Sendable {
     let source: MainFileSource
     let file: String
     /// Newest commit of the main file.
     let commit: UInt64
-    /// Changes of the journal by address.
+    /// Changes of the journal by address (collection and key).
     ///
-    /// A record of the main file with the address of a change is left out of the packs.
+    /// If the journal has a change of a record, the main file's record is left out of `packs`.
     let changes: [RecordAddress: StoredRecord]
     /// Size limits that no record may exceed, or `nil` to refuse no record.
     let limits: StoreOptions.Limits?
@@ -211,13 +214,13 @@ struct MainFilePart: Sendable {
   private(set) var first: RecordAddress?
   private(set) var last: RecordAddress?
 
-  /// Number of bytes behind a range that are first read with the range, because the range's last line usually ends within these bytes.
+  /// Number of bytes that are read behind a range, because the last line of the range usually ends within these bytes.
   private static let margin = 4_096
 
   /// Reads the lines of a main file that begin in a range of its bytes.
   ///
-  /// - Parameter beginsWithLine: True if a line begins at the start of the range. With `false`, the part begins behind the first line feed
-  ///   of the range.
+  /// - Parameter beginsWithLine: True if a line begins at the start of the range. With `beginsWithLine` false, the part begins behind the
+  ///   first line feed that is in the range or directly before the range.
   static func read(_ range: Range<Int>, beginsWithLine: Bool, _ context: Context) -> Result<MainFilePart, RepositoryError> {
     do throws(RepositoryError) {
       var part = MainFilePart()
@@ -229,7 +232,7 @@ struct MainFilePart: Sendable {
   }
 
   private mutating func read(_ range: Range<Int>, beginsWithLine: Bool, _ context: Context) throws(RepositoryError) {
-    // The byte before the range is read too. If that byte is a line feed, the range begins with a line.
+    // The byte before the range is read too, because a line begins at the start of the range if the byte before it is a line feed.
     let offset = beginsWithLine ? range.lowerBound : range.lowerBound - 1
     let bound = range.upperBound - offset
     var size = bound + Self.margin
@@ -239,8 +242,8 @@ struct MainFilePart: Sendable {
       guard let lineFeed = bytes.firstLineFeed(from: 0), lineFeed + 1 < bound else { return }
       start = lineFeed + 1
     }
-    // The range's last line may end far behind the range. The whole line and the byte after it are read, because this byte shows whether
-    // another line or the seal follows.
+    // The last line that begins in a range may end far behind the range. The whole line and the byte behind its line feed are read, because
+    // that byte shows whether another line or the seal follows.
     while bytes.count == size, bytes.firstLineFeed(from: bound - 1) ?? size >= size - 1 {
       size *= 2
       bytes = try context.source.read(at: offset, count: size)
@@ -262,8 +265,8 @@ struct MainFilePart: Sendable {
         packer = nil
         if first == nil { first = RecordAddress(collection: scanner.collection, key: line.key) }
       }
-      // Most lines have about the length of the first line, which gives an estimate of their number. The estimated number is reserved as
-      // capacity, so that the arrays seldom grow.
+      // Most lines have about the length of the first line, so the length of the first line gives an estimate of the number of lines. The
+      // estimated number is reserved as capacity, so that the arrays seldom grow.
       let count = (bound - line.text.lowerBound) / line.text.count + 1
       if checksums.isEmpty { checksums.reserveCapacity(count) }
       checksums.append(line.checksum)
@@ -274,7 +277,7 @@ struct MainFilePart: Sendable {
         )
         continue
       }
-      // Most stores open without changes in the journal, and the `isEmpty` check saves them hashing the address of each line.
+      // Most stores open without changes in the journal, and then `isEmpty` saves hashing the address (collection and key) of each line.
       if !context.changes.isEmpty, context.changes[RecordAddress(collection: scanner.collection, key: line.key)] != nil { continue }
       if packer == nil {
         packer = RecordPacker(

@@ -1,17 +1,17 @@
 internal import Foundation
 
-/// A scanner that reads a main file's lines and compares their checksums and their order.
+/// A scanner that reads the lines of a main file, and checks their checksums and their order.
 struct MainFileScanner {
-  /// A line of a main file, with its value and its text as ranges of the bytes that were read.
+  /// A line of a main file, with the record's value and the line's text as ranges of the bytes that were read.
   struct Line {
     let key: RecordKey
     let revision: UInt64
     let schemaVersion: Int
     let checksum: UInt32
-    /// Range of the value, or `nil` for a tombstone.
+    /// Range of the record's value, or `nil` for a tombstone.
     let value: Range<Int>?
     let text: Range<Int>
-    /// True if the line before this line has the same collection.
+    /// True if the previous line has the same collection.
     let isOfSameCollection: Bool
   }
 
@@ -27,17 +27,17 @@ struct MainFileScanner {
 
   init(_ cursor: ByteCursor, commit: UInt64) { (self.cursor, self.commit) = (cursor, commit) }
 
-  /// Reads a line that starts before an offset, or returns `nil` if there is none.
+  /// Reads the next line, or returns `nil` if no line starts before an offset.
   mutating func next(before end: Int) throws(RepositoryError) -> Line? {
     guard cursor.offset < end, cursor.next == UInt8(ascii: "{") else { return nil }
     let start = cursor.offset
     let isOfSameCollection = try readCollection()
     let line = try readRecord(start: start, isOfSameCollection)
-    // Keys must increase within a collection, and equal keys would be two records with one address.
+    // Keys must increase within a collection, and two equal keys would be two versions of one record.
     if isOfSameCollection, let last, !(last < line.key) {
       throw cursor.corrupted("expected a key after that of the record before", at: start)
     }
-    // The header names the newest commit in the file, so a record of a newer commit is damage.
+    // The header names the newest commit in the main file, so a record with a newer revision is a sign of damage.
     guard line.revision <= commit else {
       throw cursor.corrupted("record revision \(Revision(line.revision)) exceeds the file's commit \(commit)", at: start)
     }
@@ -51,15 +51,14 @@ struct MainFileScanner {
     return line
   }
 
-  /// Reads the name of a line's collection, and keeps the name of the line before if the two names are equal.
+  /// Reads the name of a line's collection, and keeps the existing string if the previous line has the same collection.
   ///
-  /// - Returns: True if the line before has the same collection. The name of a new collection must sort after the name of the collection
-  ///   before.
+  /// - Returns: True if the previous line has the same collection.
   private mutating func readCollection() throws(RepositoryError) -> Bool {
     try cursor.expect(#"{"in":""#)
     let start = cursor.offset
     let end = start + name.count
-    // Most lines have the collection of the line before. Comparing the bytes with the previous name first saves making and checking a
+    // Most lines have the collection of the previous line. Comparing the bytes with the previous name first saves making and checking a
     // string for each line.
     if !name.isEmpty, end < cursor.bytes.count, cursor.bytes[end] == UInt8(ascii: "\""),
       name.withUnsafeBytes({ $0.elementsEqualBytes(UnsafeRawBufferPointer(rebasing: cursor.bytes[start..<end])) })
@@ -76,7 +75,7 @@ struct MainFileScanner {
     return false
   }
 
-  /// Reads a line from behind its collection to its closing brace.
+  /// Reads the rest of a line, from behind its collection name to its closing brace.
   private mutating func readRecord(start: Int, _ isOfSameCollection: Bool) throws(RepositoryError) -> Line {
     try cursor.expect(#","id":""#)
     let keyStart = cursor.offset
@@ -135,9 +134,9 @@ struct MainFileScanner {
     return RecordKey(try cursor.string())
   }
 
-  /// Returns the end of the value that starts at the cursor, which is the offset of the brace that closes the line.
+  /// Returns the end of the value that begins at the cursor, which is the offset of the line's closing brace.
   private func endOfValue() throws(RepositoryError) -> Int {
-    // A value has no line feed, so its line ends at the next line feed. Finding the end by parsing the value's JSON would cost more than
+    // A value has no line feed, so the line ends at the next line feed. Parsing the value's JSON to find its end would cost more than
     // computing the value's checksum.
     guard let base = cursor.bytes.baseAddress,
       let lineFeed = memchr(base + cursor.offset, 0x0A, cursor.bytes.count - cursor.offset)

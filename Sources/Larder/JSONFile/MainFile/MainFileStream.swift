@@ -3,20 +3,20 @@ internal import Foundation
 /// A reader that reads a main file piece by piece, with an amount of memory that does not depend on the size of the file.
 struct MainFileStream {
   let file: any OpenFile
-  /// Path of the file, for errors.
+  /// Path of the main file, for errors.
   let path: String
 
-  /// Number of bytes of the file that are read at a time, or more if a line is longer.
+  /// Number of bytes of the main file that are read at a time, unless a line is longer.
   private static let pieceSize = 1 << 20
 
-  /// The bytes that are being read: a part of the file from `start` on.
+  /// The bytes of the main file that are in memory, which begin at the offset `start` of the file.
   private struct Piece {
     var bytes = Data()
     var start = 0
-    /// Offset of the next line in `bytes`.
+    /// Offset in `bytes` of the next line to read.
     var position = 0
 
-    /// Offset behind the last line feed that has a byte behind it, or `nil` if there is none.
+    /// Offset in `bytes` behind the last line feed that another byte follows, or `nil` if there is no such line feed.
     ///
     /// The byte behind a line feed shows whether another line or the seal follows.
     var endOfLines: Int? {
@@ -25,9 +25,9 @@ struct MainFileStream {
     }
   }
 
-  /// Reads the whole file and compares every checksum.
+  /// Reads the whole main file and compares every checksum.
   ///
-  /// - Parameter visit: Called with each line, and with the bytes to which the range of the line's text refers.
+  /// - Parameter visit: Called with each line, and with the bytes in which the line's text is a range.
   /// - Returns: The header of the main file.
   /// - Throws: as ``MainFileReader/read(_:begin:)``, and the errors of the closure.
   func read(_ visit: (MainFileReader.Line, Data) throws(RepositoryError) -> Void) throws(RepositoryError) -> MainFileHeader {
@@ -55,8 +55,8 @@ struct MainFileStream {
         cursor.base = piece.start
         return try segment.readLines(from: cursor, to: end)
       }
-      // The scanner has compared the order of keys within a segment. The first key of a segment is compared here with the last key of the
-      // segment before.
+      // `MainFileScanner` has checked the order of the keys within each segment (the lines that are read at a time). The first key of each
+      // segment is compared with the last key of the segment before.
       if let last, let first = lines.first, !(last < first.record.address) {
         let offset = UInt64(piece.start + first.text.lowerBound)
         throw RepositoryError(.corrupted, "expected a key after that of the record before", file: path, offset: offset)
@@ -71,7 +71,7 @@ struct MainFileStream {
       // If no line follows, the rest of the file must be the seal, which `readSeal` checks.
       if position < end || piece.bytes[piece.bytes.startIndex + position] != UInt8(ascii: "{") { break }
     }
-    // More bytes are read, because the seal may continue behind the piece, and because `readSeal` refuses a file with bytes behind the
+    // More bytes are read, because the seal may continue behind the bytes in memory, and because `readSeal` throws if bytes follow the
     // seal.
     while piece.bytes.count < Self.pieceSize, try more(&piece) {}
     try piece.bytes.lending { bytes throws(RepositoryError) in
@@ -83,14 +83,14 @@ struct MainFileStream {
     return header
   }
 
-  /// Drops the bytes of a piece that were read, and reads the following bytes of the file.
+  /// Drops the bytes that were already used from memory, and reads the next bytes of the main file.
   ///
-  /// - Returns: True if the file had more bytes.
+  /// - Returns: True if the file had more bytes to read.
   private func more(_ piece: inout Piece) throws(RepositoryError) -> Bool {
     let offset = piece.start + piece.bytes.count
     do throws(RepositoryError) {
-      // For a line longer than a piece, each read doubles the bytes in memory. Reads of constant size would copy the line's beginning again
-      // and again.
+      // While a line longer than `pieceSize` is read, each read doubles the bytes in memory. Reads of constant size would copy the line's
+      // beginning again and again.
       let next = try file.read(at: offset, count: max(Self.pieceSize, piece.bytes.count - piece.position))
       piece.bytes = Data(piece.bytes[(piece.bytes.startIndex + piece.position)...]) + next
       piece.start += piece.position
@@ -109,9 +109,9 @@ extension RepositoryError {
   }
 }
 
-/// Consecutive lines of a main file, which are read one by one.
+/// Consecutive lines of a main file, whose records are returned one by one and not packed.
 ///
-/// For every byte of a line, the reader compares the byte itself or a checksum over it.
+/// Every byte of a line is verified: either the byte itself or a checksum over the byte is compared.
 struct MainFileSegment {
   typealias Lines = (lines: [MainFileReader.Line], end: Int)
 
@@ -119,10 +119,10 @@ struct MainFileSegment {
   /// Newest commit of the main file.
   let commit: UInt64
 
-  /// Reads the lines that start before an offset, up to the first byte that begins no line, such as the seal.
+  /// Reads the lines that start before an offset, and stops early at a byte that begins no line, such as the first byte of the seal.
   ///
   /// The values of the lines are slices of ``data``.
-  /// - Returns: The lines, and the offset behind the last one.
+  /// - Returns: The lines, and the offset behind the last of these lines.
   func readLines(from start: ByteCursor, to end: Int) throws(RepositoryError) -> Lines {
     var scanner = MainFileScanner(start, commit: commit)
     var lines: [MainFileReader.Line] = []
@@ -130,8 +130,8 @@ struct MainFileSegment {
       let value = line.value.map { data[(data.startIndex + $0.lowerBound)..<(data.startIndex + $0.upperBound)] }
       let record = StoredRecord(
         collection: scanner.collection, key: line.key, revision: Revision(line.revision), schemaVersion: line.schemaVersion, value: value)
-      // Most lines have about the length of the first line, which gives an estimate of their number. The estimated number is reserved as
-      // capacity, so that the array seldom grows.
+      // Most lines have about the length of the first line, so the length of the first line gives an estimate of the number of lines. The
+      // estimated number is reserved as capacity, so that the array seldom grows.
       if lines.isEmpty { lines.reserveCapacity((end - start.offset) / line.text.count + 1) }
       lines.append(MainFileReader.Line(record: record, text: line.text, checksum: line.checksum))
     }

@@ -1,19 +1,21 @@
 internal import Foundation
 
-/// A writer of a main file, line by line, into a temporary file.
+/// A writer that writes a main file line by line into a new file.
 struct MainFileWriter {
   private let file: any OpenFile
   private var buffer: [UInt8] = []
   private var written = 0
   private var count = 0
   private var seal = SealHash()
-  /// Background work in which the main file is written, if any, which the writer checks for cancellation.
+  /// Background work that writes the main file, or `nil`.
+  ///
+  /// The writer throws if the background work is cancelled.
   var work: BackgroundWork<MainFile>?
   private var synced = 0
 
   /// Number of bytes that are collected in memory before a write to the file.
   private static let bufferSize = 1 << 20
-  /// Number of bytes between two syncs of a background checkpoint, because a commit's own sync may wait for one of them.
+  /// Number of bytes that a background checkpoint writes between two syncs, because the sync of a commit may wait for a running sync.
   private static let syncSize = 2 << 20
 
   init(_ file: any OpenFile, _ header: MainFileHeader) {
@@ -25,7 +27,7 @@ struct MainFileWriter {
     buffer += Array(#""tombstonesSince":\#(header.tombstonesSince)"#.utf8)
     if let salt = header.folded { buffer += Array(#","folded":"\#(Hexadecimal.string(salt))""#.utf8) }
     if let salt = header.journal { buffer += Array(#","journal":"\#(Hexadecimal.string(salt))""#.utf8) }
-    // The header's checksum covers the bytes before it, because it cannot cover itself.
+    // The header's checksum covers only the bytes before the checksum.
     let checksum = buffer.withUnsafeBytes { CRC32C.checksum($0) }
     seal.add(checksum)
     buffer += Array(#","crc":"\#(Hexadecimal.string(checksum))","records":["#.utf8)
@@ -51,15 +53,15 @@ struct MainFileWriter {
     append("}")
   }
 
-  /// Adds a record as a line of an older main file, whose checksum the reader has compared.
+  /// Copies a line of an older main file as the next line, where the reader has already compared the line's checksum.
   mutating func add(line: Data, checksum: UInt32) throws(RepositoryError) {
     try beginLine(checksum)
     buffer.append(contentsOf: line)
   }
 
-  /// Writes the seal and makes the main file durable.
+  /// Writes the seal (the last line, with a hash of all checksums) and syncs the main file.
   ///
-  /// The caller then renames the file into place.
+  /// The main file is durable under its final name only after the caller has renamed it and synced the directory.
   mutating func finish() throws(RepositoryError) {
     append("\n]")
     buffer += Array(#","count":\#(count),"hash":"\#(Hexadecimal.string(seal.value))"}"#.utf8)
@@ -84,7 +86,7 @@ struct MainFileWriter {
     buffer.removeAll(keepingCapacity: true)
     guard let work else { return }
     try work.check()
-    // Without these syncs, one sync at the end would write the whole file, and the sync of a commit would wait for it.
+    // Without syncs during the writing, one sync at the end would write the whole file, and the sync of a commit would wait for it.
     if written - synced >= Self.syncSize {
       try file.sync()
       synced = written
@@ -95,7 +97,7 @@ struct MainFileWriter {
     text.withUTF8Buffer { buffer.append(contentsOf: $0) }
   }
 
-  /// Appends a string in the only spelling that the format allows, with control characters as `\u00xx`.
+  /// Appends a string in the only spelling that the file format allows, with control characters as `\u00xx`.
   private mutating func appendEscaped(_ key: RecordKey) {
     key.withBytes { bytes in
       for byte in bytes {

@@ -16,25 +16,25 @@ struct QueryPlanner {
     var access: AccessPath
     /// Positions of the query's conditions that the access path answers, so that no record is tested for them.
     var covered: [Int] = []
-    /// Ranks (positions of entries) in the ordered index, one range for each span of the access path.
+    /// Ranks (positions of entries) in the ordered index, one range of ranks for each span of the index that is read.
     var ranks: [Range<Int>] = []
     /// Greatest number of records that the access path yields.
     ///
     /// For an index of places or words, the number is an estimate.
     var reach: Int
-    /// Number of records that the query is expected to read before its limit ends it.
+    /// Number of records that the query is expected to read before it has as many results as its limit.
     var estimate: Int
     var givesOrder = false
     /// True if ``estimate`` is an upper bound.
     ///
-    /// If false, the query may read more records than the estimate.
+    /// If `isCertain` is false, the query may read more records than the estimate.
     var isCertain = false
 
     /// Upper bound of the number of records that the query reads.
     var bound: Int { isCertain ? estimate : reach }
   }
 
-  /// Returns true if an index could answer a condition of a query or give its order.
+  /// Returns true if an index could answer a condition of a query or yield records in the query's order.
   ///
   /// An index that a query could use is built before the query is planned.
   static func canUse(_ index: IndexDefinition, for query: QueryShape) -> Bool {
@@ -78,9 +78,9 @@ struct QueryPlanner {
 
   private func best(of choices: [Choice]) -> Choice? {
     choices.min { left, right in
-      // Of two paths that read equally many records, the one in the query's order is chosen, because it saves a sort. If the order does not
-      // decide between two such paths, the path that covers more conditions is chosen, because each covered condition saves a test per
-      // record.
+      // Of two access paths that read equally many records, the path in the query's order is chosen, because it saves a sort. If the order
+      // does not decide between the two paths, the path that answers more conditions is chosen, because each answered condition saves a
+      // test per record.
       if left.estimate != right.estimate { return left.estimate < right.estimate }
       if left.givesOrder != right.givesOrder { return left.givesOrder }
       return left.covered.count > right.covered.count
@@ -99,8 +99,8 @@ struct QueryPlanner {
   private var hasResidual: Bool { query.filterCount > 0 || query.isPlaced || query.words != nil }
 
   private func scan(selectivity: Double) -> Choice {
-    // Records are stored in the byte order of their keys. If ids sort in another order than the bytes of their keys, a query with a limit
-    // needs only its first records, which are found without sorting all records.
+    // A scan can yield the records in the byte order of their keys. If ids sort in another order than the bytes of their keys, a scan for a
+    // query with a limit uses a heap, which finds the first records without sorting all records.
     let givesOrder = query.order.isEmpty && (indexes.keys.isOfBytes || query.maximum != nil) && query.near == nil && query.words == nil
     var estimate = recordCount
     // If ids have another order than the bytes of their keys, every key must be read before the first result is found.
@@ -117,8 +117,8 @@ struct QueryPlanner {
       let reach =
         near.radius.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
       let givesOrder = query.order.isEmpty
-      // Every test may reject records that the index yields, so only a query without tests is sure to end after the needed number of
-      // records.
+      // A test of a condition may reject records that the index yields, so only a query without such tests is sure to end after the needed
+      // number of records.
       let estimate = givesOrder && isPlain && query.boxes.isEmpty && query.areas.count == 1 ? min(reach, query.needed ?? reach) : reach
       choices.append(
         Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder, isCertain: estimate < reach))
@@ -147,8 +147,8 @@ struct QueryPlanner {
     var spans = [IndexSpan(prefix: [])]
     var next = 0
     var isOneSpan = true
-    // Each column with an equality condition extends the prefix. The first column with only a range condition, or with none, ends the
-    // prefix.
+    // Each index column with an equality condition extends the prefix, the values with which all wanted entries begin. The first column
+    // with only a range condition, or without a condition, ends the prefix.
     prefix: while next < columns.count {
       let asked = constraints(on: columns[next].keyPath)
       if let (conjunct, value) = asked.equal {
@@ -156,7 +156,7 @@ struct QueryPlanner {
         for span in spans.indices { spans[span].prefix.append(value) }
       } else if let (conjunct, values) = asked.oneOf, isOneSpan {
         note(conjunct, on: columns[next], in: &covered)
-        // The spans are made from only one list of values, because a second list of values would multiply the number of spans.
+        // The spans (ranges of the index) are made from only one list of values, because a second list would multiply the number of spans.
         spans = values.map { IndexSpan(prefix: spans[0].prefix + [$0]) }
         isOneSpan = spans.count == 1
       } else {
@@ -173,7 +173,7 @@ struct QueryPlanner {
     }
     let bound = next < columns.count && (spans[0].lower != nil || spans[0].upper != nil)
     let order = isOneSpan ? orderUse(columns, equal: next) : .none
-    // Without a prefix, a bound or a useful order, the index would yield every record, as a scan does.
+    // Without equality conditions, a range or a useful order, the index would yield every record, as a scan does.
     guard next > 0 || bound || order != .none else { return nil }
 
     let isDescending = next < columns.count && columns[next].isDescending
@@ -184,7 +184,8 @@ struct QueryPlanner {
     if order != .none, let needed = query.needed, reach > 0 {
       let isExact = covered.count == query.conditions.count && !hasResidual
       if case .groups(let grouped, _) = order, grouped < columns.count {
-        // All records of a group are read before the group is sorted, so a query whose records form one group reads all of them.
+        // A group is the records with equal values in all columns that the order uses. A group is read as a whole and then sorted by id, so
+        // a query whose records form one group reads all of them.
         if grouped > next { estimate = min(reach, Self.clamped(Double(needed) * 10)) }
       } else {
         // The number of records that meet the query's other conditions is unknown, and the estimate assumes that one record in ten meets
@@ -199,8 +200,8 @@ struct QueryPlanner {
   }
 
   private func note(_ conjunct: Int, on column: IndexDefinition.Column, in covered: inout [Int]) {
-    // If a condition is not exact, the span also holds records that do not meet it. So a condition that is not exact does not count as
-    // covered, and each record is tested for it.
+    // If a condition is not exact, the range of the index may also hold records that do not meet it. A condition that is not exact
+    // therefore does not count as covered, and each record is tested for it.
     guard query.conditions[conjunct].isExact, column.rawValues?.areExact ?? true, !covered.contains(conjunct) else { return }
     covered.append(conjunct)
   }
@@ -226,7 +227,7 @@ struct QueryPlanner {
     return asked
   }
 
-  /// Returns how the index columns after the first `equal` ones yield the query's order, forwards or in reverse.
+  /// Returns how the index columns after the first `equal` columns yield the query's order, forwards or in reverse.
   private func orderUse(_ columns: [IndexDefinition.Column], equal: Int) -> IndexOrderUse {
     if query.order.isEmpty {
       // Index entries with equal values are ordered by id, which is also the order of a query without `sorted`.
@@ -234,7 +235,7 @@ struct QueryPlanner {
       return isFree && equal == columns.count ? .groups(columns: equal, isReversed: false) : .none
     }
     let fixed = columns[..<equal]
-    // A column that has the same value in all entries of the span does not affect the order, so the query's order may name it in any place.
+    // A column with the same value in all entries that are read does not affect the order, so the query's order may name it in any place.
     let wanted = query.order.filter { column in !fixed.contains { $0.keyPath.isSame(as: column.keyPath) } }
     let rest = columns[equal...]
     guard wanted.count <= rest.count, zip(wanted, rest).allSatisfy({ $0.keyPath.isSame(as: $1.keyPath) }) else { return .none }
@@ -251,12 +252,12 @@ struct QueryPlanner {
 }
 
 extension IndexSpan {
-  /// Returns true if an entry with the span's prefix has NaN in the next column.
+  /// Returns true if an index entry that begins with the span's prefix has NaN in the column after the prefix.
   func hasNotANumber(in tree: PersistentTree<IndexEntry>) -> Bool {
     !IndexSpan(prefix: prefix + [.notANumber]).ranks(in: tree, isDescending: false).isEmpty
   }
 
-  /// Narrows the span to its intersection with the given bounds.
+  /// Narrows the span (a range of the index) to its intersection with the given bounds.
   mutating func narrow(_ lower: Bound?, _ upper: Bound?) {
     // Of two bounds with the same value, the exclusive one admits fewer entries and is kept.
     if let lower, self.lower.map({ ($0.value, $0.isInclusive ? 0 : 1) < (lower.value, lower.isInclusive ? 0 : 1) }) ?? true {
@@ -278,13 +279,13 @@ extension Constraint {
   }
 }
 
-/// The source from which a plan reads its candidates.
+/// The source from which a planned query reads its records.
 enum AccessPath: Sendable {
   /// No source, because no record can meet the query.
   case nothing
-  /// All records of the collection, in the byte order of their keys.
+  /// All records of the collection.
   case scan
-  /// Ranges of entries of an ordered index.
+  /// Records in some ranges of an ordered index.
   case ordered(index: Int, spans: [IndexSpan], IndexOrderUse)
   /// Records of a geo index, by distance from the place of the query's last `near`, nearest first.
   case near(index: Int)
@@ -300,7 +301,7 @@ struct IndexSpan: Sendable {
   var lower: Bound?
   var upper: Bound?
 
-  /// Returns the ranks (positions) of the span's entries in an index.
+  /// Returns the ranks (positions) of the span's entries in an ordered index.
   ///
   /// - Parameter isDescending: True if the column after the prefix is declared as descending.
   func ranks(in tree: PersistentTree<IndexEntry>, isDescending: Bool) -> Range<Int> {
@@ -308,8 +309,8 @@ struct IndexSpan: Sendable {
     let (low, high) = (prefix + (first.map { [$0.value] } ?? []), prefix + (last.map { [$0.value] } ?? []))
     let start = first?.isInclusive ?? true ? tree.start(of: low) : tree.end(of: low)
     let end = last?.isInclusive ?? true ? tree.end(of: high) : tree.start(of: high)
-    // If the bounds contradict each other, such as `> 5` and `< 3`, the end lies before the start. A Swift range with reversed bounds would
-    // trap.
+    // If the bounds contradict each other, such as `> 5` and `< 3`, the end lies before the start. `max` prevents a Swift range with
+    // reversed bounds, which would trap.
     return start..<max(start, end)
   }
 }

@@ -2,9 +2,9 @@ internal import Foundation
 
 /// A query without its closures and without the type of its records, from which the planner makes a plan.
 struct QueryShape: Sendable {
-  /// A part of the query's predicates.
+  /// One of the query's conditions, all of which a record in the result meets.
   ///
-  /// A record that the query returns must meet all of these parts. See ``Conjunct``.
+  /// ``Conjunct`` is the same condition with the closure that tests a record.
   struct Condition: Sendable {
     let constraint: Constraint
     let isExact: Bool
@@ -12,7 +12,7 @@ struct QueryShape: Sendable {
 
   /// A property by which the query sorts, with its direction.
   ///
-  /// See ``SortColumn``.
+  /// ``SortColumn`` is the same property with the closures that compare records.
   struct OrderColumn: Sendable {
     let keyPath: ItemPath
     let isReversed: Bool
@@ -32,7 +32,7 @@ struct QueryShape: Sendable {
   var filterCount = 0
   /// Places to which records must be near.
   ///
-  /// The last of these places determines the order and the distances of the results.
+  /// The last place in `areas` determines the order and the distances of the results.
   var areas: [Area] = []
   var boxes: [BoundingBox] = []
   var words: TextQuery?
@@ -41,23 +41,23 @@ struct QueryShape: Sendable {
   var maximum: Int?
   /// Offset of the query, the number of leading results that are left out.
   var skipped = 0
-  /// True if a record of the collection that does not decode makes the query throw.
+  /// True if the query throws while a record of the collection does not decode.
   ///
-  /// If false, the query leaves out such a record.
+  /// If `isStrict` is false, the query leaves out records that do not decode.
   var isStrict = false
 
   /// Place that determines the order and the distances of the results, or `nil` for a query without `near`.
   var near: Area? { areas.last }
 
-  /// True if the query has conditions on the place of a record.
+  /// True if the query has conditions on the geographic place of a record.
   var isPlaced: Bool { !areas.isEmpty || !boxes.isEmpty }
 
-  /// Number of leading records that the query needs if they come in its order: offset plus limit, or `nil` for all.
+  /// Number of records that the query needs if they come in the query's order: offset plus limit, or `nil` for all.
   var needed: Int? { needed(behind: skipped) }
 
-  /// Returns the number of leading records that the query needs if they come in its order and `skipped` of them are left out.
+  /// Returns the number of records that the query needs if they come in the query's order and `skipped` of them are left out.
   ///
-  /// The app chooses both numbers, so their sum may overflow. If the sum overflows, the function returns `Int.max`.
+  /// The app chooses the limit and the offset, so their sum may overflow. If the sum overflows, the function returns `Int.max`.
   func needed(behind skipped: Int) -> Int? { maximum.map { $0.addingReportingOverflow(skipped).overflow ? Int.max : $0 + skipped } }
 
   /// True if no record can meet the query, because its limit is 0 or a condition is never met.

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A property by which a query sorts, with its direction and the closures that compare records by it.
+/// A property by which a query sorts, with its direction and the closures that compare records by the property.
 struct SortColumn<Item: Sendable>: Sendable {
   let keyPath: any PartialKeyPath<Item> & Sendable
   let isReversed: Bool
@@ -8,8 +8,8 @@ struct SortColumn<Item: Sendable>: Sendable {
   let value: (@Sendable (Item) -> IndexValue)?
   /// Reads the property's index value from a decoded record in place, without copying the record.
   ///
-  /// The property is `nil` for a column that was not made for an ``IndexableValue`` type. The type of the closure does not depend on the
-  /// type of the records, so passing the closure on needs no type metadata look-up.
+  /// `valueInPlace` is `nil` for a column that was not made for an ``IndexableValue`` type. The type of the closure does not depend on the
+  /// type of the records, so passing the closure to other functions needs no type metadata look-up.
   let valueInPlace: (@Sendable (any DecodedRecord) -> IndexValue?)?
   /// Compares two records by a property whose type has no index values.
   private let order: @Sendable (Item, Item) -> Int
@@ -36,12 +36,12 @@ struct SortColumn<Item: Sendable>: Sendable {
     isReversed = order == .reverse
     let read = PropertyReader(keyPath)
     value = { read($0).indexValue }
-    // The downcast below is unchecked, so the types are compared first, because a repository with another type may have decoded the record.
+    // The downcast is unchecked, so the types are compared first: a repository with another type may have decoded the record.
     let type = ObjectIdentifier(DecodedValue<Item>.self)
     valueInPlace = { record in
       ObjectIdentifier(Swift.type(of: record)) == type ? unsafeDowncast(record, to: DecodedValue<Item>.self).indexValue(read) : nil
     }
-    // The closure `order` is never called, because `compare` uses `value` if it is set.
+    // The closure `order` of an indexed column is never called, because `compare` uses `value` if `value` is set.
     self.order = { _, _ in 0 }
   }
 
@@ -58,9 +58,9 @@ struct SortColumn<Item: Sendable>: Sendable {
     self.order = compare
   }
 
-  /// Compares two records by the column.
+  /// Compares two records by the property, in the direction of the column.
   ///
-  /// The result is negative if `left` comes first, and 0 if they are equal.
+  /// The result is negative if `left` comes first, and 0 if the property is equal in both records.
   func compare(_ left: Item, _ right: Item) -> Int {
     let ascending = value.map { $0(left).compared(to: $0(right)).rawValue } ?? order(left, right)
     return isReversed ? -ascending : ascending
@@ -70,7 +70,7 @@ struct SortColumn<Item: Sendable>: Sendable {
 extension DecodedValue {
   /// Returns the index value of a property of the decoded record.
   ///
-  /// Not inlined for the same reason as ``copy()``: in the caller, the type metadata look-up would take longer than the read.
+  /// `indexValue(_:)` is not inlined, because in the caller the type metadata look-up would take longer than reading the property.
   @inline(never) fileprivate func indexValue<Value: IndexableValue>(_ read: PropertyReader<Item, Value>) -> IndexValue {
     read(item).indexValue
   }

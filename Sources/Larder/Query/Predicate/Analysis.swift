@@ -4,7 +4,7 @@ extension PredicateExpressions.Equal: AnalyzableExpression where LHS: StandardPr
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
     guard let type = IndexedType(LHS.Output.self) else { return nil }
     if let path = scope.path(of: lhs), let value = scope.constant(rhs).flatMap({ type.indexValue($0) }) { return type.oneOf(path, [value]) }
-    // The constant may be on the left side, as in `4 <= $0.rating`.
+    // The constant may be on the left side, as in `4 == $0.rating`.
     if let path = scope.path(of: rhs), let value = scope.constant(lhs).flatMap({ type.indexValue($0) }) { return type.oneOf(path, [value]) }
     return nil
   }
@@ -12,14 +12,14 @@ extension PredicateExpressions.Equal: AnalyzableExpression where LHS: StandardPr
 
 extension PredicateExpressions.Comparison: AnalyzableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
-    // The type's `<` must be the order of its index values. If the type's `<` has another order, a range of an index would select the wrong
-    // records.
+    // The property's type must define `<` in the order of its index values. If `<` had another order, a range of an index would select the
+    // wrong records.
     guard let type = IndexedType(LHS.Output.self), type.isOrdered else { return nil }
     if let path = scope.path(of: lhs), let value = scope.constant(rhs).flatMap({ type.indexValue($0) }) {
       return type.compared(path, by: op, with: value)
     }
     if let path = scope.path(of: rhs), let value = scope.constant(lhs).flatMap({ type.indexValue($0) }) {
-      // In this branch the constant is on the left, so the operator is mirrored: `4 < x` is `x > 4`.
+      // If the constant is the left operand, the operator is mirrored: `4 < x` is `x > 4`.
       return type.compared(path, by: op.mirrored, with: value)
     }
     return nil
@@ -29,7 +29,7 @@ extension PredicateExpressions.Comparison: AnalyzableExpression where LHS: Stand
 extension PredicateExpressions.RangeExpressionContains: AnalyzableExpression
 where RangeExpression: StandardPredicateExpression, Element: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
-    // Only a range with constant bounds is a constraint. A range that depends on the record is tested for each record.
+    // An index can answer only a range with constant bounds. A range that depends on the record is tested for each record.
     guard let path = scope.path(of: element), let range = scope.constant(self.range) as? any ConstantRange else { return nil }
     return range.finding(path)
   }
@@ -39,9 +39,10 @@ extension PredicateExpressions.SequenceContains: AnalyzableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
     guard let path = scope.path(of: element), let all = scope.constant(sequence) else { return nil }
-    // A range such as `1..<5` may be used as a sequence. The constraint of such a range is its bounds and not the list of its elements.
+    // A range such as `1..<5` may be used as a sequence. An index answers a range by its bounds and not by the list of its elements.
     if let range = all as? any ConstantRange { return range.finding(path) }
-    // A sequence type may define `contains` differently. Only the types in `ConstantList` are known to compare with each element.
+    // A sequence type may define its own `contains`. Only the types that conform to `ConstantList` are known to compare a value with each
+    // element.
     guard all is any ConstantList, let type = IndexedType(RHS.Output.self) else { return nil }
     let values = all.map { type.indexValue($0) }
     return type.oneOf(path, values.compactMap { $0 })
@@ -59,8 +60,8 @@ where Base: StandardPredicateExpression, Prefix: StandardPredicateExpression {
       let last = prefix.unicodeScalars.last, prefix.unicodeScalars.allSatisfy(\.isASCII)
     else { return nil }
     var end = String(prefix.unicodeScalars.dropLast())
-    // The last scalar of the prefix is ASCII and so at most 127. The successor of an ASCII scalar is always a valid scalar, and is the
-    // upper bound of the range.
+    // The upper bound of the range is the prefix with the successor of its last scalar. The last scalar is ASCII and so at most 127, and
+    // the successor of an ASCII scalar is always a valid scalar.
     end.unicodeScalars.append(Unicode.Scalar(UInt8(last.value + 1)))
     return Finding(
       .range(
@@ -84,8 +85,8 @@ extension PredicateExpressions.Negation: AnalyzableExpression where Wrapped: Sta
 
 extension PredicateExpressions.Disjunction: AnalyzableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
-    // If one side of a disjunction has no constraint, any record may meet that side. An index finds only records of the other side, so no
-    // index can answer the disjunction.
+    // If one side of a disjunction has no constraint, any record may meet that side. An index would find only the records that meet the
+    // other side, so no index can answer the disjunction.
     guard let left = (lhs as? any AnalyzableExpression)?.finding(in: scope),
       let right = (rhs as? any AnalyzableExpression)?.finding(in: scope)
     else { return nil }
@@ -121,7 +122,7 @@ extension ArraySlice: ConstantList {}
 extension ContiguousArray: ConstantList {}
 extension Set: ConstantList {}
 
-/// A range with constant bounds, which gives the constraint that it puts on a key path.
+/// A range with constant bounds, which an index on the property of the range can answer.
 private protocol ConstantRange {
   func finding(_ path: ItemPath) -> Finding?
 }

@@ -10,9 +10,10 @@ protocol CompilableExpression<Output>: StandardPredicateExpression {
 
 /// An expression that may be a constraint on one key path, or a conjunction (`&&`) of two expressions.
 protocol AnalyzableExpression: StandardPredicateExpression {
-  /// Operands of a conjunction, which are planned one by one, or `nil` for any other expression.
+  /// Left and right operand of a conjunction, which are planned one by one, or `nil` for any other expression.
   ///
-  /// Every expression has this property, because a cast to a protocol of conjunctions would take longer than reading it.
+  /// Every analyzable expression has the property `operands`, because a cast to a protocol of conjunctions would take longer than reading
+  /// the property.
   var operands: (any StandardPredicateExpression<Bool>, any StandardPredicateExpression<Bool>)? { get }
 
   /// Returns the constraint that the expression puts on one key path of the record, or `nil` if there is none.
@@ -41,7 +42,7 @@ extension Scope {
   /// An expression that Larder has no closure for is evaluated by Foundation, or refused with `.unsupported` if a part of it can trap.
   func compile<E: StandardPredicateExpression>(_ expression: E) throws(RepositoryError) -> Compiled<Environment, E.Output> {
     if let known = expression as? any CompilableExpression<E.Output> { return try known.compile(in: self) }
-    // Foundation traps on integer overflow and on subscripts out of range. Without this check, a record whose values make the expression
+    // Foundation traps on integer overflow and on subscripts out of range. Without `TrapScan`, a record whose values make the expression
     // trap would end the app.
     if let construct = TrapScan.construct(in: expression) {
       throw RepositoryError(.unsupported, "a predicate has \(construct) inside an expression of a kind that cannot be checked")
@@ -65,7 +66,7 @@ extension Scope {
 
   /// Compiles an operation on the values of two expressions.
   ///
-  /// The two expressions are evaluated for every record.
+  /// The compiled closure evaluates both expressions for every record.
   @inline(__always)
   func map<Left: StandardPredicateExpression, Right: StandardPredicateExpression, Output>(
     _ left: Left, _ right: Right, _ operation: @escaping @Sendable (Left.Output, Right.Output) throws -> Output
@@ -81,15 +82,15 @@ extension Scope {
 
   /// Returns the value of an expression without variables, or `nil` if the expression has variables or throws.
   func constant<E: StandardPredicateExpression>(_ expression: E) -> E.Output? {
-    // Nearly every constant is a captured value, and this cast to the concrete type `Value` is cheaper than the search for a protocol
+    // Nearly every constant is a captured value, and a cast to the concrete type `Value` is cheaper than the search for a protocol
     // conformance.
     if let value = expression as? PredicateExpressions.Value<E.Output> { return value.value }
     do {
-      // The empty scope has no variables, so an expression that names a variable does not compile in it and is no constant.
+      // The empty scope has no variables, so an expression that names a variable does not compile in the empty scope and is no constant.
       return try Scope<Void>().compile(expression).run(())
     } catch {
-      // The expression has variables, so it is no constant, or it throws. If the expression throws, the test of each record reports the
-      // error.
+      // An expression that fails in the empty scope either has variables, so it is no constant, or throws. The error of an expression that
+      // throws is reported when records are tested.
       return nil
     }
   }

@@ -1,5 +1,5 @@
-// Predicate/ compiles Foundation's `#Predicate` to closures that never trap, and splits it into conjuncts that a plan can look up in
-// indexes.
+// Predicate/ compiles Foundation's `#Predicate` to closures that never trap, and splits it into conjuncts (the operands of `&&`) that a
+// plan can look up in indexes.
 // Invariant: for every record the closures return the result of Foundation's `evaluate`. If `evaluate` would trap or throw, the closures
 // throw `RepositoryError.Code.unsupported`. A conjunct's constraint holds for every record that meets the conjunct. An exact constraint
 // holds for no record that does not meet the conjunct. A key path to a computed property runs the code of that property, and a trap in that
@@ -11,12 +11,13 @@ import Foundation
 struct CompiledPredicate<Item>: Sendable {
   /// Returns true if the predicate holds for a record, or throws `.unsupported` with the reason.
   ///
-  /// The reason never contains a value of the record.
+  /// The text of the error never contains a value of the record.
   let evaluate: @Sendable (Item) throws(RepositoryError) -> Bool
-  /// Parts of the predicate that must all hold, in the order in which they are written.
+  /// Conjuncts of the predicate (the operands of `&&`), all of which must hold, in the order in which they are written.
   ///
-  /// Evaluated in this order up to the first false part, the parts give the result of the predicate. If an index answers a part, that part
-  /// need not be evaluated. A part with a constraint never throws, so the use of an index may remove errors but never adds one.
+  /// The result of the predicate is that of evaluating the conjuncts in order up to the first false conjunct. If an index answers a
+  /// conjunct, the conjunct need not be evaluated. A conjunct with a constraint never throws, so the use of an index may remove errors but
+  /// never adds one.
   let conjuncts: [Conjunct<Item>]
 
   /// Compiles a predicate to closures and splits it into conjuncts.
@@ -32,15 +33,15 @@ struct CompiledPredicate<Item>: Sendable {
 
   /// Returns only the conjuncts of a predicate, at half the cost of ``init(_:)``, which also compiles the whole predicate.
   ///
-  /// A query needs only the conjuncts.
-  /// - Throws: as ``init(_:)``.
+  /// A query uses only the conjuncts and never evaluates the whole predicate.
+  /// - Throws: The errors of ``init(_:)``.
   static func conjuncts(of predicate: Predicate<Item>) throws(RepositoryError) -> [Conjunct<Item>] {
     var parts: [Conjunct<Item>] = []
     try split(predicate.expression, in: Scope(item: predicate.variable), into: &parts)
     return parts
   }
 
-  /// Appends the parts of an expression to `parts`, in the order in which they are written.
+  /// Appends the conjuncts of an expression (the operands of `&&`) to `parts`, in the order in which they are written.
   private static func split(
     _ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>, into parts: inout [Conjunct<Item>]
   ) throws(RepositoryError) {
@@ -51,10 +52,10 @@ struct CompiledPredicate<Item>: Sendable {
       return
     }
     let finding = analyzable?.finding(in: scope)
-    // A part that holds for every record is left out. A part that every record meets would only cost time in the plan and in the tests of
-    // records.
+    // A conjunct that holds for every record is left out, because it would only cost time in the plan and in the tests of records.
     if case .always = finding?.constraint { return }
-    // An exact part is compiled only when it is first evaluated, because an index usually answers it without any test.
+    // A conjunct that its constraint expresses exactly is compiled only when it is first evaluated, because an index usually answers it
+    // without any test.
     if let finding, finding.isExact {
       parts.append(Conjunct(exact: finding.constraint) { later(expression, in: scope) })
       return
@@ -63,15 +64,15 @@ struct CompiledPredicate<Item>: Sendable {
     parts.append(Conjunct(constraint: finding?.constraint ?? .residual, isExact: false, evaluate: run))
   }
 
-  /// Compiles an exact part when it is first evaluated.
+  /// Compiles an exact conjunct when it is first evaluated.
   ///
-  /// An exact part is a plain comparison, which compiles without an error.
+  /// An exact conjunct is made of comparisons with constants, which compile without an error.
   private static func later(_ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>) -> Conjunct<Item>.Evaluation {
     do throws(RepositoryError) {
       return reporting(try scope.compile(expression: expression).run)
     } catch {
-      // An exact part fails to compile only if the analysis has a defect. The returned closure throws the compilation error, so that a
-      // defect makes the fetch throw and does not end the app.
+      // An exact conjunct fails to compile only if the analysis of predicates has a defect. The returned closure throws the compilation
+      // error, so that such a defect makes the fetch throw and does not end the app.
       return { (_) throws(RepositoryError) -> Bool in throw error }
     }
   }
@@ -90,16 +91,16 @@ struct CompiledPredicate<Item>: Sendable {
   }
 }
 
-/// A conjunct: one of the parts of a predicate, all of which must hold for a record.
+/// A conjunct: one of the parts of a predicate that `&&` joins, all of which must hold for a record.
 struct Conjunct<Item>: Sendable {
   typealias Evaluation = @Sendable (Item) throws(RepositoryError) -> Bool
 
-  /// Constraint that the part puts on one key path, or `.residual` if it puts none.
+  /// Constraint that the conjunct puts on one key path, or `.residual` if it puts none on a key path.
   let constraint: Constraint
-  /// True if a record meets the part exactly if it meets the constraint.
+  /// True if a record meets the conjunct if and only if it meets the constraint.
   ///
-  /// If false, a record may meet the constraint and not the part, so `evaluate` must test each record that meets the constraint. A conjunct
-  /// with the constraint `.residual` is never exact.
+  /// If `isExact` is false, a record may meet the constraint and not the conjunct, so `evaluate` must test each record that meets the
+  /// constraint. A conjunct with the constraint `.residual` is never exact.
   let isExact: Bool
   private let compiled: CompiledOnce
 
@@ -108,29 +109,31 @@ struct Conjunct<Item>: Sendable {
     compiled = CompiledOnce { evaluate }
   }
 
-  /// Creates an exact part, which is compiled when it is first evaluated.
+  /// Creates an exact conjunct, which is compiled when it is first evaluated.
   ///
-  /// If an index answers the part, the part is never compiled. For a query that an index answers, compiling would be most of the cost.
+  /// If an index answers the conjunct, the conjunct is never compiled. For a query that an index answers, compiling would be most of the
+  /// cost.
   init(exact constraint: Constraint, compile: @escaping @Sendable () -> Evaluation) {
     (self.constraint, isExact) = (constraint, true)
     compiled = CompiledOnce(compile)
   }
 
-  /// Closure that returns whether a record meets the part.
+  /// Closure that returns whether a record meets the conjunct.
   ///
-  /// The closure throws only if the constraint of the part is `.residual`. Each access loads the closure, so read it once for many records.
+  /// `evaluate` throws only if the constraint of the conjunct is `.residual`. Each access to `evaluate` loads the closure, so read it once
+  /// for many records.
   var evaluate: Evaluation { compiled.evaluation }
 
   private final class CompiledOnce: Sendable {
     private let compile: @Sendable () -> Evaluation
-    /// Object of type ``Made`` with the compiled closure, once the part was compiled.
+    /// Object of type ``Made`` with the compiled closure, or no object before the conjunct was compiled.
     ///
-    /// The declared type has no generic parameter. With a generic parameter, every query would look up type metadata.
+    /// The declared type of `made` has no generic parameter. With a generic parameter, every query would look up type metadata.
     private let made = LazyReference<any AnyObject & Sendable>()
 
-    /// An object that holds the compiled closure of a part.
+    /// An object that holds the compiled closure of a conjunct.
     ///
-    /// Without the object, each read of a closure in generic storage would wrap it in another closure.
+    /// Without the object, each read of a closure in generic storage would wrap the closure in another one.
     private final class Made: Sendable {
       let evaluation: Evaluation
       init(_ evaluation: @escaping Evaluation) { self.evaluation = evaluation }
@@ -138,30 +141,33 @@ struct Conjunct<Item>: Sendable {
 
     init(_ compile: @escaping @Sendable () -> Evaluation) { self.compile = compile }
 
-    /// Closure of the part, which is compiled at the first access.
+    /// Closure of the conjunct, which is compiled at the first access.
     ///
-    /// No lock is taken. If two threads compile the part at the same time, both get the closure that was stored first.
+    /// The access to `evaluation` takes no lock. If two threads compile the conjunct at the same time, both get the closure that was stored
+    /// first.
     var evaluation: Evaluation { unsafeDowncast(made.load() ?? made.storeIfNil(Made(compile())), to: Made.self).evaluation }
   }
 }
 
 /// A condition on the index value of the property at one key path.
 enum Constraint: Sendable {
-  /// The value equals one given value. A `nil` of an optional property is ``IndexValue/null``.
+  /// The property's index value equals one given value.
+  ///
+  /// The index value of an optional property that is `nil` is ``IndexValue/null``.
   case equal(ItemPath, IndexValue)
-  /// The value lies between two bounds, where a missing bound excludes no value.
+  /// The property's index value lies between two bounds, where a missing bound excludes no value.
   ///
   /// Ranges of `Double`, `Float` and `Date` always have both bounds, so that they exclude NaN. With `orNotANumber`, a record with the value
   /// ``IndexValue/notANumber`` meets the constraint too. A date that is NaN is neither before nor after another date, so `<=` and `>=` hold
-  /// for it.
+  /// for a date that is NaN.
   case range(ItemPath, lower: Bound?, upper: Bound?, orNotANumber: Bool)
-  /// The value is one of at least two different values, which are sorted.
+  /// The property's index value is one of at least two different values, which are sorted.
   case oneOf(ItemPath, [IndexValue])
   /// No record meets the constraint.
   case never
   /// Every record meets the constraint.
   ///
-  /// No conjunct has the constraint `.always`, because a part of the predicate with this constraint is left out.
+  /// No conjunct has the constraint `.always`, because a part of the predicate that every record meets is left out.
   case always
   /// No index can answer the condition, so every record is tested.
   case residual

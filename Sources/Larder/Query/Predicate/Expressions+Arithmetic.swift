@@ -11,7 +11,8 @@ extension PredicateExpressions.Arithmetic: CompilableExpression where LHS: Stand
       // results.
       @unknown default: throw RepositoryError(.unsupported, "a predicate has arithmetic of a kind that is not known")
       }
-    // Integers are handled first, because `+` on integers traps on overflow. On floating-point numbers `+` never traps.
+    // Integers are handled before floating-point numbers, because `+` on integers traps on overflow. On floating-point numbers `+` never
+    // traps.
     if let checked = try CheckedInteger.operation(Output.self, operation) { return try scope.map(lhs, rhs, checked) }
     switch operation {
     case .add: return try scope.map(lhs, rhs) { $0 + $1 }
@@ -25,8 +26,8 @@ extension PredicateExpressions.IntDivision: CompilableExpression where LHS: Stan
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     if let checked = try CheckedInteger.operation(Output.self, .divide) { return try scope.map(lhs, rhs, checked) }
     return try scope.map(lhs, rhs) { dividend, divisor in
-      // `CheckedInteger` handles all fixed-width integer types. Integer types without a fixed width reach this closure, and a division of
-      // such a type traps on 0 as well.
+      // `CheckedInteger` handles or refuses all fixed-width integer types. The division of any other integer type traps only on 0, so the
+      // divisor is checked.
       if divisor == 0 { throw CheckedInteger.divisionByZero }
       return dividend / divisor
     }
@@ -70,11 +71,12 @@ enum CheckedInteger {
   ///
   /// - Throws: `.unsupported` for a fixed-width integer type of another library.
   static func operation<T>(_ type: T.Type, _ operation: Operation) throws(RepositoryError) -> (@Sendable (T, T) throws -> T)? {
-    // `integer` is the type `T` itself, but the compiler cannot infer that, so the closure is cast.
+    // `integer` is the type `T` itself, but the compiler cannot infer that, so the closure is cast to a closure on `T`.
     if let integer = T.self as? any CheckableInteger.Type, let checked = closure(integer, operation) as? @Sendable (T, T) throws -> T {
       return checked
     }
-    // An integer type of another library traps on overflow too, and without conformance to `CheckableInteger` it cannot be checked.
+    // An integer type of another library traps on overflow too, and without a conformance to `CheckableInteger` its overflow cannot be
+    // checked.
     if T.self is any FixedWidthInteger.Type {
       throw RepositoryError(.unsupported, "a predicate has arithmetic on integers that are not the standard library's")
     }

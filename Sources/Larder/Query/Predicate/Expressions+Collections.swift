@@ -3,10 +3,10 @@ import Foundation
 extension PredicateExpressions.CollectionIndexSubscript: CompilableExpression
 where Wrapped: StandardPredicateExpression, Index: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // The bounds check below is enough only for `Int` indexes. `refuseTrap` refuses all other index types.
+    // The bounds check of the subscript is enough only for `Int` indexes. `refuseTrap` refuses all other index types.
     try refuseTrap()
     return try scope.map(wrapped, index) { all, index in
-      // Without this check the subscript would trap, and a trap ends the app.
+      // Without the bounds check the subscript would trap, and a trap ends the app.
       guard index >= all.startIndex, index < all.endIndex else { throw indexOutOfRange }
       return all[index]
     }
@@ -16,10 +16,10 @@ where Wrapped: StandardPredicateExpression, Index: StandardPredicateExpression {
 extension PredicateExpressions.CollectionRangeSubscript: CompilableExpression
 where Wrapped: StandardPredicateExpression, Range: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // The bounds check below is enough only for ranges of `Int` indexes. `refuseTrap` refuses all other index types.
+    // The bounds check of the subscript is enough only for ranges of `Int` indexes. `refuseTrap` refuses all other index types.
     try refuseTrap()
     return try scope.map(wrapped, range) { all, range in
-      // The indexes of a slice do not begin at 0, so both bounds are compared with those of the collection.
+      // The indexes of a slice may not begin at 0, so both bounds of the range are compared with those of the collection.
       guard range.lowerBound >= all.startIndex, range.upperBound <= all.endIndex else { throw indexOutOfRange }
       return all[range]
     }
@@ -45,8 +45,8 @@ where Wrapped: StandardPredicateExpression, Key: StandardPredicateExpression, De
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (all, key, other) = (try scope.compile(wrapped).run, try scope.compile(self.key).run, try scope.compile(self.default).run)
     return Compiled { environment in
-      // The default is evaluated only if the key is missing, as in Foundation's evaluation of predicates. If the default were always
-      // evaluated, it could throw for a record that has the key.
+      // The default value of a dictionary subscript is evaluated only if the key is missing, as in Foundation's evaluation of predicates.
+      // If the default were always evaluated, it could throw for a record that has the key.
       if let value = try all(environment)[key(environment)] { return value }
       return try other(environment)
     }
@@ -87,8 +87,8 @@ private let reversedRange = RepositoryError(
 extension PredicateExpressions.SequenceContains: CompilableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
-    // `contains` on a range without an end, such as `5...`, would walk to the greatest integer and then trap. `refuseTrap` refuses such a
-    // range.
+    // `contains` on a range without an end, such as `5...`, would count up to the greatest integer and then trap. `refuseTrap` refuses a
+    // range without an end.
     try refuseTrap()
     return try scope.map(sequence, element) { $0.contains($1) }
   }
@@ -100,7 +100,8 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
     try refuseTrap()
     let all = try scope.compile(sequence).run
     let test = try scope.nested(variable).compile(self.test).run
-    // The environment is extended by the element, because the inner closure may name the element and the outer variables.
+    // The environment (the values of the variables) is extended by the element, because the inner closure may name the element and the
+    // outer variables.
     return Compiled { environment in try all(environment).contains { try test(Nested(outer: environment, element: $0)) } }
   }
 }

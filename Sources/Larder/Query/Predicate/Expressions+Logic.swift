@@ -8,7 +8,7 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
 
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
-    // If the left side of `&&` is false, the right side is not run, as in Foundation. The right side could throw for this record.
+    // If the left side of `&&` is false, the right side is not run, as in Foundation, because the right side could throw for the record.
     return Compiled { try left($0) && right($0) }
   }
 }
@@ -17,7 +17,7 @@ extension PredicateExpressions.Disjunction: CompilableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
-    // If the left side of `||` is true, the right side is not run, as in Foundation. The right side could throw for this record.
+    // If the left side of `||` is true, the right side is not run, as in Foundation, because the right side could throw for the record.
     return Compiled { try left($0) || right($0) }
   }
 }
@@ -32,7 +32,7 @@ extension PredicateExpressions.Conditional: CompilableExpression
 where Test: StandardPredicateExpression, If: StandardPredicateExpression, Else: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (test, yes, no) = (try scope.compile(self.test).run, try scope.compile(trueBranch).run, try scope.compile(falseBranch).run)
-    // Only the chosen branch is evaluated, because the other branch may throw for this record.
+    // Only the chosen branch of a conditional expression is evaluated, because the other branch may throw for the record.
     return Compiled { try test($0) ? yes($0) : no($0) }
   }
 }
@@ -94,7 +94,7 @@ extension PredicateExpressions.ComparisonOperator {
 enum FastComparison {
   typealias Operator = PredicateExpressions.ComparisonOperator
 
-  /// Returns a test for equality, or `nil` unless one operand is a key path and the other a constant of one of these types.
+  /// Returns a test for equality of a key path with a constant of a frequent type, or `nil` for any other comparison.
   static func equal<Environment, Value>(_ read: Compiled<Environment, Value>, _ constant: Value?) -> Compiled<Environment, Bool>? {
     guard let path = read.path, let constant else { return nil }
     return switch constant {
@@ -108,7 +108,7 @@ enum FastComparison {
     }
   }
 
-  /// Returns a test by order, or `nil` unless one operand is a key path and the other a constant of one of these types.
+  /// Returns a test by order of a key path with a constant of a frequent type, or `nil` for any other comparison.
   static func ordered<Environment, Value>(
     _ read: Compiled<Environment, Value>, by comparison: Operator, with constant: Value?
   ) -> Compiled<Environment, Bool>? {
@@ -168,7 +168,7 @@ extension PredicateExpressions.NilCoalesce: CompilableExpression where LHS: Stan
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
     return Compiled { environment in
-      // The right side is evaluated only if the left side is `nil`, as with Swift's `??`.
+      // The right side of `??` is evaluated only if the left side is `nil`, as in Swift.
       if let value = try left(environment) { return value }
       return try right(environment)
     }
@@ -178,7 +178,7 @@ extension PredicateExpressions.NilCoalesce: CompilableExpression where LHS: Stan
 extension PredicateExpressions.ForcedUnwrap: CompilableExpression where Inner: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     try scope.map(inner) { value in
-      // Foundation's `evaluate` also throws this error and does not trap.
+      // For a forced unwrap of `nil`, Foundation's `evaluate` also throws `forceUnwrapFailure` and does not trap.
       guard let value else { throw PredicateError.forceUnwrapFailure }
       return value
     }
@@ -227,11 +227,11 @@ extension PredicateExpressions.NilLiteral: CompilableExpression {
 
 extension PredicateExpressions.KeyPath: CompilableExpression where Root: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    // Some properties of the standard library trap, such as `count` of a range with too many integers. `refuseTrap` refuses these
-    // properties.
+    // Some properties of the standard library trap, such as `count` of a range with too many integers. `refuseTrap` refuses properties that
+    // can trap.
     try refuseTrap()
     let root = try scope.compile(self.root)
-    // Two key paths are joined to one, so that a nested property is read in one step and can be found in an index.
+    // The key paths of a nested property are joined to one key path, so that the property is read in one step and can be found in an index.
     if let path = root.path?.appending(ValuePath(keyPath: keyPath)) { return Compiled(path: path) }
     let (run, keyPath) = (root.run, self.keyPath)
     return Compiled { try run($0)[keyPath: keyPath as Swift.KeyPath<Root.Output, Output>] }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The result of analyzing a condition: its constraint on one key path, and whether the constraint says as much as the condition.
+/// The result of analyzing a condition: its constraint on one key path, and whether the constraint expresses the whole condition.
 struct Finding {
   let constraint: Constraint
   let isExact: Bool
@@ -13,7 +13,7 @@ struct Finding {
 
 /// A type of compared values that has index values, with the properties that the analysis of conditions needs.
 struct IndexedType {
-  /// True if two values of the type are equal exactly if their index values are equal, as far as the values seen so far show.
+  /// True if two values of the type are equal if and only if their index values are, as far as the values seen so far show.
   var isExact: Bool { isSaidExact && rawValues?.areExact ?? true }
   private let isSaidExact: Bool
   private let rawValues: RawIndexValues?
@@ -57,12 +57,12 @@ struct IndexedType {
 
   /// Returns the index value of a value, or `nil` if the value is not of the type.
   func indexValue<Value>(_ value: Value) -> IndexValue? {
-    // A checked cast would take longer than the rest of this function.
+    // `String` and `Int` values are cast without a check, because a checked cast would take longer than the rest of `indexValue(_:)`.
     if Value.self == String.self { return IndexValue(unsafeBitCast(value, to: String.self)) }
     if Value.self == Int.self { return IndexValue(Int64(unsafeBitCast(value, to: Int.self))) }
     guard let indexValue = type.indexValue(of: value) else { return nil }
-    // A type of the app may define its own index values. If the index value of this constant differs from that of its raw value, the type
-    // is no longer exact.
+    // A type of the app may define its own index values. If the index value of the constant differs from that of its raw value, the type no
+    // longer counts as exact.
     rawValues?.note(value, indexValue)
     return indexValue
   }
@@ -75,7 +75,7 @@ struct IndexedType {
     return Finding(.oneOf(path, among: values), isExact: isExact)
   }
 
-  /// Returns the finding of a comparison by order, or `nil` if the type's index values do not have the type's order.
+  /// Returns the finding of a comparison by order, or `nil` if the type's index values have another order than the type.
   func compared(_ path: ItemPath, by comparison: PredicateExpressions.ComparisonOperator, with value: IndexValue) -> Finding? {
     switch comparison {
     case .lessThan: range(path, lower: nil, upper: Bound(value: value, isInclusive: false))
@@ -86,7 +86,7 @@ struct IndexedType {
     }
   }
 
-  /// Returns the finding that the value at a key path lies between bounds, or `nil` if no range of an index expresses that.
+  /// Returns the finding that the value at a key path lies between bounds, or `nil` if no range of an index expresses this condition.
   func range(_ path: ItemPath, lower: Bound?, upper: Bound?) -> Finding? {
     guard isOrdered else { return nil }
     let isNumber = { (bound: Bound?) in bound?.value != .notANumber }
@@ -100,7 +100,7 @@ struct IndexedType {
       if isInclusive && lower == nil && upper == nil { return Finding(.always) }
       return range(path, realLower: lower, realUpper: upper, orNotANumber: isInclusive)
     }
-    // For floating-point numbers every comparison with NaN is false, so no record meets the condition.
+    // For floating-point numbers every comparison with NaN is false, so no record meets a condition with a NaN bound.
     guard isNumber(lower), isNumber(upper) else { return Finding(.never) }
     if isReal { return range(path, realLower: lower, realUpper: upper, orNotANumber: false) }
     return Self.isEmpty(lower, upper) ? Finding(.never) : Finding(.range(path, lower: lower, upper: upper, orNotANumber: false))
@@ -110,7 +110,8 @@ struct IndexedType {
     // NaN sorts after infinity, so a range with infinity as its upper bound excludes NaN.
     let lower = realLower ?? Bound(value: IndexValue(-Double.infinity), isInclusive: true)
     let upper = realUpper ?? Bound(value: IndexValue(Double.infinity), isInclusive: true)
-    // The range is empty, so only NaN dates meet the condition. No index range can express that condition, so every record is tested.
+    // If the range between the bounds is empty, only NaN dates meet the condition. No index range can express that only NaN is met, so
+    // every record is tested.
     if Self.isEmpty(lower, upper) { return orNotANumber ? nil : Finding(.never) }
     return Finding(.range(path, lower: lower, upper: upper, orNotANumber: orNotANumber))
   }
@@ -124,7 +125,7 @@ struct IndexedType {
 extension Constraint {
   /// Returns the constraint that the value equals one of `values`, which may be unsorted and contain repetitions.
   static func oneOf(_ path: ItemPath, among values: [IndexValue]) -> Constraint {
-    // One value is the usual case, and needs no set.
+    // A constraint with one value is the usual case, and needs no set of values.
     if values.count == 1 { return .equal(path, values[0]) }
     let values = Set(values).sorted()
     return switch values.count {
@@ -136,10 +137,10 @@ extension Constraint {
 }
 
 extension Scope {
-  /// Returns the key path that an expression reads from the record, or `nil` if the expression does more than read one.
+  /// Returns the key path that an expression reads from the record, or `nil` if the expression does more than read a key path.
   func path<E: StandardPredicateExpression>(of expression: E) -> ItemPath? {
-    // Nearly every expression here is a key path from the record, and this cast to its concrete type is cheaper than a search for
-    // conformances.
+    // Nearly every compared expression is a key path from the record, and a cast to its concrete type is cheaper than a search for a
+    // protocol conformance.
     if let direct = expression as? PredicateExpressions.KeyPath<PredicateExpressions.Variable<Environment>, E.Output>,
       direct.trap == nil, isItem(direct.root)
     {
@@ -155,6 +156,6 @@ extension Scope {
 }
 
 extension IndexableValue {
-  /// Returns the index value of `value`, whose static type in generic code is not this type.
+  /// Returns the index value of `value`, whose static type in generic code is not `Self`.
   fileprivate static func indexValue<Value>(of value: Value) -> IndexValue? { recast(value, to: Self.self)?.indexValue }
 }

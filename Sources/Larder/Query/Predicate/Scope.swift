@@ -1,20 +1,21 @@
 import Foundation
 
-/// The variables that an expression may name, each with the path to its value in the environment.
+/// The variables that an expression may name, each with the key path to its value in the environment of a compiled closure.
 ///
-/// The variables are the record, and the elements that are passed to closures such as that of `contains(where:)`.
+/// The environment holds the values of the variables. The variables are the record, and the elements that are passed to closures such as
+/// the closure of `contains(where:)`.
 struct Scope<Environment>: Sendable {
   /// Variable of the record, whose value is the whole environment, or `nil` in the scope of a closure.
   private let item: PredicateExpressions.Variable<Environment>?
   private let itemID: PredicateExpressions.VariableID?
-  /// Variables of a scope inside a closure.
+  /// Variables that an expression inside a closure may name.
   ///
-  /// In the scope of a record, the array of other variables is empty.
+  /// In the scope of a record, `others` is empty.
   private let others: [any VariableSlot<Environment>]
 
-  /// Slots of all variables of the scope, each with a variable and the path to its value.
+  /// The variables of the scope, each in a slot with the path to its value.
   ///
-  /// The slot of the record is created at each access and not stored, because most comparisons are analyzed without it.
+  /// The slot of the record variable is created at each access and not stored, because most comparisons are analyzed without it.
   private var slots: [any VariableSlot<Environment>] {
     // The path to the record is `\.self` with `isAll`, because the record is the whole environment. `appending` returns a path that is
     // appended to `\.self` unchanged, so that the path equals the key path that an index declares.
@@ -96,7 +97,7 @@ struct ValuePath<Environment, Output>: Sendable {
 
   /// Returns the path to a part of the value.
   ///
-  /// A path that begins at the whole environment is returned unchanged, so that it equals the key path that an index declares.
+  /// A path that is appended to the whole environment is returned unchanged, so that it equals the key path that an index declares.
   func appending<Part>(_ next: ValuePath<Output, Part>) -> ValuePath<Environment, Part>? {
     if next.isAll, let same = recast(keyPath, to: (any KeyPath<Environment, Part> & Sendable).self) {
       return ValuePath<Environment, Part>(keyPath: same, isAll: isAll)

@@ -2,8 +2,8 @@ import Foundation
 
 /// Searches an expression that only Foundation can evaluate for constructs that could trap.
 ///
-/// The search reads stored properties by reflection. Reflection also finds expressions inside kinds of expressions that Larder does not
-/// compile, and inside constants that are expressions or predicates.
+/// The search for traps reads stored properties by reflection. Reflection also finds expressions inside kinds of expressions that Larder
+/// does not compile, and inside constants that are expressions or predicates.
 enum TrapScan {
   /// Returns the name of the first construct in a value that could trap, or `nil` if there is none.
   static func construct(in value: Any) -> String? {
@@ -16,9 +16,9 @@ enum TrapScan {
     return nil
   }
 
-  /// Returns true for a value that may contain expressions.
+  /// Returns true for a value that may contain predicate expressions.
   ///
-  /// Returns false for text, numbers and collections of other values.
+  /// `mayHoldExpressions` returns false for text, numbers and collections of values that are no expressions.
   private static func mayHoldExpressions(_ value: Any) -> Bool {
     switch value {
     case is any PredicateExpression, is any ExpressionHolder, is [any PredicateExpression]: true
@@ -65,8 +65,8 @@ extension PredicateExpressions.ClosedRange: TrappingExpression {
 extension PredicateExpressions.Range: TrappingExpression {
   var trap: String? { "a range" }
 }
-// An index that is not an integer belongs to one collection. With another collection such an index may trap, even if it lies between the
-// ends.
+// An index that is not an integer, such as `String.Index`, belongs to one collection. With another collection such an index may trap, even
+// if it lies between the start and the end of that collection.
 extension PredicateExpressions.CollectionIndexSubscript: TrappingExpression {
   var trap: String? { Index.Output.self == Int.self ? nil : "a subscript whose index is not an integer" }
 }
@@ -115,7 +115,7 @@ private protocol TrapsWhenCounted {}
 extension Range: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedInteger {}
 extension ClosedRange: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedInteger {}
 
-/// Returns a name for a walk through a sequence without an end, such as `5...`, which traps after the greatest integer.
+/// Returns the name of the trap in iterating over a range without an end, such as `5...`, or `nil` for any other sequence.
 private func endless(_ sequence: Any.Type) -> String? {
   sequence is any EndlessSequence.Type ? "a walk through a range without an end" : nil
 }

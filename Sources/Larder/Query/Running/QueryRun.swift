@@ -1,11 +1,12 @@
 // Running/ runs a planned query.
-// Invariant: with every plan the results equal those of testing and sorting all records. Called by LocalRepository, RepositorySnapshot,
-// Transaction and LiveResults.
+// Invariant: with every plan, a query has the results that testing and sorting all records would give.
+// Called by LocalRepository, RepositorySnapshot, Transaction and LiveResults.
 
 /// A run of a query over a collection at one commit.
 ///
-/// The query is planned when the run is created. The type is not generic over the record type. A run finds only slots, the form of records
-/// in memory, and ``TypedQueryRun`` tests and returns the values. Generic code would look up the record's type metadata in every fetch.
+/// The query is planned when the run is created. `QueryRun` is not generic over the record type, because generic code would look up the
+/// record's type metadata in every fetch. A run finds only slots, the form of records in memory, and ``TypedQueryRun`` tests and returns
+/// the values.
 struct QueryRun: Sendable {
   let shape: QueryShape
   let records: RecordMap
@@ -15,7 +16,7 @@ struct QueryRun: Sendable {
 
   /// Plans a query with the indexes that are built.
   ///
-  /// An index that is declared but not built is not used.
+  /// The plan does not use an index that is declared but not built.
   /// - Throws: `.unsupported` if a predicate, a place, a limit or an offset is not valid, or if a needed index is not declared.
   init(_ shape: QueryShape, _ state: CollectionState) throws(RepositoryError) {
     try shape.check()
@@ -23,7 +24,7 @@ struct QueryRun: Sendable {
     choice = try QueryPlanner(query: shape, indexes: indexes, recordCount: records.count).plan()
   }
 
-  /// True if the access path yields exactly the records that meet the query, so that no record has to be tested.
+  /// True if the access path (an index or a scan) yields exactly the records that meet the query, so that no record has to be tested.
   var isExact: Bool {
     guard choice.covered.count == shape.conditions.count, shape.filterCount == 0, shape.boxes.isEmpty else { return false }
     return switch choice.access {
@@ -33,10 +34,10 @@ struct QueryRun: Sendable {
     }
   }
 
-  /// True if the access path yields the candidates in the order of the query.
+  /// True if the access path (an index or a scan) yields the records in the order of the query.
   ///
-  /// A scan yields records in order if the records are stored in that order, or if the query has a limit, which ends the scan early. In all
-  /// other cases the scan yields records in any order, and only the matching records are sorted.
+  /// A scan yields records in order if the records are stored in that order, or if the query has a limit, which ends the scan early. Any
+  /// other scan yields the records in no fixed order, and only the matching records are sorted.
   var givesOrder: Bool {
     if case .scan = choice.access {
       return choice.givesOrder && ((indexes.keys.isOfBytes && records.isOrdered) || shape.maximum != nil)
@@ -44,7 +45,7 @@ struct QueryRun: Sendable {
     return choice.givesOrder
   }
 
-  /// True if a scan ends after a few records, because every record meets the query and the records come in its order.
+  /// True if a scan ends after a few records, because every record meets the query and the records come in the query's order.
   var endsEarly: Bool {
     guard case .scan = choice.access, isExact, givesOrder else { return false }
     return shape.needed.map { $0 <= ConcurrentMap.partSize } ?? false
@@ -53,14 +54,14 @@ struct QueryRun: Sendable {
   /// Upper bound of the number of records that the query reads.
   var bound: Int {
     guard isExact, choice.givesOrder, case .ordered(let index, _, let use) = choice.access else { return choice.bound }
-    // If the query sorts by only some of the index's columns, entries that are equal in these columns form a group. Such a group is read as
-    // a whole and sorted by id, even if the limit needs only a part of it.
+    // If the query sorts by only some of the index's columns, entries that are equal in these columns form a group. A group of equal
+    // entries is read as a whole and sorted by id, even if the limit needs only a part of it.
     if case .groups(let columns, _) = use, columns < indexes.definitions[index].columns.count { return choice.bound }
     let (stretches, skipped) = skippedByRank
     return Swift.min(stretches?.reduce(0) { $0 + $1.ranks.count } ?? choice.reach, shape.needed(behind: skipped) ?? .max)
   }
 
-  /// Number of records that meet the query, before its offset and limit, or `nil` if only reading the records shows the number.
+  /// Number of records that meet the query without its offset and limit, or `nil` if only reading the records shows the number.
   var knownCount: Int? {
     switch choice.access {
     case .nothing: 0
@@ -75,8 +76,8 @@ struct QueryRun: Sendable {
 extension QueryRun {
   /// Returns the results directly from an index in the query's order, or `nil` if records must be tested or sorted by their values.
   ///
-  /// Most queries of an app are answered in this way, without a test or sort of values. All records in an index are known to decode, so
-  /// none has to be left out of the results.
+  /// Most queries of an app are answered directly from an index, without a test or sort of values. All records in an index are known to
+  /// decode, so none of them has to be left out of the results.
   func slotsFromIndex() -> [RecordSlot]? {
     guard isExact else { return nil }
     let isSortedByID: Bool
@@ -86,15 +87,14 @@ extension QueryRun {
     case .ordered: isSortedByID = !choice.givesOrder && shape.order.isEmpty
     case .near, .words: isSortedByID = false
     }
-    // A sort by id needs only the keys and no values of records, so it is made here.
+    // A sort by id needs only the keys and no values of records, so `slotsFromIndex()` can sort by id itself.
     guard choice.givesOrder || isSortedByID else { return nil }
 
     let (stretches, skipped) = skippedByRank
-    // If the slots are sorted by id afterwards, any slot may come first in the result. If this function sorts the slots by id, the walk
-    // gathers all slots of the access path first.
+    // Any record may come first after a sort by id, so before such a sort the loop gathers all records that the access path yields.
     let needed = isSortedByID ? .max : shape.needed(behind: skipped) ?? .max
     var slots: [RecordSlot] = []
-    // The walk appends a slot before it compares the count, so with a limit of 0 it would return one record too many.
+    // The loop appends a slot before it compares the count, so with a limit of 0 it would return one record too many.
     guard needed > 0 else { return slots }
     slots.reserveCapacity(Swift.min(choice.bound, needed))
     walk(stretches: stretches) { slot, _, _ in
@@ -106,7 +106,7 @@ extension QueryRun {
     return Array(slots.dropFirst(skipped).prefix(shape.maximum ?? .max))
   }
 
-  /// Parts of the ordered index after the query's offset, if ranks allow to skip it, and the number of results still to skip.
+  /// Ranges of the ordered index after the query's offset, or `nil` if ranks cannot skip it, and the number of results still to skip.
   var skippedByRank: (stretches: [IndexWalk.OrderedRange]?, skipped: Int) {
     guard shape.skipped > 0, isExact, choice.givesOrder, choice.ranks.count == 1, case .ordered(let index, _, let use) = choice.access,
       let walk = indexWalk(index)
@@ -119,11 +119,12 @@ extension QueryRun {
 // MARK: - Walking
 
 extension QueryRun {
-  /// Passes each record of the access path, with its computed distance and score, to `visit`, until `visit` returns `false`.
+  /// Passes each record that the access path yields, with its distance and score, to `visit`, until `visit` returns `false`.
   ///
   /// - Parameters:
-  ///   - cursor: End of the previous page. An ordered index and a scan in the order of ids are visited from there.
-  ///   - stretches: Ranges of the ordered index to visit, in place of the spans of the plan.
+  ///   - cursor: Cursor at the end of the previous page, or `nil` for the first page. An ordered index and a scan in the order of ids are
+  ///     read from the cursor on.
+  ///   - stretches: Ranges of the ordered index to read instead of the ranges in the plan.
   ///   - visit: Receives a record, its distance in metres, and its score.
   func walk(
     after cursor: PageCursor? = nil, stretches: [IndexWalk.OrderedRange]? = nil,

@@ -6,18 +6,18 @@ struct ResultCollector<Item: Sendable> {
   /// Order that compares stored sort keys, or `nil` if a property by which the query sorts has no index values.
   private let keyOrder: SortKey.Order?
   private let readFirst: (@Sendable (any DecodedRecord) -> IndexValue?)?
-  /// Number of leading results that the query needs, or `nil` for all.
+  /// Number of results that the query needs, offset included, or `nil` for all results.
   private let needed: Int?
   /// True if candidates come in the query's order, so that the first candidates are the results.
   private let arrivesInOrder: Bool
   private var kept: [QueryCandidate<Item>] = []
   /// Sort keys of the kept candidates.
   ///
-  /// Sorting moves the small keys and not the values of records.
+  /// A sort of the candidates moves the small sort keys and not the values of records.
   private var keys: [SortKey] = []
   /// Sort key of the last candidate that is needed, or `nil` until candidates were cut to the needed number.
   ///
-  /// A candidate that comes after this key in the query's order is dropped.
+  /// A candidate whose sort key comes after `bar` in the query's order is dropped.
   private var bar: SortKey?
 
   init(order: ResultOrder<Item>, needed: Int?, arrivesInOrder: Bool) {
@@ -31,8 +31,8 @@ struct ResultCollector<Item: Sendable> {
 
   /// Returns true if the first property by which the query sorts already excludes a record from the results.
   ///
-  /// Once enough candidates are kept, most records are excluded in this way. The property is read in place, because a copy of the record
-  /// would retain each of its strings. The function is mutating, because otherwise the collector would be copied.
+  /// Once enough candidates are kept, the first sorted property excludes most records. The property is read in place, because a copy of the
+  /// record would retain each of its strings. `excludes` is mutating, because otherwise the collector would be copied.
   mutating func excludes(_ slot: RecordSlot) -> Bool {
     // A record that is not decoded yet has no value from which the property could be read in place.
     guard let bar, let keyOrder, let readFirst, let record = slot.unretainedValue else { return false }
@@ -41,9 +41,9 @@ struct ResultCollector<Item: Sendable> {
 
   /// Adds a candidate, unless the kept candidates exclude it.
   ///
-  /// - Returns: False if no further candidate can change the results.
+  /// - Returns: False if no further candidate can change the results, so that the caller may stop.
   mutating func add(_ candidate: QueryCandidate<Item>) -> Bool {
-    // The code below keeps a candidate before it compares the count, so with a limit of 0 it would keep one candidate too many.
+    // `add` keeps a candidate before it compares the count, so with a limit of 0 it would keep one candidate too many.
     guard needed != 0 else { return false }
     if arrivesInOrder {
       kept.append(candidate)
@@ -88,7 +88,7 @@ struct ResultCollector<Item: Sendable> {
     kept = keys.map { kept[$0.position] }
     // The kept candidates now have other positions in the array, so the positions in the keys are updated.
     for position in keys.indices { keys[position].position = position }
-    // The last key excludes later candidates only if the needed number of candidates is kept.
+    // The sort key of the last kept candidate excludes later candidates only if the needed number of candidates is kept.
     if keys.count == count { bar = keys.last }
   }
 }
@@ -97,7 +97,7 @@ struct ResultCollector<Item: Sendable> {
 struct SortKey: Sendable {
   /// Leading bits of the first sorted value (its head), inverted for a descending order.
   ///
-  /// The head decides most comparisons.
+  /// The head decides most comparisons of two sort keys.
   let head: UInt64
   let values: [IndexValue]
   let distance: Double?
@@ -111,7 +111,7 @@ struct SortKey: Sendable {
     let isReversed: [Bool]
     let keys: KeyOrder
 
-    /// Returns the head (the leading bits) of a first value, inverted if its column is descending.
+    /// Returns the head (the leading bits) of the first sorted value, inverted if its column is descending.
     func head(of value: IndexValue) -> UInt64 { IndexHead.of(value, isDescending: isReversed.first ?? false) }
 
     /// Returns true if the candidate with the left key comes first.
@@ -133,7 +133,7 @@ struct SortKey: Sendable {
   }
 }
 
-/// A candidate for a query's results, made of two references and two numbers for a record of any size.
+/// A candidate for a query's results: two references and two numbers, for a record of any size.
 struct QueryCandidate<Item: Sendable>: Sendable {
   let slot: RecordSlot
   let value: DecodedValue<Item>

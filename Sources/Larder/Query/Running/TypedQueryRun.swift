@@ -8,11 +8,11 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
 
   /// Plans a query over a collection at one commit.
   ///
-  /// - Throws: as ``QueryRun``. For a strict query, also `.decodingFailed` if a record does not decode.
+  /// - Throws: The errors of the initializer of ``QueryRun``. For a strict query, also `.decodingFailed` if a record does not decode.
   init(_ query: Query<Item>, coder: RecordCoder<Item>, over state: CollectionState) throws(RepositoryError) {
     (self.query, self.coder) = (query, coder)
     if query.shape.isStrict {
-      // The query is checked before the records are decoded, so that a query that is refused does not cost the decoding.
+      // The query is checked before the records are decoded, so that no record is decoded for a query that is refused.
       try query.shape.check()
       try state.records.checkDecodable(coder)
     }
@@ -25,7 +25,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   /// True if the query reads so few records that it may run on the caller's actor.
   var isSmall: Bool { run.bound <= ConcurrentMap.partSize }
 
-  /// Returns the values of the records that meet the query, in its order.
+  /// Returns the values of the records that meet the query, in the query's order.
   ///
   /// - Throws: `.unsupported` if a predicate cannot be evaluated for a record.
   func items() throws(RepositoryError) -> [Item] {
@@ -49,9 +49,9 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     return items
   }
 
-  /// Returns the results in their order, after the query's offset or after a cursor, up to its limit.
+  /// Returns the results in the query's order, after the offset or after a cursor, up to the query's limit.
   ///
-  /// - Throws: as ``items()``.
+  /// - Throws: The errors of ``items()``.
   func results(after cursor: PageCursor? = nil) throws(RepositoryError) -> [QueryCandidate<Item>] {
     var examined = 0
     return try results(after: cursor, examined: &examined)
@@ -60,7 +60,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   /// Returns the results as ``results(after:)`` does, and adds the number of records that were read to `examined`.
   func results(after cursor: PageCursor?, examined: inout Int) throws(RepositoryError) -> [QueryCandidate<Item>] {
     let order = order
-    // A page begins at its cursor, so its offset cannot be skipped by ranks, which count from the start of the index.
+    // A page begins at its cursor, so its offset cannot be skipped by ranks (positions), which count from the start of the index.
     let (stretches, skipped) = cursor == nil ? run.skippedByRank : (nil, query.shape.skipped)
     var collector = ResultCollector(order: order, needed: query.shape.needed(behind: skipped), arrivesInOrder: run.givesOrder)
     let start = cursor.map { RecordKey($0.key) }
@@ -78,7 +78,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
 
   /// Returns the number of results of the query, after its offset and limit.
   ///
-  /// - Throws: as ``items()``.
+  /// - Throws: The errors of ``items()``.
   func count() throws(RepositoryError) -> Int {
     var all = 0
     if let known = run.knownCount {
@@ -98,8 +98,8 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
 
   /// Passes the records that meet the query to the body, in the order of the access path, until the body returns `false`.
   ///
-  /// - Parameter isOut: Returns true if a matching record need not be passed to the body. The closure is called only if no test can reject
-  ///   a record or throw.
+  /// - Parameter isOut: Returns true if a matching record need not be passed to the body. `isOut` is called only if no test can reject a
+  ///   record or throw.
   private func forEachMatch(
     after cursor: PageCursor? = nil, _ stretches: [IndexWalk.OrderedRange]? = nil,
     unless isOut: (RecordSlot) -> Bool = { _ in false }, examined: inout Int,
@@ -110,7 +110,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     let mayLeaveOut = matcher.letsAllThrough && !run.givesOrder
     var failure: RepositoryError?
     var count = 0
-    // The closure stores the error instead of throwing it, so that `walk` need not be generic over the error type.
+    // The closure that `walk` calls stores the error instead of throwing it, so that `walk` need not be generic over the error type.
     run.walk(after: cursor, stretches: stretches) { slot, distance, score in
       count += 1
       if mayLeaveOut, isOut(slot) { return true }
@@ -142,7 +142,7 @@ extension IndexSet {
 extension CollectionState {
   /// Returns a copy of the state in which the missing indexes are built.
   ///
-  /// The copy with the built indexes is not published.
+  /// The copy with the built indexes is not published, so other readers do not get it.
   func building(_ missing: [Int]) -> CollectionState {
     var state = self
     state.indexes.build(missing, from: records)
@@ -164,7 +164,7 @@ extension TypedQueryRun {
 
   /// Returns the number of results for each value of a property.
   ///
-  /// - Throws: as ``items()``.
+  /// - Throws: The errors of ``items()``.
   func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable
   ) throws(RepositoryError) -> [Value: Int] {
@@ -175,14 +175,15 @@ extension TypedQueryRun {
         let entry = tree.entry(at: start)
         let end = tree.end(of: [entry.values[0]])
         if let value = coder.valueIfReadable(entry.slot) { counts[value.item[keyPath: keyPath], default: 0] += end - start }
-        // The position advances by at least one entry, so that the loop ends in every case.
+        // The position in the index advances by at least one entry, so that the loop ends in every case.
         start = max(end, start + 1)
       }
       return counts
     }
     let values = try results().map { $0.item[keyPath: keyPath] }
     // An enumeration may give a value another index value than that of its raw value, and then equal index values do not mean equal values.
-    // This loop looks for such a value. If there is one, the guard below counts the values themselves.
+    // `note` detects a value whose index value differs from that of its raw value. If `note` detects one, the values themselves are counted
+    // and not their index values.
     if let rawValues = RawIndexValues.of(Value.self) {
       for value in values { rawValues.note(value, value.indexValue) }
     }
@@ -198,21 +199,21 @@ extension TypedQueryRun {
     return counts
   }
 
-  /// Returns an index whose first column is the property, from which groups can be counted, or `nil` if there is none.
+  /// Returns an index whose first column is the property, from which `grouped` can count, or `nil` if no index can be used.
   func groupingIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> PersistentTree<IndexEntry>? {
     guard case .scan = run.choice.access, run.isExact, query.shape.maximum == nil, query.shape.skipped == 0 else { return nil }
     let tree = run.indexes.definitions.indices.lazy.compactMap { index in
       let isFirst = run.indexes.definitions[index].columns.first?.keyPath.isSame(as: keyPath) ?? false
       return isFirst ? run.indexes.tree(index) : nil
     }.first
-    // Reading the index above applies its pending changes, whose values may show that equal index values do not mean equal values. So
-    // `standsForOneValue`, which says whether they do, is read last.
+    // Reading an index applies its pending changes, whose values may show that equal index values do not mean equal values.
+    // `standsForOneValue`, which is true if equal index values mean equal values, is therefore read after the index.
     return Value.standsForOneValue ? tree : nil
   }
 
-  /// Returns the plan, with the number of records that were read if the query is small enough to be run.
+  /// Returns the plan of the query, with the number of records that were read if the query is small enough to be run.
   ///
-  /// - Throws: as ``items()``.
+  /// - Throws: The errors of ``items()``.
   func explained() throws(RepositoryError) -> QueryPlan {
     // A query that may read many records is not run, because `explain` must stay cheap.
     guard run.choice.bound <= 10_000 else { return run.plan(examined: nil) }
@@ -225,9 +226,9 @@ extension TypedQueryRun {
 extension RecordSlot {
   /// Copies the value of the record into uninitialized memory, after decoding the record if needed.
   ///
-  /// - Throws: as ``decoded(_:)``.
+  /// - Throws: The errors of ``decoded(_:)``.
   func copyValue<Item>(_ coder: RecordCoder<Item>, to memory: UnsafeMutablePointer<Item>) throws(RepositoryError) {
-    // The slot keeps the value alive during the copy, so the value is read without a retain.
+    // The slot (the record's object in memory) keeps the value alive during the copy, so the value is read without a retain.
     if let value = unretainedValue, value._withUnsafeGuaranteedRef({ coder.copy($0, to: memory) }) { return }
     try decoded(coder).copy(to: memory)
   }
@@ -247,6 +248,6 @@ extension RecordCoder {
 extension DecodedValue {
   /// Copies the value into uninitialized memory.
   ///
-  /// Not inlined for the same reason as ``copy()``: in the caller, the type metadata look-up would take longer than the copy.
+  /// `copy(to:)` is not inlined, because in the caller the type metadata look-up would take longer than the copy.
   @inline(never) func copy(to memory: UnsafeMutablePointer<Item>) { memory.initialize(to: item) }
 }

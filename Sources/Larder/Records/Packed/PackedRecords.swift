@@ -1,23 +1,23 @@
 // Packed/ holds the records of a collection as they were read: their keys and values in a few large blocks of memory.
-// Invariant: a pack never changes, and a record in a pack costs no allocation of its own until it is looked up.
-// Called by Records/, Engine/StoreLoader and the backends that read whole stores.
+// Invariant: a pack (a block of records) never changes, and a record in a pack costs no allocation of its own until it is looked up.
+// Called by Records/, by `StoreLoader` in Engine/, and by the backends that read whole stores.
 
 internal import Foundation
 internal import Synchronization
 
-/// The records of a collection as they were read when the store opened: several packs as one list of positions.
+/// The records of a collection as they were read when the store opened, numbered by position over several packs (blocks of records).
 ///
-/// A pack (``RecordPack``) holds many records in one block of memory. The slot of a record (``RecordSlot``), which holds its value in
-/// memory, is made when the record is first looked up.
+/// A pack (``RecordPack``) holds many records in one block of memory. The slot of a record (``RecordSlot``), the object that holds the
+/// record in memory, is made when the record is first looked up.
 final class PackedRecords: Sendable {
   let count: Int
-  /// Whether the keys ascend over all packs.
+  /// Whether the keys of the records ascend over all packs.
   let isSorted: Bool
   /// Oldest and newest schema version of the records, or the largest integer and 0 if there are no records.
   let versions: (oldest: Int, newest: Int)
-  /// The packs that have records, or an empty array once the slot of every record was made.
+  /// The packs that have records, or an empty array once every record has a slot (its object in memory).
   ///
-  /// After this list is emptied, the memory block of a pack is freed as soon as no slot holds a value in the block.
+  /// After the array is emptied, the memory block of a pack is freed as soon as no slot holds a value in the block.
   private let packs: Mutex<[RecordPack]>
   /// Descriptions of the records, one array for each pack.
   private let records: [[PackedRecord]]
@@ -26,10 +26,10 @@ final class PackedRecords: Sendable {
   /// For every 256th position, the number of its pack, at which the search for the pack of that or a later position begins.
   private let directory: [UInt32]
   private let slots: SlotTable
-  /// Number of slots that were not made yet, or that were made and are not subtracted from this number yet.
+  /// Number of records without a slot, and of slots that were made and are not subtracted from this number yet.
   private let unmadeCount: Atomic<Int>
 
-  /// Whether the packs are still in memory.
+  /// Whether the packs (blocks of records) are still held in memory.
   var holdsPacks: Bool { packs.withLock { !$0.isEmpty } }
 
   init(_ packs: [RecordPack]) {
@@ -72,7 +72,7 @@ final class PackedRecords: Sendable {
     return (pack, position - starts[pack])
   }
 
-  /// Returns the slot at a position, and makes the slot at the first call.
+  /// Returns the slot (the record's object in memory) at a position, and makes the slot at the first call.
   func slot(at position: Int) -> RecordSlot {
     while true {
       if let slot = slots[position] { return slot }
@@ -85,7 +85,7 @@ final class PackedRecords: Sendable {
     }
   }
 
-  /// Subtracts slots that were made from `unmadeCount`, and releases the packs after the last slot.
+  /// Subtracts the number of slots that were made from `unmadeCount`, and releases the packs after the last slot.
   private func countMade(_ count: Int) {
     // With the acquire-release ordering, a reader that finds no packs sees every slot that was set before the packs were released.
     if count > 0, unmadeCount.subtract(count, ordering: .acquiringAndReleasing).newValue == 0 { packs.withLock { $0 = [] } }
@@ -103,10 +103,10 @@ final class PackedRecords: Sendable {
       value: pack.value(at: position))
   }
 
-  /// Makes the missing slots of a range of positions.
+  /// Makes the missing slots (objects of records in memory) for a range of positions.
   func makeSlots(_ positions: Range<Int>) {
     guard !positions.isEmpty else { return }
-    // This copy keeps the packs in memory if another task makes the last slot meanwhile and releases the packs.
+    // The local copy of the array keeps the packs in memory if another task makes the last slot meanwhile and releases the packs.
     let packs = packs.withLock { $0 }
     guard !packs.isEmpty else { return }
     var (pack, offset) = place(of: positions.lowerBound)
@@ -116,13 +116,13 @@ final class PackedRecords: Sendable {
       if slots[position] == nil, slots.setIfNil(Self.slot(in: packs[pack], at: offset), at: position).isNew { made += 1 }
       offset += 1
     }
-    // The slots are counted once for the whole range: several cores make slots at the same time and would contend for this counter.
+    // The slots are counted once for the whole range: several cores make slots at the same time and would contend for `unmadeCount`.
     countMade(made)
   }
 
-  /// Returns the slots of all records, and makes the missing slots.
+  /// Returns the slots (objects in memory) of all records, and makes the missing slots.
   ///
-  /// After this call every slot exists, so the packs are released. Cost: linear in the records.
+  /// After `allSlots()`, every record has a slot, so the packs are released. Cost: linear in the records.
   func allSlots() -> [RecordSlot] {
     makeSlots(0..<count)
     return (0..<count).map { slot(at: $0) }
@@ -135,9 +135,9 @@ final class PackedRecords: Sendable {
     let (pack, offset) = place(of: position)
     let record = records[pack][offset]
     if let number = key.number { return record.isKeyedByNumber && record.number == number }
-    // Most other keys differ from `key` in form or length, so the text need not be read for them.
+    // Most keys that differ from `key` differ in form or length, so the text of their records need not be read.
     if record.isKeyedByNumber || key.byteCount != Int(record.keyCount) { return false }
-    // A slot that exists holds the key and is read without the lock of the packs.
+    // A slot (the object of a record) holds the key and is read without the lock of the packs.
     if let slot = slots[position] { return slot.key == key }
     return self.key(at: position) == key
   }
@@ -163,7 +163,7 @@ final class PackedRecords: Sendable {
   }
 }
 
-/// The description of one record in a pack: 40 bytes, while the value is in the pack's block.
+/// The description of one record in a pack: 40 bytes, with the position of the value in the pack's block of memory.
 struct PackedRecord: Sendable {
   /// The key as the number of a UUID, or zero for any other key, whose text is in the block before the value.
   let number: UUIDNumber
@@ -173,7 +173,7 @@ struct PackedRecord: Sendable {
   /// Length of the value in bytes, or the largest number for a value that is kept outside the block.
   let count: UInt32
   let schemaVersion: Int32
-  /// Length of the key's text in bytes, or -1 for the key of a UUID.
+  /// Length of the key's text in bytes, or -1 for the key of a UUID, which has no text in the block.
   let keyCount: Int32
 
   var isKeyedByNumber: Bool { keyCount < 0 }
@@ -184,7 +184,7 @@ struct PackedRecord: Sendable {
   var keyText: Range<Int> { Int(start) - Int(keyCount)..<Int(start) }
 }
 
-/// A table of record slots by position, each of which is set at most once.
+/// A table of record slots (objects of records in memory) by position, each of which is set at most once.
 ///
 /// The type is `@unchecked Sendable`, since the compiler cannot prove that the memory holds only atomics, which are never moved.
 final class SlotTable: @unchecked Sendable {
@@ -194,12 +194,13 @@ final class SlotTable: @unchecked Sendable {
 
   init(count: Int) {
     self.count = count
-    // Zero bytes are valid atomics. The system provides a page of `calloc` only when it is touched, so slots not yet made cost little.
+    // Zero bytes are valid atomics. The system provides a page of memory from `calloc` only when the page is touched, so slots not yet made
+    // cost little.
     let memory = calloc(max(count, 1), MemoryLayout<Atomic<UInt>>.stride) ?? Self.zeros(max(count, 1))
     addresses = memory.bindMemory(to: Atomic<UInt>.self, capacity: max(count, 1))
   }
 
-  /// Allocates zeroed memory after `calloc` has failed, and traps if the system has no memory, as an array does.
+  /// Allocates zeroed memory after `calloc` has failed, and traps if the system has no memory, as Swift's `Array` does.
   private static func zeros(_ count: Int) -> UnsafeMutableRawPointer {
     let memory = UnsafeMutableRawPointer.allocate(byteCount: count * MemoryLayout<Atomic<UInt>>.stride, alignment: 8)
     memset(memory, 0, count * MemoryLayout<Atomic<UInt>>.stride)
@@ -211,12 +212,12 @@ final class SlotTable: @unchecked Sendable {
     free(addresses)
   }
 
-  /// The slot at a position, or `nil` before the slot was made.
+  /// The record slot at a position, or `nil` before the slot was made.
   subscript(position: Int) -> RecordSlot? {
     Self.unmanaged(addresses[position].load(ordering: .acquiring))?.takeUnretainedValue()
   }
 
-  /// Sets the slot at a position unless a slot was set there before.
+  /// Sets the record slot at a position unless a slot was set at this position before.
   ///
   /// - Returns: The slot that the table holds after the call, and whether it is the given slot.
   func setIfNil(_ slot: RecordSlot, at position: Int) -> (slot: RecordSlot, isNew: Bool) {
@@ -224,7 +225,7 @@ final class SlotTable: @unchecked Sendable {
     let (isExchanged, old) = addresses[position].compareExchange(
       expected: 0, desired: UInt(bitPattern: new.toOpaque()), ordering: .acquiringAndReleasing)
     guard !isExchanged, let first = Self.unmanaged(old) else { return (slot, true) }
-    // Another thread has set its slot first. The table does not keep the given slot, so the reference that was retained above is released.
+    // Another thread has set its slot first. The table does not keep the given slot, so the retained reference to it is released.
     new.release()
     return (first.takeUnretainedValue(), false)
   }

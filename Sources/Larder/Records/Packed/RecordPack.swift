@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Records of one collection as a backend has read them, with their keys and values in one block of memory.
 package struct RecordPack: Sendable {
-  /// Collection of all records in the pack.
+  /// Name of the collection of all records in the pack.
   package let collection: String
   let records: [PackedRecord]
   /// Keys and values of the records, one after the other.
@@ -25,7 +25,7 @@ package struct RecordPack: Sendable {
     return record.isKeyedByNumber ? RecordKey(record.number) : withKeyText(at: position) { RecordKey(utf8: $0) }
   }
 
-  /// Calls a closure with the text of a key that is no UUID.
+  /// Calls a closure with the text of the key of the record at a position, which must not be the key of a UUID.
   func withKeyText<R>(at position: Int, _ body: (UnsafeRawBufferPointer) -> R) -> R {
     block.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[records[position].keyText])) }
   }
@@ -39,7 +39,7 @@ package struct RecordPack: Sendable {
     return range.isEmpty ? Data() : block[(block.startIndex + range.lowerBound)..<(block.startIndex + range.upperBound)]
   }
 
-  /// Calls a closure with each record of the pack, in the form in which a backend without packs passes records on.
+  /// Calls a closure with each record of the pack, as a `StoredRecord`, the form in which other backends pass records on.
   ///
   /// Call `forEach` only on a pack that was made without limits, because a record over a limit has no value in the pack.
   package func forEach<Failure>(_ visit: (StoredRecord) throws(Failure) -> Void) throws(Failure) {
@@ -71,11 +71,11 @@ package enum LoadedRecords: Sendable {
   }
 }
 
-/// A backend that passes on packs of records while it opens a store.
+/// A backend that passes on packs (blocks of many records) while it opens a store.
 package protocol PackingBackend: StorageBackend {
   /// Opens the store as ``StorageBackend/open(_:_:)`` does, and may pass records to `visit` in packs.
   ///
-  /// A record that is over a limit of the options is refused: its pack holds the error and no value.
+  /// A record that is over a limit of the options is refused: its pack holds the error and not the record's value.
   func openPacked(_ options: StoreOptions, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> OpenReport
 }
 
@@ -96,7 +96,7 @@ package struct RecordPacker {
   /// Makes a packer for the records of a collection.
   ///
   /// - Parameters:
-  ///   - limits: Limits that records must keep. If `limits` is `nil`, the packer refuses no record.
+  ///   - limits: Limits that records must keep. If `limits` is `nil`, the packer accepts every record.
   ///   - capacity: Expected number of bytes of keys and values. The packer also accepts more bytes than `capacity`.
   package init(_ collection: String, limits: StoreOptions.Limits?, capacity: Int, recordCapacity: Int = 0) {
     (self.collection, self.limits) = (collection, limits?.holding(for: collection))
@@ -110,7 +110,7 @@ package struct RecordPacker {
 
   /// Adds a record to the pack.
   package mutating func append(_ key: RecordKey, revision: Revision, schemaVersion: Int, value: UnsafeRawBufferPointer) {
-    // Ascending keys prove that no key occurs twice. If the keys ascend, opening needs no table of keys to find duplicates.
+    // Ascending keys prove that no key occurs twice. If the keys ascend, opening a store needs no table of keys to find duplicates.
     if isSorted, let last, !(last < key) { isSorted = false }
     last = key
     versions = (min(versions.oldest, schemaVersion), max(versions.newest, schemaVersion))
@@ -124,8 +124,8 @@ package struct RecordPacker {
     // `PackedRecord` holds a UUID as a number, so only the text of other keys is stored in the block.
     if number == nil { key.withBytes { block.append($0) } }
     let start = block.count
-    // Offsets in the block have 32 bits, and a few values of 1 GiB would exceed them. A large value is kept outside the block, so that the
-    // offsets stay in this range.
+    // Offsets in the block have 32 bits, and a few values of 1 GiB would exceed them. A value of 1 GiB or more is kept outside the block,
+    // so that the offsets stay below 2^32.
     let isLarge = refusal == nil && value.count >= Self.largeSize
     if isLarge {
       large[records.count] = Data(value)
@@ -146,7 +146,7 @@ package struct RecordPacker {
       versions: versions)
   }
 
-  /// A growing block of memory that only its packer writes to, until its bytes are passed on as `Data`.
+  /// A growing block of memory that only its packer writes to, until the bytes of the block are passed on as `Data`.
   private final class Block {
     private var start: UnsafeMutableRawPointer
     private var capacity: Int
@@ -159,7 +159,7 @@ package struct RecordPacker {
 
     deinit { free(start) }
 
-    /// Returns memory of a size, and traps if there is no memory, as an array does.
+    /// Returns memory of the given size, and traps if the system has no memory, as Swift's `Array` does.
     private static func memory(of size: Int) -> UnsafeMutableRawPointer { malloc(size) ?? .allocate(byteCount: size, alignment: 1) }
 
     func append(_ bytes: UnsafeRawBufferPointer) {
@@ -171,8 +171,8 @@ package struct RecordPacker {
 
     /// Returns the bytes as `Data` that keeps the block alive, and gives unused memory back to the system.
     func finish() -> Data {
-      // A pack may live as long as the store is open, so unused memory is given back. `max` prevents `realloc` to zero, which would free
-      // the block.
+      // A pack may live as long as the store is open, so unused memory is given back. `max` prevents `realloc` to zero bytes, which would
+      // free the block.
       if capacity - count > capacity / 16 { resize(to: max(count, 1)) }
       // The deallocator holds this block object, so the memory is freed by its `deinit` only after the `Data` is released.
       return Data(bytesNoCopy: start, count: count, deallocator: .custom { [self] _, _ in withExtendedLifetime(self) {} })
