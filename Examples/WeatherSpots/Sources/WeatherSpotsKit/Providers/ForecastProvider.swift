@@ -114,6 +114,7 @@ public struct ProviderAnswer: Codable, Sendable {
 
   /// Creates an answer in which every requested kind of data failed with the same error.
   public init(failure: ProviderError, of datasets: Set<WeatherDataset>) {
+    // `ProviderAnswer` has no part for astronomy: the program computes Sun and Moon itself and requests them from no provider.
     if datasets.contains(.current) { current = .failure(failure) }
     if datasets.contains(.hourly) { hourly = .failure(failure) }
     if datasets.contains(.daily) { daily = .failure(failure) }

@@ -41,6 +41,7 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
   /// Whether the same request may succeed later without a change here.
   public var isTransient: Bool {
     switch self {
+    // A proxy's sign-in page (`notJSON`) is gone after the sign-in, and a stream that broke off (`interrupted`) may be whole next time.
     case .network, .rateLimited, .serviceFailed, .notJSON, .interrupted, .notAsked: true
     case .rejected, .unauthorized, .noCoverage, .unsupported, .unexpectedUnit, .malformed, .mismatched, .misconfigured: false
     }
@@ -60,6 +61,7 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
   /// An error because of one place counts too. Larder then divides the request, and each part that succeeds closes the breaker again.
   public var countsAgainstBreaker: Bool {
     switch self {
+    // These errors are about one place or one kind of data. An open breaker would also hold back other places and other kinds.
     case .noCoverage, .unsupported, .unexpectedUnit: false
     default: isOfAnswer
     }
@@ -72,6 +74,7 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
   public var mayConcernOneKey: Bool {
     switch self {
     case .rateLimited, .serviceFailed(_, .some), .unauthorized, .unsupported, .unexpectedUnit, .mismatched: false
+    // `network` includes timeouts and answers over the limit of bytes, and a request for fewer places has a shorter answer.
     case .network, .serviceFailed, .notJSON, .interrupted, .rejected, .noCoverage, .malformed, .misconfigured, .notAsked: isOfAnswer
     }
   }
@@ -102,7 +105,7 @@ public enum RateWindow: Double, Codable, Sendable {
 
   /// Creates the window that an error text of Open-Meteo names, or `nil` for other texts.
   init?(reason: String) {
-    // By the beginning: the service has no code for its limits, and the rest of a text may change.
+    // Only the beginning of the text is compared, because the service has no code for its limits and may change the rest of the text.
     let beginnings = [("Minutely API", Self.minute), ("Hourly API", .hour), ("Daily API", .day), ("Too many concurrent", .concurrent)]
     guard let window = beginnings.first(where: { reason.hasPrefix($0.0) })?.1 else { return nil }
     self = window
@@ -128,6 +131,7 @@ extension ProviderError: CustomStringConvertible {
     case .serviceFailed(let status, _): "the weather service failed (status \(status))"
     case .notJSON(let status): "expected JSON of the weather service, found something else (status \(status))"
     case .interrupted: "the answer of the weather service was cut off"
+    // The unit is a text of the service, whose control characters could move the cursor of a terminal.
     case .unexpectedUnit(let column, let unit): "the weather service answered \(column) in \"\(Self.shown(unit))\""
     case .malformed(let what), .mismatched(let what): "the answer of the weather service cannot be read (\(what))"
     case .misconfigured(let what): what

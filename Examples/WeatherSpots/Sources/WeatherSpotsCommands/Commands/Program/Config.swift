@@ -32,6 +32,7 @@ struct ConfigShow: ReportingCommand {
     guard !globals.json else { return try writeJSON(rows) }
     let width = rows.map { ($0.value ?? "-").count }.max() ?? 0
     for row in rows {
+      // `padding(toLength:)` cuts longer texts, and `open-meteo-key` is longer than 12 characters.
       try writeText(
         "\(row.key.padding(toLength: max(12, row.key.count + 2), withPad: " ", startingAt: 0))"
           + "\((row.value ?? "-").padding(toLength: width, withPad: " ", startingAt: 0))  \(row.source)\n")
@@ -78,6 +79,7 @@ struct ConfigSet: ReportingCommand {
   @OptionGroup var globals: GlobalOptions
 
   func execute() async throws {
+    // `ConfigFile.read` trims values. Without a trim here, a blank `key-id` would be written, and later commands would refuse the file.
     let value = value.trimmingCharacters(in: .whitespaces)
     if let problem = key.problem(value) { throw Failure(.usage, problem) }
     // A line break would begin another line of the file, and so another setting.

@@ -38,6 +38,7 @@ struct Settings {
         ["json", "sqlite"].contains(URL(filePath: value).pathExtension) ? nil : "the name of a store ends in .sqlite or .json"
       case .api: Settings.server(value) == nil ? "api is a URL such as http://127.0.0.1:8080" : nil
       case .timeout: Double(value).map { (0.1...600).contains($0) } ?? false ? nil : "timeout is a number of seconds from 0.1 to 600"
+      // The token is sent in the header field Authorization, where RFC 6750 allows a bearer token no blank and no control character.
       case .syncToken: value.wholeMatch(of: /[!-~]{1,4096}/) == nil ? "sync-token has printable ASCII characters without blanks" : nil
       case .openMeteoKey:
         value.wholeMatch(of: /[A-Za-z0-9._-]{1,200}/) == nil ? "open-meteo-key has letters, digits, points, hyphens and underscores" : nil
@@ -96,6 +97,7 @@ struct Settings {
 
   /// Parses the URL of a server, which needs `http` or `https` and a host.
   static func server(_ text: String) -> URL? {
+    // `URL(string:)` also accepts texts without a scheme or a host, to which no request can be sent.
     guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host() != nil else { return nil }
     return url
   }

@@ -35,12 +35,15 @@ struct Geocode: ReportingCommand {
   func validate() throws {
     // The service answers nothing for a single character.
     guard name.trimmingCharacters(in: .whitespaces).count >= 2 else { throw ValidationError("Expected a name of at least two characters.") }
+    // Open-Meteo returns at most 100 places, and `Geocoding.Question` would lower a greater count without a message.
     guard (1...100).contains(count) else { throw ValidationError("--count takes 1 to 100.") }
     guard language.wholeMatch(of: /[a-zA-Z]{2,3}/) != nil else { throw ValidationError("--language takes a code such as de.") }
   }
 
   func execute() async throws {
+    // A missing store is created, because the answers are cached in the store.
     let (found, spot) = try await globals.withStore(creating: true, clock: options.clock) { storage in
+      // Open-Meteo takes languages in lower case. In the cache, whose key is the question, `DE` and `de` would be two entries.
       let question = Geocoding.Question(name, count: count, language: language.lowercased(), country: country)
       let found: Cached<[FoundPlace]>
       do {
@@ -74,7 +77,7 @@ struct Geocode: ReportingCommand {
   private static func spot(_ place: FoundPlace) throws -> Spot {
     do throws(SpotProblem) {
       return try Spot(
-        // The name comes from the network and may hold control characters, which would be stored for good.
+        // The name comes from the network. `Spot` would store a C1 control character or one that reverses the text's direction.
         name: place.name.withoutControls, latitude: place.latitude, longitude: place.longitude, timezone: place.timezone,
         country: place.countryCode ?? "", source: "GeoNames:\(place.geonameID)")
     } catch { throw Failure(.other, "the place found is not a valid spot: \(error)") }
@@ -82,6 +85,7 @@ struct Geocode: ReportingCommand {
 
   private static func text(_ places: [FoundPlace]) -> String {
     guard !places.isEmpty else { return "No such place.\n" }
+    // Without the limit of 40 columns, one long name would move the columns of all other places to the right.
     let width = min(40, places.map(\.name.columns).max() ?? 0)
     let lines = places.map { place in
       let name = place.name.padded(toColumns: width)

@@ -31,6 +31,7 @@ struct List: ReportingCommand {
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
+    // `LocalRepository.page` refuses `Int.max`, because `Int.max + 1` would overflow. On 32-bit systems `Int.max` is `Int32.max`.
     guard limit.map({ (1..<Int(Int32.max)).contains($0) }) ?? true else { throw ValidationError("--limit takes a number from 1.") }
     guard near == nil || sort == nil else { throw ValidationError("--near sorts by distance; remove --sort.") }
   }
@@ -47,6 +48,7 @@ struct List: ReportingCommand {
       let spots = if let page { page.items } else { try await storage.allSpots(query) }
       try write(spots)
       if let next = page?.next { note("there are more; this shows the next page:\n  \(Self.command(forPage: try next.token))") }
+      // Only for an empty list, since the hint may read 20,000 spots to find similar words.
       if spots.isEmpty { try await filters.noteUnknown(filter, in: storage) }
     }
   }
@@ -59,7 +61,7 @@ struct List: ReportingCommand {
   /// Returns this command line with another page token, quoted for a shell.
   private static func command(forPage token: String) -> String {
     var words = CommandLine.arguments
-    // The old token goes in both spellings: a second --page would contradict the new one.
+    // The old token is removed in both spellings, because a second --page would contradict the new one.
     while let old = words.firstIndex(of: "--page"), old + 1 < words.count { words.removeSubrange(old...old + 1) }
     words.removeAll { $0.hasPrefix("--page=") }
     return (words + ["--page", token]).map(\.shellQuoted).joined(separator: " ")

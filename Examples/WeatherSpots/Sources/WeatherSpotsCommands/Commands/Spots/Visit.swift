@@ -23,6 +23,7 @@ struct Visit: ReportingCommand {
   }
 
   func execute() async throws {
+    // The closure is `@Sendable` and takes the number, not the command.
     let count = count
     let spots = try await globals.withStore(clock: time.clock) { storage in
       var ids: [String] = []

@@ -28,6 +28,7 @@ struct SyncConflicts: ReportingCommand {
   private func text(_ conflicts: [SyncConflict]) -> String {
     if conflicts.isEmpty { return "No conflicts.\n" }
     return conflicts.map { conflict in
+      // The keys are sorted, because a dictionary has another order in each run. An empty key stands for the whole value of the spot.
       let lost = conflict.lost.sorted { $0.key < $1.key }.map { $0.key.isEmpty ? $0.value : "\($0.key) = \($0.value)" }
       return "\(conflict.recordID): \(lost.joined(separator: ", ")) of \(conflict.isLocal ? "this device" : "another device") lost.\n"
     }.joined()

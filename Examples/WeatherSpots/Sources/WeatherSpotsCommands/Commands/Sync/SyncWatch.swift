@@ -10,7 +10,7 @@ struct SyncWatch: Sendable {
 
   /// Maximum number of changes of one commit that are listed one by one in text output.
   ///
-  /// A first sync brings thousands.
+  /// A first sync can bring thousands of changes.
   private static let most = 20
 
   init(_ sync: SyncEngine, _ storage: SpotStore, isJSON: Bool) {
@@ -58,6 +58,7 @@ struct SyncWatch: Sendable {
   /// Writes the changes of one commit, which came from the server or from another command.
   private func write(_ changes: [ChangeSet<Spot>.Change]) throws {
     for change in changes {
+      // Reported before the summary of a large commit, which is a single line and would leave undecodable spots out.
       if let error = change.error { note("a stored spot cannot be decoded and is kept unchanged: \(error)") }
     }
     if changes.count > Self.most, !isJSON { return try writeText("\(counted(changes.count, "change")) of spots.\n") }
@@ -67,6 +68,7 @@ struct SyncWatch: Sendable {
       if isJSON {
         try writeJSON(["change": news.change, "remote": isRemote, "spot": news.spot] as JSONRow)
       } else {
+        // The text of `SpotNews` ends in a line break, and the mark for a change of this machine belongs before the line break.
         try writeText(isRemote ? news.text : "\(news.text.dropLast())  (here)\n")
       }
     }
@@ -85,6 +87,7 @@ private struct StateLine: Encodable, Equatable {
   init(_ status: SyncStatus) {
     (unsent, rejected, conflicts) = (status.pending, status.rejected, status.conflicts)
     (sent, taken) = (status.pushed, status.pulled)
+    // `Failure` gives the problem the same words as `sync` without --watch.
     problem = status.lastError.map { Failure($0).message }
   }
 

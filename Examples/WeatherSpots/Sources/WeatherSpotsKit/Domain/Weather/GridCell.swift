@@ -18,6 +18,7 @@ public struct GridCell: Hashable, Codable, Sendable {
   private static func latitude(ofRow row: Int) -> Double { (Double(row) + 0.5) / 100 - 90 }
 
   private static func columns(inRow row: Int) -> Int {
+    // All meridians meet at a pole. With several columns, the pole would be in several cells, each with a request of its own.
     row == 0 || row == 17_999 ? 1 : max(1, Int(36_000 * cos(latitude(ofRow: row) * .pi / 180)))
   }
 }
@@ -27,6 +28,7 @@ extension GridCell {
   public init(_ coordinate: Coordinate) {
     // Counted from the south pole and rounded down, because rounding signed degrees toward zero would double the cells at the equator and
     // at Greenwich. The small term keeps 48.39, which is not exact in binary, in the cell that begins with it.
+    // `min` puts the north pole into the last row, since its own row would be 18,000, which does not exist.
     row = min(17_999, Int(((coordinate.latitude + 90) * 100 + 1e-7).rounded(.down)))
     // One meridian must not have two cells, which would be cached separately.
     let longitude = coordinate.longitude == 180 ? -180 : coordinate.longitude

@@ -43,6 +43,7 @@ public struct HourlyForecast: Codable, Sendable {
   public func merged(with sea: MarineForecast?) -> [WeatherHour] {
     guard let sea else { return hours }
     // Joined by instant and not by position: the two services do not cover the same hours.
+    // `uniquingKeysWith:`, since `Dictionary(uniqueKeysWithValues:)` traps if a marine forecast repeats an instant.
     let byInstant = Dictionary(sea.hours.map { ($0.instant, $0) }, uniquingKeysWith: { first, _ in first })
     return hours.map { hour in
       var hour = hour

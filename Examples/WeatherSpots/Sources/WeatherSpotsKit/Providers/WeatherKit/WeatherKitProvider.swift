@@ -64,6 +64,7 @@ public struct WeatherKitProvider: ForecastProvider {
 
   /// Fetches the kinds of data that WeatherKit has for a place.
   public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
+    // Apple's API names the country `country` in a request for the availability, and `countryCode` in a request for the weather.
     let items = place.country.isEmpty ? [] : [URLQueryItem(name: "country", value: place.country)]
     let response = try await get("/api/v1/availability/\(Self.path(place))", items)
     do {
@@ -83,6 +84,7 @@ public struct WeatherKitProvider: ForecastProvider {
 
   /// Fetches the requested kinds of data of one place with one request.
   public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
+    // The order is that of `allCases`: a set has another order in each run, and equal requests would have different URLs.
     let names = WeatherDataset.allCases.filter(request.datasets.contains).compactMap(Self.name)
     do throws(ProviderError) {
       // Without names the request would still cost a call of the month's quota.
@@ -103,7 +105,7 @@ public struct WeatherKitProvider: ForecastProvider {
       URLQueryItem(name: "dataSets", value: names.joined(separator: ",")), URLQueryItem(name: "timezone", value: request.place.timezone),
     ]
     if !request.place.country.isEmpty { items.append(URLQueryItem(name: "countryCode", value: request.place.country)) }
-    // Both ends by the calendar of the zone: a day of a clock change has 23 or 25 hours.
+    // Both ends come from the calendar of the zone, because a day of a clock change has 23 or 25 hours.
     let start = request.day.interval(in: request.place.zone).start
     let end = request.day.advanced(by: request.days - 1).interval(in: request.place.zone).end
     for (dataset, prefix) in [(WeatherDataset.hourly, "hourly"), (.daily, "daily")] where request.datasets.contains(dataset) {

@@ -164,6 +164,7 @@ struct WeatherKitResponse: Decodable {
     let reason = String(text.prefix(200).filter { !$0.isNewline && $0 >= " " && $0 != "\u{7F}" })
     return switch response.status {
     case 401, 403: .unauthorized(reason: reason)
+    // A 429 without `Retry-After` needs a window: `Holds` keeps later commands from a host only after an error with a wait.
     case 429: .rateLimited(.minute, retryAfter: response.retryAfter, reason: reason).waitingUntilWindowEnds(at: now)
     case 500...: .serviceFailed(status: response.status, retryAfter: response.retryAfter)
     // A 404 without the service's JSON is a wrong server, not a refused place.

@@ -19,6 +19,7 @@ struct WeatherKitToken: Sendable, Hashable {
   init(_ key: WeatherKitKey, at now: Date) throws(ProviderError) {
     let issued = Int(now.timeIntervalSince1970 - Self.skew)
     let end = Int(now.timeIntervalSince1970 + Self.lifetime)
+    // Apple's documentation requires the header parameter `id` (team and service), which RFC 7515 does not define.
     let input = Self.signingInput(
       header: #"{"alg":"ES256","kid":"\#(key.keyID)","id":"\#(key.teamID).\#(key.serviceID)"}"#,
       claims: #"{"iss":"\#(key.teamID)","sub":"\#(key.serviceID)","iat":\#(issued),"exp":\#(end)}"#)
@@ -69,6 +70,7 @@ actor WeatherKitTokens {
     await trialToEnd()
     try holds.check(id)
     // More time left than a lifetime means that the clock was set back: the service may refuse the token as not yet valid.
+    // The last minute of a token stays unused, because the token must still be valid when the request reaches the service.
     if let token, token.expires.timeIntervalSince(now()) > 60, token.expires.timeIntervalSince(now()) <= WeatherKitToken.lifetime + 1 {
       return token
     }
