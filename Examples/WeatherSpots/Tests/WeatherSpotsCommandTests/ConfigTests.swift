@@ -88,6 +88,12 @@ import Testing
     #expect(try workspace.text("weather-spots/config") == "# mine\nunits = imperial\n\nkey-id = ABC\n")
   }
 
+  @Test func lineBreaksOfWindowsAreLineBreaks() async throws {
+    _ = try config("# mine\r\nunits = imperial\r\n")
+    #expect(try await run(["config", "set", "key-id", "ABC"]).code == 0)
+    #expect(try workspace.text("weather-spots/config") == "# mine\nunits = imperial\nkey-id = ABC\n")
+  }
+
   @Test(arguments: [
     ("units = metric\nunit = imperial\n", 2, "unknown key; the keys are \(keys)"),
     ("# x\n\nunits\n", 3, "expected `key = value`"), ("units = kelvin\n", 1, "units is one of metric, imperial"),

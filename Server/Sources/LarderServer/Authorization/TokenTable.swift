@@ -41,7 +41,9 @@ public struct TokenTable: Sendable, Hashable {
   /// - Throws: ``ServerError`` that names a malformed line.
   public init(_ text: String) throws(ServerError) {
     var lines: [Line] = []
-    for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+    // The line break of Windows, "\r\n", is one character of Swift, and does not equal "\n". In a file with such line breaks, a first line
+    // that is a comment would hide all tokens.
+    for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r\n" }).enumerated() {
       let words = line.split(whereSeparator: \.isWhitespace)
       if words.isEmpty || words[0].hasPrefix("#") { continue }
       guard words.count == 4, let digest = Self.digest(words[0]), let access = ScopeAccess(words[3]) else {

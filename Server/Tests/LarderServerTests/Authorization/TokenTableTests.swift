@@ -18,4 +18,9 @@ import Testing
     let error = #expect(throws: ServerError.self) { try shared.checkIdentities() }
     #expect(error?.found == "two for \(shared.lines[2].text.prefix(12))")
   }
+
+  @Test func lineBreaksOfWindowsAreLineBreaks() throws {
+    let text = ["# tokens", line("t", "ann", "user/1"), "", line("u", "bob", "user/2")].joined(separator: "\r\n") + "\r\n"
+    #expect(try TokenTable(text).lines.map(\.identity) == ["ann", "bob"])
+  }
 }

@@ -89,6 +89,19 @@ import Testing
     await server.stop()
   }
 
+  @Test func anUndoneDeletionIsListed() async throws {
+    let url = try await server.start()
+    try await add(3, "old", to: here)
+    for store in [here, there] { #expect(try await sync(store, [url]).code == 0) }
+    #expect(try await weatherSpots(["remove", "Pier", "--store", here]).code == 0)
+    try await add(3, "windy", to: there)
+    for store in [there, here] { #expect(try await sync(store).code == 0) }
+    #expect(
+      try await sync(here, ["conflicts"]).output == "Pier @48.4,-4.5: deleted, and kept, because another device had changed it.\n")
+    #expect(try await exported(here) == exported(there))
+    await server.stop()
+  }
+
   @Test func whatIsRefusedIsListedAndCanBeGivenUp() async throws {
     let url = try await server.start()
     try await add(3, "good", to: here)

@@ -124,7 +124,9 @@ struct ConfigFile {
     do { bytes = try Data(contentsOf: url) } catch {
       throw Failure(.configuration, "\(url.path) cannot be read: \(error.reason)")
     }
-    var text = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    // The line break of Windows, "\r\n", is one character of Swift, and does not equal "\n".
+    var text = String(decoding: bytes, as: UTF8.self)
+      .split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }.map(String.init)
     // The part behind the last line break is no line. Kept, it would add a blank line at each writing.
     if text.last?.isEmpty == true { text.removeLast() }
     var lines: [Settings.Key: (value: String, line: Int)] = [:]

@@ -7,7 +7,7 @@ struct Geocode: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Finds places by the beginning of their name.",
     discussion: """
-      Answers come from Open-Meteo's geocoding, whose data are GeoNames' (CC BY 4.0), and are kept for thirty days. Each line has what `add` \
+      Answers come from Open-Meteo's geocoding, whose data are GeoNames' (CC BY 4.0), and are used for thirty days before they are asked for again. Each line has what `add` \
       wants: the name, degrees north and east, and the zone. If no place has the name, the exit code is 2; if the service does not answer and nothing is \
       stored, it is 69. With --add the first of them, the most likely one, becomes a spot; --country and more of the name choose another.
       """)

@@ -28,6 +28,11 @@ struct SyncConflicts: ReportingCommand {
   private func text(_ conflicts: [SyncConflict]) -> String {
     if conflicts.isEmpty { return "No conflicts.\n" }
     return conflicts.map { conflict in
+      if let other = conflict.duplicateOf {
+        return "\(conflict.recordID): has the same values as \(other) in \(conflict.index ?? "a unique index").\n"
+      }
+      // Nothing has lost where one device has deleted a spot that another one had changed: the spot stays.
+      if conflict.lost.isEmpty { return "\(conflict.recordID): deleted, and kept, because another device had changed it.\n" }
       // The keys are sorted, because a dictionary has another order in each run. An empty key stands for the whole value of the spot.
       let lost = conflict.lost.sorted { $0.key < $1.key }.map { $0.key.isEmpty ? $0.value : "\($0.key) = \($0.value)" }
       return "\(conflict.recordID): \(lost.joined(separator: ", ")) of \(conflict.isLocal ? "this device" : "another device") lost.\n"
@@ -35,6 +40,9 @@ struct SyncConflicts: ReportingCommand {
   }
 
   private func row(_ conflict: SyncConflict) -> JSONRow {
-    ["spot": conflict.recordID, "lost": conflict.lost, "local": conflict.isLocal, "date": conflict.date.formatted(.iso8601)]
+    [
+      "spot": conflict.recordID, "lost": conflict.lost, "duplicate_of": conflict.duplicateOf, "local": conflict.isLocal,
+      "date": conflict.date.formatted(.iso8601),
+    ]
   }
 }
