@@ -40,10 +40,10 @@ extension ScopeCommits {
       state.checkpoint = max(page.until, state.checkpoint)
     }
     try store(state, in: &pending)
-    try noteDuplicates(in: &pending)
+    let duplicates = try noteDuplicates(in: &pending)
     // Two records may be equal in a unique index after one page and differ after the next, so duplicates are judged only after the last
     // page.
-    if !page.more, !records.isEmpty || pass != nil { try judgeDuplicates(in: &pending) }
+    if !page.more, !records.isEmpty || pass != nil { try judgeDuplicates(besides: duplicates, in: &pending) }
     return state
   }
 

@@ -122,8 +122,22 @@ struct ScopeCommits: Sendable {
     try pending.save(conflict, in: conflicts)
   }
 
+  /// Two records that a conflict lists as equal in a unique index.
+  struct DuplicatePair: Hashable {
+    let collection: String
+    let index: String?
+    let record: String
+    let other: String?
+
+    /// The same records, as a conflict of the other one would list them.
+    var reversed: DuplicatePair? { other.map { DuplicatePair(collection: collection, index: index, record: $0, other: record) } }
+  }
+
   /// Stores a conflict for each record that this write has made a duplicate in a unique index.
-  func noteDuplicates(in pending: inout PendingState) throws(RepositoryError) {
+  ///
+  /// - Returns: The pairs of records that the stored conflicts list.
+  @discardableResult func noteDuplicates(in pending: inout PendingState) throws(RepositoryError) -> [DuplicatePair] {
+    var pairs: [DuplicatePair] = []
     // The engine keeps at most `conflictLimit` conflicts, so further conflicts would be written only to be removed again.
     for duplicate in pending.newDuplicates().prefix(SyncEngine.conflictLimit) {
       // The scope comes from the record's entry, since `SyncEngine.resolve` writes records of all scopes through `common`, whose scope is
@@ -133,30 +147,37 @@ struct ScopeCommits: Sendable {
         id: UUID(), scope: scope, collection: duplicate.collection, recordID: duplicate.key.text, lost: [:], isLocal: false,
         date: clock.now, duplicateOf: duplicate.other.text, index: duplicate.index)
       try pending.save(conflict, in: conflicts)
+      pairs.append(DuplicatePair(conflict))
     }
+    return pairs
   }
 
   /// Removes each duplicate conflict whose two records no longer have equal values in the unique index.
   ///
-  /// If a third record has the same values, the conflict is changed to name the third record.
-  func judgeDuplicates(in pending: inout PendingState) throws(RepositoryError) {
+  /// If a third record has the same values, the conflict is changed to name the third record, unless another conflict of this index lists
+  /// the two records.
+  /// - Parameter added: Pairs of the conflicts that the present write has stored, which the snapshot of the conflicts lacks.
+  func judgeDuplicates(besides added: [DuplicatePair], in pending: inout PendingState) throws(RepositoryError) {
     let noted = conflicts.snapshot.loadAll().filter { $0.scope == scope && $0.duplicateOf != nil }
-    var pairs = Set(noted.map { [$0.collection, $0.recordID, $0.duplicateOf] })
+    var pairs = Set(noted.map { DuplicatePair($0) } + added)
     for conflict in noted.sorted(by: { ($0.date, $0.id.uuidString) < ($1.date, $1.id.uuidString) }) {
       // The list of conflicts is from a snapshot before this write, so this write may already have removed a listed conflict.
       guard let index = conflict.index, let other = conflict.duplicateOf.map({ RecordKey($0) }),
         try pending.find(by: conflict.id, in: conflicts) != nil
       else { continue }
-      let key = RecordKey(conflict.recordID)
-      switch pending.duplicate(of: key, preferring: other, in: conflict.collection, index: index) {
+      switch pending.duplicate(of: RecordKey(conflict.recordID), preferring: other, in: conflict.collection, index: index) {
       case .unknown, .of(other): continue
-      // A pair of records that another conflict lists in reverse order is not listed twice.
-      case .of(let third) where !pairs.contains([conflict.collection, third.text, key.text]):
-        var conflict = conflict
-        conflict.duplicateOf = third.text
-        pairs.insert([conflict.collection, key.text, third.text])
-        try pending.save(conflict, in: conflicts)
-      case .of, .none: try pending.delete(conflict.id, in: conflicts)
+      case .of(let third):
+        var changed = conflict
+        changed.duplicateOf = third.text
+        let pair = DuplicatePair(changed)
+        if pairs.contains(pair) || pair.reversed.map(pairs.contains) == true {
+          try pending.delete(conflict.id, in: conflicts)
+        } else {
+          pairs.insert(pair)
+          try pending.save(changed, in: conflicts)
+        }
+      case .none: try pending.delete(conflict.id, in: conflicts)
       }
     }
   }
@@ -228,5 +249,11 @@ extension ScopeCommits {
       let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
       try pending.storeUnread(entry.stored, for: entryKey, in: records)
     }
+  }
+}
+
+extension ScopeCommits.DuplicatePair {
+  init(_ conflict: SyncConflict) {
+    self.init(collection: conflict.collection, index: conflict.index, record: conflict.recordID, other: conflict.duplicateOf)
   }
 }

@@ -21,9 +21,11 @@ private struct Account: Codable, Identifiable, Sendable, Equatable {
     let sync: SyncEngine
   }
 
-  private func device(_ backend: InMemoryBackend = InMemoryBackend(), pageSize: Int = 1_000) async throws -> Device {
+  private func device(
+    _ backend: InMemoryBackend = InMemoryBackend(), pageSize: Int = 1_000, indexes: [RepositoryIndex<Account>] = [.unique(\.mail)]
+  ) async throws -> Device {
     let store = try await Store.open(backend)
-    let schema = RepositorySchema<Account>("accounts", indexes: [.unique(\.mail)]).synced(in: "user/1", merge: .fields())
+    let schema = RepositorySchema<Account>("accounts", indexes: indexes).synced(in: "user/1", merge: .fields())
     let accounts = try await store.repository(schema)
     return Device(
       store: store, accounts: accounts,
@@ -143,6 +145,38 @@ private struct Account: Codable, Identifiable, Sendable, Equatable {
     try await third.accounts.update("c") { $0.mail = "z" }
     try await exchange(third, here)
     #expect(try await here.sync.conflicts.count() == 0)
+  }
+
+  /// A conflict of one unique index stays when its record meets another one that a conflict of another index lists.
+  @Test func aConflictIsKeptBesideOneOfAnotherIndex() async throws {
+    let indexes: [RepositoryIndex<Account>] = [.unique(\.mail), .unique(\.name)]
+    let (here, there) = (try await device(indexes: indexes), try await device(indexes: indexes))
+    let third = try await device(indexes: indexes)
+    try await here.accounts.save(Account(id: "a", mail: "x", name: "n"))
+    try await there.accounts.save(Account(id: "b", mail: "y", name: "n"))
+    try await third.accounts.save(Account(id: "c", mail: "y", name: "n"))
+    try await exchange(here, there, here, third, here)
+    func told() async throws -> Set<[String?]> {
+      Set(try await here.sync.conflicts.loadAll().map { [$0.recordID, $0.duplicateOf, $0.index] })
+    }
+    #expect(try await told() == [["b", "a", "unique(name)"], ["c", "b", "unique(mail)"]])
+    try await third.accounts.delete("a")
+    try await exchange(third, here)
+    #expect(try await told() == [["b", "c", "unique(name)"], ["c", "b", "unique(mail)"]])
+  }
+
+  /// The conflict of the new pair is stored in the same commit that ends the old pair.
+  @Test func aPairThatAPageChangesIsToldOnce() async throws {
+    let (here, there) = (try await device(), try await device())
+    try await here.accounts.save(Account(id: "b", mail: "x"))
+    try await here.accounts.save(Account(id: "c", mail: "z"))
+    try await there.accounts.save(Account(id: "a", mail: "x"))
+    try await exchange(there, here)
+    #expect(try await here.sync.conflicts.loadAll().map { [$0.recordID, $0.duplicateOf] } == [["a", "b"]])
+    try await there.accounts.update("a") { $0.mail = "z" }
+    try await exchange(there, here)
+    let told = try await here.sync.conflicts.loadAll().map { [$0.recordID, $0.duplicateOf] }
+    #expect(told == [["a", "c"]])
   }
 
   /// Of a value that has lost, `conflicts` holds the only copy.
