@@ -66,6 +66,20 @@ import Testing
       if !isHit { break }
     }
   }
+
+  /// The bytes of a cut are the only copy of them, so no later cut takes their name.
+  @Test func noCutReplacesAnEarlierOne() throws {
+    let files = SimulatedFileSystem()
+    try files.createDirectory("/data")
+    let quarantine = Self.main + "-quarantine-1-2"
+    for name in [quarantine] + (2...999).map({ "\(quarantine)-\($0)" }) { try files.create(name).close() }
+    for number in [1_000, 1_001] {
+      try files.create(quarantine + "-torn").close()
+      var cut = OpenReport.CutTail(file: Self.journal, offset: 2, byteCount: 1, quarantineFile: quarantine, isAmbiguous: false)
+      cut.settleQuarantine(from: quarantine + "-torn", in: files)
+      #expect(cut.quarantineFile == "\(quarantine)-\(number)")
+    }
+  }
 }
 
 @Suite("Copies of a JSON store that were cut short", .timeLimit(.minutes(15))) struct JSONFileCopyTests {
