@@ -92,6 +92,43 @@ import Testing
     #expect(!isRemoved)
   }
 
+  /// A type may decode the same bytes to other texts at each time.
+  @Test(arguments: [["tide"], ["pier", "pier"], ["pier", "tide"], ["tide", "tide"]])
+  func anUpdateFromOtherTextsLeavesNoneOfTheWordsBehind(old: [String]) {
+    for indexed in [["pier", "rock"], ["pier"], ["rock"]] where Set(indexed) != Set(old) {
+      var index = TextIndex([(slot("a"), indexed), (slot("b"), ["pier"])])
+      index.update(slot("a"), from: old, to: ["beach", "pier"])
+      #expect(index.keys("pier") == ["b", "a"] && index.keys("beach") == ["a"])
+      #expect(index.keys("rock").isEmpty && index.keys("tide").isEmpty)
+      index.remove(RecordKey("a"), texts: ["beach", "pier"])
+      #expect(index.keys("pier") == ["b"] && index.terms.count == 1)
+    }
+  }
+
+  @Test func wordsThatDifferInOneByteAreToldApart() {
+    var index = TextIndex([(slot("a"), ["1 2"])])
+    index.update(slot("a"), from: ["0 3"], to: ["9"])
+    #expect(index.keys("9") == ["a"] && index.keys("1").isEmpty && index.keys("2").isEmpty)
+    var sums: [UInt32: [Int]] = [:]
+    for first in 0..<64 {
+      for second in first..<64 { sums[Term(text: "\(first)").digest &+ Term(text: "\(second)").digest, default: []].append(first) }
+    }
+    #expect(sums.values.allSatisfy { $0.count == 1 })
+  }
+
+  /// The second change of a record is one of the words that the first one has left.
+  @Test func twoChangesOfARecordInABatchAreBothWhole() {
+    for second in [["rock"], ["beach"]] {
+      var index = TextIndex([(slot("a"), ["rock"]), (slot("b"), ["pier"])])
+      index.apply([
+        TextChange(old: (slot("a"), ["rock"]), new: (slot("a"), ["beach"])),
+        TextChange(old: (slot("a"), second), new: (slot("a"), ["tide"])),
+      ])
+      #expect(index.keys("tide") == ["a"] && index.keys("rock").isEmpty && index.keys("beach").isEmpty)
+      #expect(index.terms.count == 2)
+    }
+  }
+
   private func edit(_ index: inout TextIndex, _ world: inout TextWorld) {
     let key = "k\(world.random.int(0..<500))"
     let texts = world.texts()

@@ -28,6 +28,16 @@ struct Term: Hashable, Comparable, Sendable {
     withBytes { hasher.combine(bytes: $0) }
   }
 
+  /// Hash of the word's bytes, of which sums can be compared: FNV-1a in 32 bits, mixed as in MurmurHash3.
+  ///
+  /// Without the mixing, words that differ in their last byte have hashes at equal distances, so that "1 2" and "0 3" have equal sums.
+  var digest: UInt32 {
+    var hash = withBytes { $0.reduce(2_166_136_261) { ($0 ^ UInt32($1)) &* 16_777_619 } }
+    hash = (hash ^ hash >> 16) &* 0x85EB_CA6B
+    hash = (hash ^ hash >> 13) &* 0xC2B2_AE35
+    return hash ^ hash >> 16
+  }
+
   /// First eight bytes of the word as a number: of two different words, the lesser word never has the greater number.
   var head: UInt64 {
     withBytes { bytes in

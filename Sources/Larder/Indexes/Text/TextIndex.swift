@@ -30,13 +30,13 @@ struct TextIndex: Sendable {
   /// Adds a record and returns true, or changes nothing and returns false if its key is already in the index.
   @discardableResult mutating func insert(_ slot: RecordSlot, texts: [String]) -> Bool {
     guard numbers.find(ordered(slot.key)) == nil else { return false }
-    let (frequencies, length) = Self.count(texts)
+    let (frequencies, length, digest) = Self.count(texts)
     // No search can find a record without words, so such a record gets no entry.
     guard length > 0 else { return true }
     let number = freeNumber()
     let rank = rank(of: slot.key)
     numbers.insert(TextNumber(key: ordered(slot.key), number: number, rank: rank))
-    documents.insert(TextDocument(number: number, length: length, rank: rank, slot: slot))
+    documents.insert(TextDocument(number: number, length: length, digest: digest, rank: rank, slot: slot))
     wordCount += Int(length)
     for (term, frequency) in frequencies { add(TextPosting(number: number, frequency: frequency, length: length), to: term) }
     return true
@@ -51,10 +51,11 @@ struct TextIndex: Sendable {
     wordCount -= Int(document.length)
     free.insert(FreeNumber(key: number))
     var left = document.length
-    for (term, _) in Self.count(texts).frequencies { left -= removePosting(of: number, from: term) }
+    // The subtraction wraps, since two texts of equal digests may have left the index with more postings than the record has words.
+    for (term, _) in Self.count(texts).frequencies { left &-= removePosting(of: number, from: term) }
     // If `left` is not 0, some postings of the record are in the lists of words that `texts` does not hold. If postings of a removed record
     // were left in the index, searches would count them for the next record that gets the same record number.
-    if left > 0 { sweep(number) }
+    if left != 0 { sweep(number) }
     return true
   }
 
@@ -86,8 +87,8 @@ struct TextIndex: Sendable {
 
   /// Replaces a record and its length, and adds the edits of its postings to `edits` without applying them.
   ///
-  /// - Returns: False if the index does not hold the record, holds another length than `old` has, or if `new` has no word. If `replace`
-  ///   returns false, the index is unchanged.
+  /// - Returns: False if the index does not hold the record, if the record was indexed with other texts than `old`, or if `new` has no
+  ///   word. If `replace` returns false, the index is unchanged.
   private mutating func replace(_ slot: RecordSlot, old: [String], new: [String], edits: inout PostingEdits) -> Bool {
     guard let number = numbers.find(ordered(slot.key))?.number, let document = documents.find(number) else { return false }
     // Most updates do not change the texts. If the texts are equal, only the stored record is replaced, without counting words or reading
@@ -96,12 +97,12 @@ struct TextIndex: Sendable {
       documents.update(number) { $0.slot = slot }
       return true
     }
-    let (before, oldLength) = Self.count(old)
-    let (after, length) = Self.count(new)
-    // If the lengths differ, the record was indexed with other texts than `old`, and edits for the texts in `old` would leave some of its
-    // postings in the index.
-    guard length > 0, oldLength == document.length else { return false }
-    documents.update(number) { ($0.slot, $0.length) = (slot, length) }
+    let (before, oldLength, oldDigest) = Self.count(old)
+    let (after, length, digest) = Self.count(new)
+    // A type may decode the same bytes to other texts each time. If the record was indexed with other texts than `old`, edits for the texts
+    // in `old` would leave some of its postings in the index.
+    guard length > 0, oldLength == document.length, oldDigest == document.digest else { return false }
+    documents.update(number) { ($0.slot, $0.length, $0.digest) = (slot, length, digest) }
     wordCount += Int(length) - Int(oldLength)
     for term in before.keys where after[term] == nil { edits.add(nil, of: number, for: term) }
     // Each posting of a record holds the record's length, so a new length changes all postings of the record.
@@ -160,7 +161,7 @@ struct TextIndex: Sendable {
     for term in holders { _ = removePosting(of: number, from: term) }
   }
 
-  private static func count(_ texts: [String]) -> (frequencies: [Term: UInt32], length: UInt32) {
+  private static func count(_ texts: [String]) -> (frequencies: [Term: UInt32], length: UInt32, digest: UInt32) {
     var folding = TextFolding()
     var frequencies: [Term: UInt32] = [:]
     var length: UInt32 = 0
@@ -170,7 +171,7 @@ struct TextIndex: Sendable {
         length += 1
       }
     }
-    return (frequencies, length)
+    return (frequencies, length, frequencies.reduce(0) { $0 &+ $1.key.digest &* $1.value })
   }
 
   /// Returns an unused record number: the least number of a removed record, or the next new number.

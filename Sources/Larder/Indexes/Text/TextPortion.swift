@@ -4,6 +4,8 @@
 struct TextPortion: Sendable {
   private(set) var slots: [RecordSlot] = []
   private(set) var lengths: [UInt32] = []
+  /// Sum of the digests of each record's words.
+  private(set) var digests: [UInt32] = []
   /// Different words of the records, in ascending order.
   private(set) var terms: [Term] = []
   /// First eight bytes of each word in ``terms`` as a number, which compares faster than the word.
@@ -39,12 +41,14 @@ struct TextPortion: Sendable {
     private var last: [Int] = []
     /// For each word, the number of its postings.
     private var counts: [Int] = []
+    /// For each word, its digest, which is made once for all records that have the word.
+    private var wordDigests: [UInt32] = []
 
     /// Counts the words of a record and adds the record to the portion, unless the record has no word.
     mutating func add(_ slot: RecordSlot, _ texts: [String]) {
       let number = UInt32(portion.slots.count)
       let start = occurrences.count
-      var length: UInt32 = 0
+      var (length, digest) = (UInt32(0), UInt32(0))
       // While the closure changes `self`, the folding is in a local variable, so that the folding's cache of words has one owner and is not
       // copied.
       var folding = TextFolding()
@@ -52,7 +56,7 @@ struct TextPortion: Sendable {
       for text in texts {
         folding.words(in: text) { term, _ in
           length += 1
-          note(term, number: number, start: start)
+          digest &+= wordDigests[note(term, number: number, start: start)]
         }
       }
       swap(&folding, &self.folding)
@@ -62,9 +66,11 @@ struct TextPortion: Sendable {
       for position in start..<occurrences.count { occurrences[position].posting.length = length }
       portion.slots.append(slot)
       portion.lengths.append(length)
+      portion.digests.append(digest)
     }
 
-    private mutating func note(_ term: Term, number: UInt32, start: Int) {
+    /// Counts an occurrence of a word in a record, and returns the position of the word.
+    private mutating func note(_ term: Term, number: UInt32, start: Int) -> Int {
       let word: Int
       if let found = known[term] {
         word = found
@@ -73,6 +79,7 @@ struct TextPortion: Sendable {
         known[term] = word
         last.append(-1)
         counts.append(0)
+        wordDigests.append(term.digest)
       }
       // If the word's last posting belongs to the current record, the word occurs again in the record, and only the frequency grows.
       if last[word] >= start {
@@ -82,6 +89,7 @@ struct TextPortion: Sendable {
         counts[word] += 1
         occurrences.append((word, TextPosting(number: number, frequency: 1, length: 0)))
       }
+      return word
     }
 
     /// Sorts the words and returns the finished portion.
@@ -117,7 +125,7 @@ extension TextIndex {
   init(_ portions: [TextPortion], keys: KeyOrder = .bytes) {
     self.init(keys: keys)
     let slots = portions.flatMap(\.slots)
-    let lengths = portions.flatMap(\.lengths)
+    let (lengths, digests) = (portions.flatMap(\.lengths), portions.flatMap(\.digests))
     // A build passes the records sorted by the bytes of their keys. If `keys` also orders keys by their bytes, the records need no second
     // sort.
     let isOrdered = zip(slots, slots.dropFirst()).allSatisfy { keys.isBefore($0.key, $1.key) }
@@ -127,7 +135,9 @@ extension TextIndex {
     for (place, number) in order.enumerated() { ranks[number] = Self.firstRank + UInt64(place) * step }
 
     documents = PersistentTree(
-      sorted: slots.indices.map { TextDocument(number: UInt32($0), length: lengths[$0], rank: ranks[$0], slot: slots[$0]) })
+      sorted: slots.indices.map {
+        TextDocument(number: UInt32($0), length: lengths[$0], digest: digests[$0], rank: ranks[$0], slot: slots[$0])
+      })
     numbers = PersistentTree(
       sorted: order.map { TextNumber(key: OrderedKey(key: slots[$0].key, order: keys), number: UInt32($0), rank: ranks[$0]) })
     nextNumber = UInt32(slots.count)

@@ -90,6 +90,10 @@ struct TextDocument: TreeEntry {
 
   let number: UInt32
   var length: UInt32
+  /// Sum of the digests of the record's words.
+  ///
+  /// Texts with another sum are not those with which the record was indexed.
+  var digest: UInt32
   /// Number that sorts records in the order of their keys and compares faster than a record key.
   ///
   /// Several records may have the same rank. Records of the same rank are sorted by comparing their keys.
