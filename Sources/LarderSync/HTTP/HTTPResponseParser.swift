@@ -143,13 +143,14 @@ struct HTTPResponseParser {
   private mutating func endHead() throws(SyncProblem) {
     guard let status else { throw Self.malformed }
     headBytes = 0
-    // For a proxy, a response with a length and chunks (RFC 9112, 6.3), or with a length and no body, may end at another byte. After such a
-    // response, the connection is not used again.
-    if let length, isChunked || length != 0 && (status == 204 || status == 304) { staysOpen = false }
+    let hasNoBody = status == 204 || status == 304
+    // For a proxy, a response with a length and chunks (RFC 9112, 6.3), or with a length or chunks and no body, may end at another byte.
+    // After such a response, the connection is not used again.
+    if length.map({ isChunked || $0 != 0 && hasNoBody }) ?? (isChunked && hasNoBody) { staysOpen = false }
     if (100..<200).contains(status) {
       // An interim response such as 100 comes before the final response, so the parser begins again with the next status line.
       (self.status, length, isChunked) = (nil, nil, false)
-    } else if status == 204 || status == 304 || length == 0, !isChunked {
+    } else if hasNoBody || length == 0 && !isChunked {
       part = .complete
     } else if isChunked {
       part = .chunkSize
