@@ -13,8 +13,8 @@ extension LocalRepository {
 
   /// Returns the greatest value of a property among the records that meet the query, or `nil` if there are none.
   ///
-  /// For a type that is `IndexableValue`, a NaN is greater than every number. Cost: one search if an index orders the matching records by
-  /// the property, otherwise the cost of ``fetch(_:)``.
+  /// A NaN is greater than every number. Cost: one search if an index orders the matching records by the property, otherwise the cost of
+  /// ``fetch(_:)``.
   /// - Throws: The errors of ``fetch(_:)``.
   public nonisolated(nonsending) func max<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()

@@ -140,4 +140,27 @@ import Testing
     #expect(after == [record])
     try await records.close()
   }
+
+  /// `CGFloat` has no index values, and its NaN is neither less nor greater than a number.
+  @Test func aNotANumberOfAnyTypeSortsLast() async throws {
+    struct Slope: Codable, Identifiable, Sendable {
+      let id: Int
+      var rise: Int
+      var run: Int
+      var slope: CGFloat { CGFloat(rise) / CGFloat(run) }
+      var known: CGFloat? { rise < 0 ? nil : slope }
+    }
+    var slopes = [(3, 1), (0, 0), (1, 1), (0, 0), (2, 1), (-1, 1)].enumerated().map { Slope(id: $0, rise: $1.0, run: $1.1) }
+    var random = SeededGenerator(4)
+    for _ in 0..<20 {
+      slopes.shuffle(using: &random)
+      let records = try await LocalRepository<Slope>(inMemory: .init("slopes"))
+      for slope in slopes { try await records.save(slope) }
+      #expect(try await records.fetch(Query().sorted(by: \.slope)).map(\.id) == [5, 2, 4, 0, 1, 3])
+      #expect(try await records.fetch(Query().sorted(by: \.slope, .reverse)).map(\.id) == [1, 3, 0, 4, 2, 5])
+      #expect(try await records.fetch(Query().sorted(by: \.known)).map(\.id) == [5, 2, 4, 0, 1, 3])
+      #expect(try await records.max(of: \.slope)?.isNaN == true)
+      #expect(try await records.min(of: \.slope) == -1)
+    }
+  }
 }

@@ -16,8 +16,7 @@ struct SortColumn<Item: Sendable>: Sendable {
 
   init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
     self.init(keyPath, order, isIndexable: Value.self is any IndexableValue.Type) { left, right in
-      let (left, right) = (left[keyPath: keyPath], right[keyPath: keyPath])
-      return left < right ? -1 : right < left ? 1 : 0
+      Self.compare(left[keyPath: keyPath], right[keyPath: keyPath])
     }
   }
 
@@ -26,7 +25,7 @@ struct SortColumn<Item: Sendable>: Sendable {
       // `nil` sorts before every value, as it does in an index.
       guard let right = right[keyPath: keyPath] else { return left[keyPath: keyPath] == nil ? 0 : 1 }
       guard let left = left[keyPath: keyPath] else { return -1 }
-      return left < right ? -1 : right < left ? 1 : 0
+      return Self.compare(left, right)
     }
   }
 
@@ -56,6 +55,19 @@ struct SortColumn<Item: Sendable>: Sendable {
     if isIndexable { value = { IndexValue(of: $0[keyPath: keyPath]) } } else { value = nil }
     valueInPlace = nil
     self.order = compare
+  }
+
+  /// Compares two values of a property whose type has no index values.
+  private static func compare<Value: Comparable>(_ left: Value, _ right: Value) -> Int {
+    if left < right { return -1 }
+    if right < left { return 1 }
+    // A value that differs from itself, such as the NaN of a `CGFloat`, is not less than any value. Such a value sorts after all others, as
+    // in an index, because a sort needs a place for every value.
+    switch (left == left, right == right) {
+    case (true, false): return -1
+    case (false, true): return 1
+    case (true, true), (false, false): return 0
+    }
   }
 
   /// Compares two records by the property, in the direction of the column.
