@@ -3,7 +3,7 @@
 /// ```swift
 /// FreshnessPolicy.hours(1)                                                         // fresh for an hour, usable for two days
 /// FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48))                       // the same, with both times
-/// FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))                     // a warning: never shown when it is old
+/// FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))                     // a warning: never shown after five minutes
 /// FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30), negative: .hours(1)) // "there is none" holds for an hour
 /// ```
 ///
