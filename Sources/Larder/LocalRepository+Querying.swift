@@ -39,7 +39,9 @@ extension LocalRepository {
       let all = records.count - (await records.undecodableCount(coder))
       return Swift.min(Swift.max(all - shape.skipped, 0), shape.maximum ?? .max)
     }
-    return try await answer(query, isQuick: { $0.run.knownCount != nil }) { (run) throws(RepositoryError) in try run.count() }
+    return try await answer(query, isQuick: { $0.run.knownCount != nil }, keepsOrder: false) { (run) throws(RepositoryError) in
+      try run.count()
+    }
   }
 
   /// Returns the records that meet the query, each with its distance, its rank and its highlighted text.
@@ -109,6 +111,12 @@ extension LocalRepository {
     }
   }
 
+  /// Removes the automatic indexes of this collection, and frees their memory.
+  ///
+  /// Call it from the app's memory warning. In a `.shared` store, the call waits while a commit waits for another process. Later queries
+  /// that sort many records without an index build automatic indexes again. See ``StoreOptions/buildsAutomaticIndexes``.
+  public nonisolated func removeAutomaticIndexes() async { await core.indexBuilder.removeAutomatic(of: collection, in: core) }
+
   /// Deletes all records that meet the query, in one commit.
   ///
   /// - Returns: The number of records that were deleted.
@@ -126,10 +134,14 @@ extension LocalRepository {
   /// Runs a query after building its indexes: on the caller's actor if the query examines few records, otherwise off that actor.
   private nonisolated(nonsending) func answer<Output: Sendable>(
     _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (TypedQueryRun<Item>) -> Bool = { _ in false },
-    _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
+    keepsOrder: Bool = true, _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
+    let removals = core.indexBuilder.removalCount
     let run = try await readyRun(query, alsoUsing: keyPath)
-    return run.isSmall || isQuick(run) ? try body(run) : try await Self.answerElsewhere(run, body)
+    if run.isSmall || isQuick(run) { return try body(run) }
+    let output = try await Self.answerElsewhere(run, body)
+    if keepsOrder { run.keepOrder(of: collection, after: removals, in: core) }
+    return output
   }
 
   /// Plans a query at the newest commit, after building the indexes that the query needs.

@@ -109,6 +109,7 @@ internal import Synchronization
 /// - ``page(_:after:limit:)``
 /// - ``grouped(by:_:)``
 /// - ``explain(_:)``
+/// - ``removeAutomaticIndexes()``
 ///
 /// ### Observing
 ///

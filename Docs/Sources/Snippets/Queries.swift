@@ -36,6 +36,8 @@ func openEagerly(url: URL) async throws {
   let beaches = try await LocalRepository<Beach>(jsonFile: url, schema: Beaches.schema, options: options)
 
   print(beaches.openReport.recordCount)
+  let withoutThem = StoreOptions(buildsAutomaticIndexes: false)
+  print(withoutThem.buildsAutomaticIndexes)
 }
 
 func askingForBeaches(beaches: LocalRepository<Beach>, country: String) async throws {

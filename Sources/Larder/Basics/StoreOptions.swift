@@ -67,6 +67,7 @@
 ///
 /// - ``recovery-swift.property``
 /// - ``indexing-swift.property``
+/// - ``buildsAutomaticIndexes``
 /// - ``migration-swift.property``
 public struct StoreOptions: Sendable {
   /// The other processes and openings that may use a store while it is open.
@@ -275,6 +276,17 @@ public struct StoreOptions: Sendable {
   public var recovery: Recovery
   /// Time at which indexes are built: by default at the first query that needs them.
   public var indexing: Indexing
+  /// Whether a query that sorts many records without an index leaves an automatic index behind: by default it does.
+  ///
+  /// The queries of a repository and its live results do so if they have no condition and a limit of at most an eighth of the records, and
+  /// sort by properties that are ``IndexableValue`` and stored in a struct. Larder builds the index in the background after the query.
+  /// Later queries of this kind in the same order read the automatic index as they read a declared one, and
+  /// ``LocalRepository/explain(_:)`` names it.
+  ///
+  /// A collection has at most four automatic indexes, and gets none while it has fewer than 10,000 records. An automatic index takes about
+  /// the memory of a declared one. It is removed by ``LocalRepository/removeAutomaticIndexes()``, by a write of more than 10,000 records,
+  /// and by more than 10,000 changes since its last use.
+  public var buildsAutomaticIndexes: Bool
   /// Interval at which a `.shared` or `.readOnly` store checks for commits of other processes: 500 ms by default, at least 10 ms.
   ///
   /// If `pollInterval` is `nil`, the store checks for commits of other processes only when it writes and when you call `refresh()`. A check
@@ -298,8 +310,9 @@ public struct StoreOptions: Sendable {
   public init(
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
-    indexing: Indexing = .onFirstNeed, pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30),
-    suspensionTimeout: Duration = .seconds(30), migration: Migration = .init(), coding: Coding = .larder
+    indexing: Indexing = .onFirstNeed, buildsAutomaticIndexes: Bool = true, pollInterval: Duration? = .milliseconds(500),
+    lockTimeout: Duration = .seconds(30), suspensionTimeout: Duration = .seconds(30), migration: Migration = .init(),
+    coding: Coding = .larder
   ) {
     self.access = access
     self.durability = durability
@@ -308,6 +321,7 @@ public struct StoreOptions: Sendable {
     self.keepsPreviousSnapshot = keepsPreviousSnapshot
     self.recovery = recovery
     self.indexing = indexing
+    self.buildsAutomaticIndexes = buildsAutomaticIndexes
     self.pollInterval = pollInterval
     self.lockTimeout = lockTimeout
     self.suspensionTimeout = suspensionTimeout

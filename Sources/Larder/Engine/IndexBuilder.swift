@@ -13,6 +13,10 @@ final class IndexBuilder: Sendable {
   ///
   /// `isSettling` is read and set only on the store's executor.
   private let isSettling = Atomic(false)
+  /// Number of times that automatic indexes were removed.
+  ///
+  /// An index that a query has called for before the removal is not built after it.
+  private let removals = Atomic<UInt64>(0)
   /// Pause in seconds before logged changes are applied to indexes, during which the changes of several commits are gathered.
   ///
   /// Waking a thread for each commit would cost more than applying the changes together.
@@ -45,22 +49,91 @@ final class IndexBuilder: Sendable {
   private static func build(_ wanted: [Int], of collection: Int, in core: StoreCore) async {
     // The records are copied and the index's change log is started in one executor block. If a commit ran between the copy and the start of
     // the log, its changes would be missing in the index.
-    let begun: (slots: [RecordSlot], indexes: IndexSet)? = await core.executor.run {
-      let begun: (RecordMap, IndexSet)? = core.updateCollection(collection) { state in
+    let begun: (records: RecordMap, indexes: IndexSet)? = await core.executor.run {
+      core.updateCollection(collection) { state in
         guard wanted.contains(where: { !state.indexes.isBuilt($0) }) else { return nil }
         for index in wanted { state.indexes.startBuilding(index) }
         return (state.records, state.indexes)
       }
-      return begun.map { ($0.0.ordered(), $0.1) }
     }
     guard let begun else { return }
-    let bodies = await DispatchQueue.global(qos: .userInitiated).run { begun.indexes.built(wanted, over: begun.slots) }
-    await core.executor.run {
-      // The logged changes are applied outside the lock of the published state, so that readers are not blocked meanwhile.
-      var indexes = core.state.collections[collection].indexes
-      for (index, body) in zip(wanted, bodies) { indexes.finishBuilding(index, body) }
-      let finished = indexes
-      core.updateCollection(collection) { $0.indexes = finished }
+    let bodies = await DispatchQueue.global(qos: .userInitiated).run { begun.indexes.built(wanted, over: begun.records.ordered()) }
+    await core.executor.run { finish(wanted, bodies, of: collection, definedBy: begun.indexes, in: core) }
+  }
+
+  /// Publishes indexes that were built over the records of an earlier commit, with the changes that were logged meanwhile.
+  ///
+  /// Must run on the store's executor, which serializes all commits.
+  private static func finish(
+    _ wanted: [Int], _ bodies: [IndexBody], of collection: Int, definedBy definitions: IndexSet, in core: StoreCore
+  ) {
+    // The logged changes are applied outside the lock of the published state, so that readers are not blocked meanwhile.
+    var indexes = core.state.collections[collection].indexes
+    // An automatic index may have been removed, and added anew with another log of changes, while it was built.
+    for (index, body) in zip(wanted, bodies) where indexes.isBuilding(index, definitions.definitions[index]) {
+      indexes.finishBuilding(index, body)
+    }
+    let finished = indexes
+    core.updateCollection(collection) { $0.indexes = finished }
+  }
+
+  /// Number of times that automatic indexes were removed, to be read when a query begins.
+  var removalCount: UInt64 { removals.load(ordering: .relaxed) }
+
+  /// Builds an automatic index in the background, unless the collection has an index on the same properties already.
+  ///
+  /// - Parameter removals: ``removalCount`` when the query began that calls for the index.
+  func buildAutomatic(_ definition: IndexDefinition, of collection: Int, after removals: UInt64, in core: StoreCore) {
+    // The task holds no reference to the store during the build, so that a store whose last user is gone releases its files at once.
+    Task(priority: .utility) { [weak core] in
+      guard let begun = await core?.indexBuilder.beginAutomatic(definition, of: collection, after: removals, in: core) else { return }
+      let (wanted, indexes, records) = ([begun.position], begun.indexes, begun.records)
+      let bodies = await DispatchQueue.global(qos: .utility).run { indexes.built(wanted, over: records.ordered()) }
+      await core?.executor.run { [weak core] in
+        guard let core, core.openPublication != nil else { return }
+        Self.finish(wanted, bodies, of: collection, definedBy: indexes, in: core)
+      }
+    }
+  }
+
+  /// An automatic index that is about to be built over the records of a commit.
+  private struct AutomaticBuild: Sendable {
+    let position: Int
+    let records: RecordMap
+    let indexes: IndexSet
+  }
+
+  /// Adds an automatic index to a collection, and begins to log changes for its build.
+  ///
+  /// - Returns: `nil` if automatic indexes were removed since the query called for this one, or if the index is not added.
+  private func beginAutomatic(
+    _ definition: IndexDefinition, of collection: Int, after removals: UInt64, in core: StoreCore?
+  ) async -> AutomaticBuild? {
+    guard let core else { return nil }
+    // The definition is added on the executor, because the commit of a group that is being staged would publish the indexes without it.
+    let begun: (build: AutomaticBuild, replaced: IndexBody)? = await core.executor.run {
+      guard self.removalCount == removals, core.openPublication != nil else { return nil }
+      return core.updateCollection(collection) { state in
+        guard let (position, replaced) = state.indexes.addAutomatic(definition) else { return nil }
+        return (AutomaticBuild(position: position, records: state.records, indexes: state.indexes), replaced)
+      }
+    }
+    // The replaced tree is released here, before the build and not under the lock of the published state, because freeing a tree takes time
+    // for each of its entries.
+    return begun?.build
+  }
+
+  /// Removes the automatic indexes of a collection, also those that are being built or were called for.
+  ///
+  /// The trees are freed away from the caller's actor, because freeing them takes time for each of their entries.
+  @concurrent func removeAutomatic(of collection: Int, in core: StoreCore) async {
+    removals.add(1, ordering: .relaxed)
+    _ = await core.executor.run {
+      core.updateCollection(collection) { state in
+        // The app asks for memory, which says nothing about the use of the indexes.
+        for definition in state.indexes.definitions { definition.automatic?.allowReturn() }
+        return state.indexes.removeAutomatic()
+      }
     }
   }
 
@@ -113,5 +186,14 @@ extension TypedQueryRun {
       }
       await core.indexBuilder.build(missing, of: collection, in: core)
     }
+  }
+
+  /// Builds an automatic index in the background, if the query has sorted many records without an index.
+  ///
+  /// Call it after the query has its results, so that the build takes no processor time from the query.
+  /// - Parameter removals: ``IndexBuilder/removalCount`` when the query began.
+  func keepOrder(of collection: Int, after removals: UInt64, in core: StoreCore) {
+    guard core.options.buildsAutomaticIndexes, let index = automaticIndex else { return }
+    core.indexBuilder.buildAutomatic(index, of: collection, after: removals, in: core)
   }
 }

@@ -90,6 +90,7 @@ package struct PendingState {
           self.records.reserveCapacity(self.records.count + records.count)
           changes.reserveCapacity(changes.count + records.count)
         }
+        removeAutomaticIndexes(of: collection, before: records.count)
         for record in records { try put(record, in: collection) }
       case .delete(let key, let collection, let version, let expectation):
         _ = try delete(key, in: collection, schemaVersion: version, expecting: expectation)
@@ -184,6 +185,13 @@ package struct PendingState {
     try upsert(record.slot(at: kept, sameMeaning: old.sameMeaning.lowerBound...revision), as: record.stored, in: collection)
   }
 
+  /// Removes the automatic indexes of a collection before a write of more records than they are worth.
+  ///
+  /// Keeping the indexes up to date would decode thousands of values on the store's executor, and the last changes would remove them.
+  private mutating func removeAutomaticIndexes(of collection: Int, before count: Int) {
+    if count > AutomaticIndex.leastCount { _ = collections[collection].indexes.removeAutomatic() }
+  }
+
   /// Deletes the record of a key, and stages a tombstone in its place.
   ///
   /// - Returns: True if the key had a record.
@@ -210,6 +218,7 @@ package struct PendingState {
     if !replacements.isEmpty { try beginVersion(schemaVersion, of: collection) }
     var last: [RecordKey: EncodedRecord] = [:]
     for record in replacements { last[record.key] = record }
+    removeAutomaticIndexes(of: collection, before: max(replacements.count, collections[collection].records.count))
     for slot in collections[collection].records.ordered() where last[slot.key] == nil {
       try trackDeletion(of: slot.key, in: collection)
       remove(slot.key, in: collection, schemaVersion: schemaVersion)

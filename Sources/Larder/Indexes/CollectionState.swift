@@ -1,7 +1,7 @@
 /// The state of a collection at one commit: its records, and the indexes over exactly these records.
 struct CollectionState: Sendable {
   private(set) var records = RecordMap()
-  /// Indexes that the collection's schema declares, some of which may not be built yet.
+  /// Declared and automatic indexes of the collection, some of which may not be built yet.
   var indexes = IndexSet()
 
   /// Inserts a record or replaces the record with the same key, and returns the replaced record.

@@ -24,6 +24,8 @@ struct IndexDefinition: Sendable {
   let name: String
   let isUnique: Bool
   let columns: [Column]
+  /// Use of an automatic index, or `nil` for an index that a schema declares.
+  let automatic: AutomaticIndex?
   /// Closure that decodes and caches the value of a record, or returns `nil` for a record that does not decode.
   private let value: @Sendable (RecordSlot) -> (any DecodedRecord)?
   /// Closure that decodes the value of a record without caching the value in the record.
@@ -34,10 +36,16 @@ struct IndexDefinition: Sendable {
   private var readPlace: @Sendable (any DecodedRecord) -> GeoCoordinate? = { _ in nil }
   private var readTexts: @Sendable (any DecodedRecord) -> [String]? = { _ in nil }
 
-  init<Item>(_ declaration: RepositoryIndex<Item>, _ coder: RecordCoder<Item>) {
-    name = declaration.description
+  init<Item>(_ declaration: RepositoryIndex<Item>, _ coder: RecordCoder<Item>, automatic: AutomaticIndex? = nil) {
+    self.automatic = automatic
+    name = automatic == nil ? declaration.description : "automatic \(declaration.description)"
     isUnique = declaration.isUnique
-    columns = declaration.columns.map { Column(keyPath: $0.keyPath, isDescending: $0.isDescending, rawValues: $0.rawValues) }
+    columns = declaration.columns.enumerated().map { position, column in
+      // Entries hold the directions of the first columns only. Declared as descending, a later column would promise an order that the
+      // entries do not have.
+      let isDescending = column.isDescending && position < IndexEntry.Order.directionLimit
+      return Column(keyPath: column.keyPath, isDescending: isDescending, rawValues: column.rawValues)
+    }
     value = { slot in do throws(RepositoryError) { return try slot.decoded(coder) } catch { return nil } }
     peek = { slot in do throws(RepositoryError) { return try slot.peek(coder) } catch { return nil } }
     // The closures that read index values unwrap optionals with `guard`, because `flatMap` would look up type metadata at each record.

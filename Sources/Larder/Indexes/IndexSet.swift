@@ -1,21 +1,24 @@
 internal import Foundation
 
-// Indexes/ holds the declared indexes of a collection: Ordered/, Geo/ and Text/, on the persistent tree of Tree/.
+// Indexes/ holds the indexes of a collection: Ordered/, Geo/ and Text/, on the persistent tree of Tree/.
 // Invariant: indexes cover exactly the records of their commit, and are the same on every backend.
 // Called by CollectionState (changes), the engine (builds) and QueryRun.
 
-/// The declared indexes of a collection at one commit, some of which may not be built yet.
+/// The indexes of a collection at one commit, declared and automatic ones, some of which may not be built yet.
 ///
 /// An index set is a value: a copy shares its storage with the original, and a commit changes its own copy. The declarations are stored
 /// without the generic type of the records, because a collection is opened with one type only.
 struct IndexSet: Sendable {
-  let definitions: [IndexDefinition]
+  /// Declared indexes, followed by the automatic ones.
+  var definitions: [IndexDefinition]
   /// Order of record ids, which decides between entries with equal indexed values.
   let keys: KeyOrder
   /// True once a repository has declared the collection's indexes, even if the repository declared no index.
   let areDeclared: Bool
   /// True if the collection has a unique index, which may refuse a write.
   let areUnique: Bool
+  /// Count of the queries that decides which automatic index gives up its place, or `nil` before a repository has declared the indexes.
+  let automaticQueries: QueryCount?
   var bodies: [IndexBody]
 
   /// Creates an empty index set for a collection that no repository has opened.
@@ -29,6 +32,7 @@ struct IndexSet: Sendable {
   private init(_ definitions: [IndexDefinition], keys: KeyOrder, areDeclared: Bool) {
     (self.definitions, self.keys, self.areDeclared) = (definitions, keys, areDeclared)
     areUnique = definitions.contains { $0.isUnique }
+    automaticQueries = areDeclared ? QueryCount() : nil
     bodies = definitions.map { _ in .absent }
   }
 
@@ -39,13 +43,18 @@ struct IndexSet: Sendable {
   /// not have to decode them.
   func needsValues(of count: Int) -> Bool {
     // An index that is neither built nor under construction reads no written records, so it needs no decoded values.
-    let isFollowed = bodies.contains { if case .absent = $0 { false } else { true } }
+    let isFollowed = bodies.indices.contains { index in
+      if case .absent = bodies[index] { return false }
+      // A write of more records than that removes the automatic indexes.
+      return definitions[index].automatic == nil || count <= AutomaticIndex.leastCount
+    }
     return isFollowed && (areUnique || count >= FollowedIndex.many)
   }
 
   /// True if two index sets declare the same indexes in the same order.
   func isSame(as other: Self) -> Bool {
-    definitions.count == other.definitions.count && zip(definitions, other.definitions).allSatisfy { $0.isSame(as: $1) }
+    let (own, others) = (definitions.prefix(declaredCount), other.definitions.prefix(other.declaredCount))
+    return own.count == others.count && zip(own, others).allSatisfy { $0.isSame(as: $1) }
   }
 
   /// True if an index is built, so that queries can use it.
@@ -99,6 +108,10 @@ extension IndexSet {
       // An index that no query has needed yet is not built and is skipped, so that a declared index costs no write time before its first
       // use.
       if case .absent = bodies[index] { continue }
+      if let automatic = definitions[index].automatic, !automatic.isWorthChange() {
+        bodies[index] = .absent
+        continue
+      }
       // The content of the index is moved out of the array while it changes, so that the content has one owner and its trees change in
       // place. If the array kept a second reference to the content, each change would copy tree nodes.
       var body = IndexBody.absent

@@ -139,6 +139,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     // Ranked results are fetched again after a change and never merged, so only the results that the reader sees are fetched.
     wider.shape.maximum = isRanked ? query.shape.needed : LiveWindow<Item>.capacity(limit: query.shape.maximum, offset: query.shape.skipped)
     guard let core else { return end() }
+    let removals = core.indexBuilder.removalCount
     let run = try await TypedQueryRun.ready(wider, coder, of: collection, in: core) { [feed, collection] in
       // `publishedCollection` reads the state and its commit under one lock. The feed begins with the changes after `commit`, and `state`
       // is exactly the state at `commit`.
@@ -151,6 +152,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     if case .scan = run.run.choice.access { await run.run.records.decode(coder) }
     runCount += 1
     let window = LiveWindow(try run.results(), order: run.order, limit: query.shape.maximum, offset: query.shape.skipped)
+    run.keepOrder(of: collection, after: removals, in: core)
     following = Following(
       matcher: RecordMatcher(query, coder: coder, definitions: run.run.indexes.definitions), window: window, isRanked: isRanked)
   }

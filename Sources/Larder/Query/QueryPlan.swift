@@ -11,7 +11,7 @@ public struct QueryPlan: Hashable, Sendable, CustomStringConvertible {
   public enum Access: Hashable, Sendable {
     /// No source, because no record can meet the query.
     case nothing
-    /// An index, named by the text of its declaration.
+    /// An index, named by the text of its declaration, which follows the word `automatic` for an index that no schema declares.
     case index(String)
     /// All records of the collection, each of which is tested.
     case scan

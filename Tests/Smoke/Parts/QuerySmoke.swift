@@ -32,6 +32,7 @@ enum QuerySmoke {
     try expect(jars.explain(Query().sorted(by: \.weight)).order == .sorted && jars.explain(Query()).order == .id)
     let bare = try await LocalRepository<Jar>(inMemory: RepositorySchema())
     try expect(bare.explain(Query().matching("jam")).access == .refused)
+    await bare.removeAutomaticIndexes()
     try await bare.close()
     try await jars.close()
     try await indexes()

@@ -27,13 +27,15 @@ enum ValueSmoke {
     var options = StoreOptions(
       access: .exclusive, durability: .durable, limits: .init(recordBytes: 1 << 20, keyBytes: 99, jsonDepth: 9, tombstones: 5),
       checkpoint: .init(idle: .seconds(1), bySize: true), keepsPreviousSnapshot: true, recovery: .strict, indexing: .eager,
+      buildsAutomaticIndexes: false,
       pollInterval: nil, lockTimeout: .seconds(1), migration: .init(mode: .eager, backup: .declined, batchSize: 3) { _ in },
       coding: .foundation)
     try expect(
       options.limits.recordBytes + options.limits.keyBytes + options.limits.jsonDepth + options.limits.tombstones == (1 << 20) + 113)
     try expect(options.checkpoint.idle == .seconds(1) && options.checkpoint.bySize && options.keepsPreviousSnapshot)
     try expect(
-      options.recovery == .strict && options.indexing == .eager && options.pollInterval == nil && options.lockTimeout == .seconds(1))
+      options.recovery == .strict && options.indexing == .eager && !options.buildsAutomaticIndexes && options.pollInterval == nil
+        && options.lockTimeout == .seconds(1))
     try expect(options.migration.mode == .eager && options.migration.backup == .declined && options.migration.batchSize == 3)
     try expect(options.migration.progress != nil && options.coding == .foundation && options.access == .exclusive)
     (options.access, options.recovery, options.indexing, options.coding) = (.readOnly, .cutAndReport, .onFirstNeed, .larder)

@@ -74,8 +74,10 @@ struct IndexEntry: Sendable {
     ///
     /// The lowest bit belongs to the first column.
     ///
-    /// Columns after the 32nd ascend. Records with equal values always ascend by record key.
+    /// Columns after ``directionLimit`` ascend. Records with equal values always ascend by record key.
     let descending: UInt32
+    /// Number of columns that may descend.
+    static let directionLimit = 32
     let keys: KeyOrder
 
     init(descending: UInt32, keys: KeyOrder) { (self.descending, self.keys) = (descending, keys) }

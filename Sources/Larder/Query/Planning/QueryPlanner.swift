@@ -137,7 +137,12 @@ struct QueryPlanner {
       let definition = indexes.definitions[index]
       // `canUse` is checked before `tree`, because `tree` applies the pending changes of an index. Applying the changes is wasted work for
       // an index that the query cannot use.
-      guard definition.kind == .ordered, Self.canUse(definition, for: query), let tree = indexes.tree(index) else { return nil }
+      guard definition.kind == .ordered, Self.canUse(definition, for: query) else { return nil }
+      // An automatic index answers the order for which it was built, and nothing else. With conditions, a walk in its order may read more
+      // records than a scan, and with a part of its columns, the walk sorts whole groups of records.
+      let isPlain = query.conditions.isEmpty && !hasResidual && query.maximum != nil && query.order.count == definition.columns.count
+      if definition.automatic != nil, !isPlain { return nil }
+      guard let tree = indexes.tree(index) else { return nil }
       return choice(index, over: tree, columns: definition.columns)
     }
   }

@@ -22,6 +22,7 @@ struct QueryRun: Sendable {
     try shape.check()
     (self.shape, records, indexes) = (shape, state.records, state.indexes)
     choice = try QueryPlanner(query: shape, indexes: indexes, recordCount: records.count).plan()
+    if case .ordered(let index, _, _) = choice.access { indexes.definitions[index].automatic?.noteUse() }
   }
 
   /// True if the access path (an index or a scan) yields exactly the records that meet the query, so that no record has to be tested.
@@ -166,5 +167,18 @@ extension QueryRun {
 
   private func indexWalk(_ index: Int) -> IndexWalk? {
     indexes.tree(index).map { IndexWalk(tree: $0, columns: indexes.definitions[index].columns.count, keys: indexes.keys) }
+  }
+}
+
+// MARK: - Automatic indexes
+
+extension QueryRun {
+  /// True if the run reads all records to sort them by properties of which an index could give the order.
+  var wantsAutomaticIndex: Bool {
+    guard case .scan = choice.access, isExact, shape.conditions.isEmpty else { return false }
+    guard !shape.order.isEmpty, shape.order.count <= IndexEntry.Order.directionLimit else { return false }
+    // A query for a large part of the collection copies so many records that an order saves it little.
+    guard records.count >= AutomaticIndex.leastCount, let needed = shape.needed else { return false }
+    return needed <= records.count / 8
   }
 }

@@ -131,8 +131,9 @@ extension IndexSet {
   /// Returns the positions of the indexes that a query can use and that are declared but not built.
   func missing(for shape: QueryShape, alsoUsing keyPath: AnyKeyPath? = nil) -> [Int] {
     definitions.indices.filter { index in
-      if isBuilt(index) { return false }
       let definition = definitions[index]
+      // An automatic index is built after a scan, in the background, and no query waits for it.
+      if isBuilt(index) || definition.automatic != nil { return false }
       if let keyPath, definition.kind == .ordered, definition.columns.first?.keyPath.isSame(as: keyPath) == true { return true }
       return QueryPlanner.canUse(definition, for: shape)
     }
@@ -202,7 +203,8 @@ extension TypedQueryRun {
   /// Returns an index whose first column is the property, from which `grouped` can count, or `nil` if no index can be used.
   func groupingIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> PersistentTree<IndexEntry>? {
     guard case .scan = run.choice.access, run.isExact, query.shape.maximum == nil, query.shape.skipped == 0 else { return nil }
-    let tree = run.indexes.definitions.indices.lazy.compactMap { index in
+    // An automatic index does not check the index values of enumerations, which decide below whether equal ones mean equal values.
+    let tree = run.indexes.definitions.indices.prefix(run.indexes.declaredCount).lazy.compactMap { index in
       let isFirst = run.indexes.definitions[index].columns.first?.keyPath.isSame(as: keyPath) ?? false
       return isFirst ? run.indexes.tree(index) : nil
     }.first
@@ -220,6 +222,23 @@ extension TypedQueryRun {
     var examined = 0
     _ = try results(after: nil, examined: &examined)
     return run.plan(examined: examined)
+  }
+}
+
+extension TypedQueryRun {
+  /// Index that would give the order of the query, or `nil` if the query does not call for one.
+  var automaticIndex: IndexDefinition? {
+    guard run.wantsAutomaticIndex, let isReversed = query.order.first?.isReversed, let queries = run.indexes.automaticQueries else {
+      return nil
+    }
+    var columns: [IndexColumn<Item>] = []
+    for column in query.order {
+      // A computed property may return another value later for the same record, and no commit would tell the index.
+      guard let value = column.value, MemoryLayout<Item>.offset(of: column.keyPath as PartialKeyPath<Item>) != nil else { return nil }
+      // The first column ascends, so that queries in the reverse order read the same index.
+      columns.append(IndexColumn(keyPath: column.keyPath, isDescending: column.isReversed != isReversed, value: value))
+    }
+    return IndexDefinition(RepositoryIndex(kind: .ordered(isUnique: false), columns: columns), coder, automatic: AutomaticIndex(queries))
   }
 }
 
