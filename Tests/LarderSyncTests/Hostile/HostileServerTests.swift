@@ -68,4 +68,32 @@ private struct Page: Codable, Identifiable, Sendable, Equatable {
     try await sync.exchange()
     #expect(transport.server.records(of: "user/1").map(\.id) == ["mine"])
   }
+
+  /// A record from before its collection was synced that does not decode has no scope, so no server gets or changes it by naming it.
+  @Test func aRecordWithoutAScopeIsNobodys() async throws {
+    struct Odd: Codable, Identifiable, Sendable {
+      var id: String
+      var text: Int
+    }
+    let (backend, transport) = (InMemoryBackend(), GatedTransport(SimulatedSyncServer()))
+    let before = try await Store.open(backend)
+    try await before.repository(RepositorySchema<Odd>("notes")).save(Odd(id: "odd", text: 7))
+    try await before.close()
+    let store = try await Store.open(backend)
+    let notes = try await store.repository(RepositorySchema<Page>("notes").synced(in: { $0.scope }))
+    let sync = try await SyncEngine(store, transport: transport, scopes: ["user/1"])
+    let stored = store.stored.stored(RecordKey("odd"), in: store.collection(named: "notes"))
+    let planted = Data(#"{"id":"odd","scope":"user/1","text":"planted"}"#.utf8)
+    transport.set { rules in
+      rules.page = { page in
+        var page = page
+        page.changes.append(SyncRecord(collection: "notes", id: "odd", revision: 9, value: planted))
+        return page
+      }
+    }
+    try await notes.save(Page(id: "mine"))
+    for _ in 0..<2 { try await sync.exchange() }
+    #expect(stored != nil && store.stored.stored(RecordKey("odd"), in: store.collection(named: "notes")) == stored)
+    #expect(transport.server.records(of: "user/1").map(\.id) == ["mine"])
+  }
 }
