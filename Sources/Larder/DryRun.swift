@@ -89,7 +89,7 @@ extension Store {
       let report = try backend.open(options) { if $0.collection == collection { loader.add($0) } }
       // A dry run has written nothing, so `abandon()` is enough. `close()` would also fold the journal and sync the files.
       backend.abandon()
-      return loader.finish(commit: report.commit).collections.first?.records.ordered() ?? []
+      return try loader.finish(commit: report.commit).collections.first?.records.ordered() ?? []
     }
   }
 }

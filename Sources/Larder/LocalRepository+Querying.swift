@@ -1,3 +1,4 @@
+internal import Dispatch
 public import Foundation
 
 extension LocalRepository {
@@ -35,8 +36,9 @@ extension LocalRepository {
     // `RecordMap` keeps a list of the records that are not known to decode, so a second count examines only those records.
     if shape.asksForAll {
       try shape.check()
-      let records = try core.records(of: collection)
-      let all = records.count - (await records.undecodableCount(coder))
+      let all = try await readingRecords { records throws(RepositoryError) in
+        records.count - (try await records.undecodableCount(coder))
+      }
       return Swift.min(Swift.max(all - shape.skipped, 0), shape.maximum ?? .max)
     }
     return try await answer(query, isQuick: { $0.run.knownCount != nil }, keepsOrder: false) { (run) throws(RepositoryError) in
@@ -105,7 +107,7 @@ extension LocalRepository {
       // The indexes are built for a copy of the collection's state, so that a diagnostic adds no index that later writes would have to
       // update.
       let state = core.state.collections[collection]
-      return try TypedQueryRun(query, coder: coder, over: state.building(state.indexes.missing(for: query.shape))).explained()
+      return try TypedQueryRun(query, coder: coder, over: try state.building(state.indexes.missing(for: query.shape))).explained()
     } catch {
       return QueryPlan(refusal: error)
     }
@@ -138,8 +140,21 @@ extension LocalRepository {
   ) async throws(RepositoryError) -> Output {
     let removals = core.indexBuilder.removalCount
     let run = try await readyRun(query, alsoUsing: keyPath)
-    if run.isSmall || isQuick(run) { return try body(run) }
-    let output = try await Self.answerElsewhere(run, body)
+    // A run over records in the storage may wait for the disk, for which the main thread must not wait.
+    if run.isSmall || isQuick(run), !(run.run.records.isPaged && Thread.isMainThread) { return try body(run) }
+    var (attempts, newest) = (1, run)
+    let output: Output
+    while true {
+      do throws(RepositoryError) {
+        output = try await Self.answerElsewhere(newest, body)
+        break
+      } catch {
+        // A long read beside many writes may outlive the base that it reads.
+        guard error.code == .superseded, attempts < 3 else { throw error }
+        attempts += 1
+        newest = try await readyRun(query, alsoUsing: keyPath)
+      }
+    }
     if keepsOrder { run.keepOrder(of: collection, after: removals, in: core) }
     return output
   }
@@ -153,11 +168,29 @@ extension LocalRepository {
     }
   }
 
+  /// Reads the newest records, and begins anew if the backend has given up their base meanwhile.
+  ///
+  /// A long read beside many writes may outlive the base that it reads.
+  nonisolated(nonsending) func readingRecords<Output>(
+    _ body: (RecordMap) async throws(RepositoryError) -> Output
+  ) async throws(RepositoryError) -> Output {
+    for _ in 1..<3 {
+      do throws(RepositoryError) { return try await body(core.records(of: collection)) } catch {
+        guard error.code == .superseded else { throw error }
+      }
+    }
+    return try await body(core.records(of: collection))
+  }
+
   @concurrent private nonisolated static func answerElsewhere<Output: Sendable>(
     _ run: TypedQueryRun<Item>, _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
+    // Reading many records from the storage would block a thread of the cooperative pool.
+    guard !run.run.records.isPaged else {
+      return try await DispatchQueue.global(qos: .userInitiated).run { () throws(RepositoryError) in try body(run) }
+    }
     // A full scan reads every record. The records are decoded on all cores before `body` runs, because `body` would decode them one by one.
-    if case .scan = run.run.choice.access, !run.run.endsEarly { await run.run.records.decode(run.coder) }
+    if case .scan = run.run.choice.access, !run.run.endsEarly { try await run.run.records.decode(run.coder) }
     return try body(run)
   }
 }
@@ -217,11 +250,12 @@ extension LocalRepository {
   @_disfavoredOverload
   public nonisolated(nonsending) func loadAll(strict: Bool) async throws(RepositoryError) -> [Item] {
     guard strict else { return try await loadAll() }
-    let records = try core.records(of: collection)
-    let items = await records.items(coder)
-    // Usually every record has decoded, so the two counts are equal, and no record is examined a second time.
-    if items.count < records.count { try records.checkDecodable(coder) }
-    return items
+    return try await readingRecords { records throws(RepositoryError) in
+      let items = try await records.items(coder)
+      // Usually every record has decoded, so the two counts are equal, and no record is examined a second time.
+      if items.count < records.count { try records.checkDecodable(coder) }
+      return items
+    }
   }
 
   /// Returns the records that meet the query, and with `strict: true` throws if a record of the collection does not decode.
@@ -240,7 +274,7 @@ extension RepositorySnapshot {
   /// - Throws: `.decodingFailed` with the number of records that do not decode, which ``undecodable`` lists.
   @_disfavoredOverload
   public func loadAll(strict: Bool) throws(RepositoryError) -> [Item] {
-    let items = loadAll()
+    let items = try allItems()
     if strict, items.count < count { try records.checkDecodable(coder) }
     return items
   }

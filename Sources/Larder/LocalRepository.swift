@@ -2,6 +2,7 @@
 // Invariant: a public type checks its arguments, encodes values, and calls the folders, which alone hold the logic of storage.
 // Called by apps and by the other products of this package.
 
+internal import Foundation
 internal import Synchronization
 
 /// A typed collection of `Codable` values on this device, read from memory and written to disk.
@@ -27,13 +28,13 @@ internal import Synchronization
 ///
 /// ## Promises and cost
 ///
-/// A read returns the newest committed state from memory, and never waits for a write, a disk or an actor. By default, a write returns when
-/// it is durable, and its records cannot be read before that. A write that throws has changed nothing, with one exception:
-/// ``RepositoryError/Code-swift.struct/outcomeUnknown``.
+/// A read returns the newest committed state, and never waits for a write or an actor, nor for a disk if the records are in memory. By
+/// default, a write returns when it is durable, and its records cannot be read before that. A write that throws has changed nothing, with
+/// one exception: ``RepositoryError/Code-swift.struct/outcomeUnknown``.
 ///
-/// Memory holds every record. A look-up by id costs about as much as in a dictionary, and the first read of a record also decodes it. For a
-/// store of any size, a write costs one sync of the disk, and now and then some more syncs, when the journal file grows. Writes that arrive
-/// together share a sync.
+/// By default, memory holds every record, and ``StoreOptions/residency`` can leave the records in the storage. A look-up by id costs about
+/// as much as in a dictionary, and the first read of a record also decodes it. For a store of any size, a write costs one sync of the disk,
+/// and now and then some more syncs, when the journal file grows. Writes that arrive together share a sync.
 ///
 /// ## Threads and tasks
 ///
@@ -186,18 +187,23 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       // migration examine the moved records.
       migration.lookAgain()
     }
+    let residency = schema.residency ?? core.residency
+    // A repository of records in memory is ready at once, also while a commit waits for the disk on the executor.
+    if residency != .full || core.state.collections[collection].records.isPaged {
+      try await core.executor.run { [core, collection] () throws(RepositoryError) in try core.setResidency(residency, of: collection) }
+    }
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
-    await core.indexBuilder.build(eagerIndexes, of: collection, in: core)
+    try await core.indexBuilder.build(eagerIndexes, of: collection, in: core)
     noteDuplicates()
-    await noteUndecodable()
+    try await noteUndecodable()
   }
 
   /// Adds all records to the open report if none of them decodes.
   ///
   /// A collection in which no record decodes probably holds another type, or another program wrote its keys. `noteUndecodable()` runs off
   /// the caller's actor, because a collection in which no record decodes is examined to its last record.
-  @concurrent private nonisolated func noteUndecodable() async {
-    let failures = core.state.collections[collection].records.failuresOfAll(coder)
+  @concurrent private nonisolated func noteUndecodable() async throws(RepositoryError) {
+    let failures = try core.state.collections[collection].records.failuresOfAll(coder)
     guard !failures.isEmpty else { return }
     findings.withLock { $0.undecodable = failures.map { UndecodableRecord($0.slot, in: schema.name, $0.error) } }
   }
@@ -214,7 +220,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// Declares and builds the indexes as ``prepare()`` does, but synchronously, for a new repository in memory that no other task can reach.
   nonisolated func prepareNow() {
     var indexes = IndexSet(schema.indexes, coder)
-    indexes.build(eagerIndexes, from: core.state.collections[collection].records)
+    // The records of a preview are in memory, so reading them cannot fail.
+    do throws(RepositoryError) { try indexes.build(eagerIndexes, from: core.state.collections[collection].records) } catch {}
     // No commit can happen between reading the records and setting the indexes, because no other task has a reference to the store.
     core.updateCollection(collection) { $0.indexes = indexes }
     noteDuplicates()
@@ -286,13 +293,27 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// Returns the record with this id, or `nil` if there is none.
   ///
   /// `find(by:)` never leaves the caller's actor and never waits. Cost: about that of a look-up in a dictionary. The first read of a record
-  /// also decodes it.
+  /// also decodes it. If the records stay in the storage (``Residency/onDisk(cache:)``), a record that is not in the cache is read on the
+  /// calling thread, or off the main thread if that is the calling one.
   /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` or `.newerSchema` for a stored record that cannot be read as `Item`.
   ///   `.invalidKey` for an id that cannot be a key. `.closed` after the store was closed.
   public nonisolated(nonsending) func find(by id: Item.ID) async throws(RepositoryError) -> Item? {
     // `find(by:)` does not use `snapshot`, because copying the store's whole state would slow down a look-up that costs about as much as
     // one in a dictionary.
-    try core.records(of: collection).value(for: coder.keys.key(for: id), coder)
+    let (records, key) = (try core.records(of: collection), try coder.keys.key(for: id))
+    if records.mustRead(key), Thread.isMainThread { return try await Self.read(key, in: records, coder) }
+    do throws(RepositoryError) { return try records.value(for: key, coder) } catch {
+      // The backend may have given up the base after this call has read the published state. The newest state has another base.
+      guard error.code == .superseded else { throw error }
+      return try core.records(of: collection).value(for: key, coder)
+    }
+  }
+
+  /// Reads a record from the storage away from the main thread, which a slow disk must not block.
+  @concurrent private nonisolated static func read(
+    _ key: RecordKey, in records: RecordMap, _ coder: RecordCoder<Item>
+  ) async throws(RepositoryError) -> Item? {
+    try records.value(for: key, coder)
   }
 
   /// Returns all records that decode, sorted by the bytes of their keys.
@@ -301,17 +322,19 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// yet are decoded in parallel, off the caller's actor. Cost: linear in the number of records.
   /// - Throws: `.closed` after the store was closed.
   public nonisolated(nonsending) func loadAll() async throws(RepositoryError) -> [Item] {
-    let records = try core.records(of: collection)
-    // Up to 512 records are decoded on the caller's actor, which takes less time than starting tasks for them.
-    guard records.count > ConcurrentMap.partSize else {
-      return RepositorySnapshot(revision: .zero, collection: schema.name, records: records, coder: coder).loadAll()
+    try await readingRecords { records throws(RepositoryError) in
+      // Up to 512 records are decoded on the caller's actor, which takes less time than starting tasks for them.
+      guard records.count > ConcurrentMap.partSize else {
+        return try RepositorySnapshot(revision: .zero, collection: schema.name, records: records, coder: coder).allItems()
+      }
+      return try await records.items(coder)
     }
-    return await records.items(coder)
   }
 
   /// Returns the revision of the record with this id, or `nil` if there is none.
   ///
-  /// Pass the revision as `ifRevision:` to a later write, which then throws if the record has changed since.
+  /// Pass the revision as `ifRevision:` to a later write, which then throws if the record has changed since. If the records stay in the
+  /// storage and the storage cannot be read, the result is a revision that no record has.
   public nonisolated func revision(of id: Item.ID) -> Revision? { snapshot.revision(of: id) }
 
   // MARK: Upkeep

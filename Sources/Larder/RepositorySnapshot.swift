@@ -57,19 +57,32 @@ where Item.ID: Hashable & Codable & Sendable {
   ///
   /// ``undecodable`` lists the records that do not decode. Cost: linear, and a decode for each record that was not read yet, on the calling
   /// thread. ``LocalRepository/loadAll()`` decodes in parallel, away from the caller's actor.
-  public func loadAll() -> [Item] {
+  ///
+  /// If the records stay in the storage (``Residency/onDisk(cache:)``) and the storage cannot be read, the result is empty and
+  /// ``undecodable`` has the error. In such a store, call ``loadAll(strict:)``, which throws that error.
+  public func loadAll() -> [Item] { do throws(RepositoryError) { return try allItems() } catch { return [] } }
+
+  /// Returns all records that decode, as ``loadAll()`` does, or throws if the storage cannot be read.
+  func allItems() throws(RepositoryError) -> [Item] {
     var items: [Item] = []
     items.reserveCapacity(count)
-    for slot in records.ordered() {
-      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // `undecodable` lists this record
+    try records.visitOrdered(by: .bytes) { slot in
+      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch {}  // `undecodable` lists this record
+      return true
     }
     return items
   }
 
   /// Returns the revision of the record with this id, or `nil` if there is no such record or the id cannot be a key.
+  ///
+  /// If the records stay in the storage and the storage cannot be read, the result is a revision that no record has. A save with that
+  /// revision as `ifRevision:` throws, and ``find(by:)`` throws the error of the storage.
   public func revision(of id: Item.ID) -> Revision? {
     // No record can be stored under an id that cannot be a key, so `revision(of:)` returns `nil` for such an id and throws no error.
-    do throws(RepositoryError) { return records[try coder.keys.key(for: id)]?.revision } catch { return nil }
+    let key: RecordKey
+    do throws(RepositoryError) { key = try coder.keys.key(for: id) } catch { return nil }
+    // `nil` would let a save with `ifRevision:` overwrite a record that nobody has read.
+    do throws(RepositoryError) { return try records[key]?.revision } catch { return Revision(.max) }
   }
 
   /// Records that are intact but do not decode as `Item`, each with the reason.
@@ -78,16 +91,21 @@ where Item.ID: Hashable & Codable & Sendable {
   /// `.migrationFailed` if a migration step failed, `.tooLarge`, or `.newerSchema` if a newer app has committed the record since the
   /// repository was opened.
   ///
+  /// If the storage of a store on disk cannot be read, the list ends with an entry whose key is empty, with the error of the storage.
+  ///
   /// Cost: decodes every record that was not read yet.
   public var undecodable: [UndecodableRecord] {
-    records.ordered().compactMap { slot in
-      do throws(RepositoryError) {
-        let _: Item = try slot.value(coder)
-        return nil
-      } catch {
-        return UndecodableRecord(slot, in: collection, error)
+    var found: [UndecodableRecord] = []
+    do throws(RepositoryError) {
+      try records.visitOrdered(by: .bytes) { slot in
+        if let error = slot.failure(coder) { found.append(UndecodableRecord(slot, in: collection, error)) }
+        return true
       }
+    } catch {
+      // An empty list would say that every record decodes.
+      found.append(UndecodableRecord(collection: collection, key: RecordKey(""), revision: revision, schemaVersion: 0, error: error))
     }
+    return found
   }
 }
 
@@ -127,6 +145,6 @@ extension RepositorySnapshot {
     // A condition on a geographic location or a value can be tested in each record without an index. Only a search for words needs its
     // index, which ranks the results, so only a missing full-text index is built.
     let missing = indexes.missing(for: query.shape).filter { indexes.definitions[$0].kind == .fullText }
-    return try TypedQueryRun(query, coder: coder, over: state.building(missing))
+    return try TypedQueryRun(query, coder: coder, over: try state.building(missing))
   }
 }

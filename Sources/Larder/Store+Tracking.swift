@@ -52,15 +52,15 @@ package struct StoredSnapshot: Sendable {
   package func collection(named name: String) -> Int? { state.names.firstIndex(of: name) }
 
   /// Returns the stored value of a record, or `nil` if there is none.
-  package func stored(_ key: RecordKey, in collection: Int) -> StoredValue? {
+  package func stored(_ key: RecordKey, in collection: Int) throws(RepositoryError) -> StoredValue? {
     // A collection that was created after the snapshot has a position beyond the end of the snapshot's list. All functions of the snapshot
     // treat such a collection as empty.
-    collection < state.collections.count ? state.collections[collection].records[key]?.stored(versions[collection]) : nil
+    collection < state.collections.count ? try state.collections[collection].records[key]?.stored(versions[collection]) : nil
   }
 
   /// Returns true if a collection has a record with this key.
-  package func has(_ key: RecordKey, in collection: Int) -> Bool {
-    collection < state.collections.count && state.collections[collection].records[key] != nil
+  package func has(_ key: RecordKey, in collection: Int) throws(RepositoryError) -> Bool {
+    collection < state.collections.count ? try state.collections[collection].records[key] != nil : false
   }
 
   /// Returns the number of records of a collection.
@@ -74,9 +74,11 @@ package struct StoredSnapshot: Sendable {
   /// Visits the records of a collection that were written after a commit, in no order.
   ///
   /// Cost: one comparison for each record of the collection.
-  package func visit(_ collection: Int, after commit: Revision, _ body: (RecordKey, StoredValue) -> Void) {
+  package func visit(
+    _ collection: Int, after commit: Revision, _ body: (RecordKey, StoredValue) -> Void
+  ) throws(RepositoryError) {
     guard collection < state.collections.count else { return }
-    state.collections[collection].records.visit { slot in
+    try state.collections[collection].records.visit { slot in
       if slot.revision > commit, let stored = slot.stored(versions[collection]) { body(slot.key, stored) }
       return true
     }
@@ -103,7 +105,7 @@ extension PendingState {
   package mutating func delete<Item>(_ id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) {
     // `deleteStored` checks no version and runs no trigger. LarderSync calls `delete(_:in:)` only for its own collections, which need no
     // version check and have no trigger.
-    deleteStored(try repository.coder.keys.key(for: id), in: repository.collection)
+    try deleteStored(repository.coder.keys.key(for: id), in: repository.collection)
   }
 }
 

@@ -54,7 +54,8 @@ public struct StoreSnapshot: Sendable {
     let collection = repository.collection < collections.count ? collections[repository.collection] : CollectionState()
     // If the repository was opened after the snapshot was taken, the snapshot declares the repository's indexes, and none of them is built.
     let indexes =
-      collection.indexes.areDeclared ? collection.indexes : IndexSet(repository.schema.indexes, repository.coder)
+      collection.indexes.areDeclared
+      ? collection.indexes : IndexSet(repository.schema.indexes, repository.coder).holdingStubs(collection.records.isPaged)
     return RepositorySnapshot(
       revision: revision, collection: repository.schema.name, records: collection.records, coder: repository.coder,
       indexes: indexes)
@@ -73,7 +74,7 @@ public struct StoreSnapshot: Sendable {
   /// Cost: the same as for ``RepositorySnapshot/loadAll()``.
   /// - Throws: `.unsupported` for a repository of another store.
   public func loadAll<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> [Item] {
-    try snapshot(of: repository).loadAll()
+    try snapshot(of: repository).allItems()
   }
 
   /// Returns the records that meet the query, in the query's order.

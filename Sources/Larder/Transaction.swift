@@ -77,7 +77,7 @@ public struct Transaction: ~Copyable {
   /// The records are sorted by the bytes of their keys. Cost: linear, on the store's executor.
   /// - Throws: `.unsupported` for a repository of another store.
   public func loadAll<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> [Item] {
-    try snapshot(of: repository).loadAll()
+    try snapshot(of: repository).allItems()
   }
 
   /// Returns the number of records that decode, including those that the transaction has written.
@@ -87,7 +87,7 @@ public struct Transaction: ~Copyable {
   /// - Throws: `.unsupported` for a repository of another store.
   public func count<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> Int {
     let records = try snapshot(of: repository).records
-    return records.count - records.undecodable(repository.coder).count
+    return records.count - (try records.undecodable(repository.coder).count)
   }
 
   func snapshot<Item>(of repository: LocalRepository<Item>) throws(RepositoryError) -> RepositorySnapshot<Item> {

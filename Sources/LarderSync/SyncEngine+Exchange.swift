@@ -69,7 +69,7 @@ extension SyncEngine {
     let excess = conflicts.snapshot.count - Self.conflictLimit
     guard excess > 0 else { return }
     let order = { (conflict: SyncConflict) in (conflict.lost.isEmpty ? 0 : 1, conflict.date, conflict.id.uuidString) }
-    let oldest = conflicts.snapshot.loadAll().sorted { order($0) < order($1) }.prefix(excess)
+    let oldest = try conflicts.snapshot.loadAll(strict: false).sorted { order($0) < order($1) }.prefix(excess)
     try await store.writeStored { [conflicts] (pending) throws(RepositoryError) in
       for conflict in oldest { try pending.delete(conflict.id, in: conflicts) }
     }
@@ -88,7 +88,7 @@ extension SyncEngine {
   func unsentCount(_ scopeCommits: ScopeCommits) async throws -> Int {
     // The records are counted within a write of the store, since the index `dirty` is then as new as the newest commit.
     let (dirtyCount, flight) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
-      (dirty.count(of: scopeCommits.scope), try scopeCommits.state(in: pending)?.flightCount)
+      (try dirty.count(of: scopeCommits.scope), try scopeCommits.state(in: pending)?.flightCount)
     }
     inFlight[scopeCommits.scope] = flight
     return dirtyCount + (flight == nil ? 0 : 1)
@@ -102,7 +102,8 @@ extension SyncEngine {
       let added = names.filter { !state.collections.contains($0) }
       let isNewApp = try scopeCommits.upgrade(names, &state, in: &pending)
       try scopeCommits.forgetLimits(in: &pending)
-      guard !added.isEmpty || isNewApp || pending.stored(RecordKey(scopeCommits.scope), in: scopeCommits.scopes) == nil else { return }
+      let isKnown = try pending.stored(RecordKey(scopeCommits.scope), in: scopeCommits.scopes) != nil
+      guard !added.isEmpty || isNewApp || !isKnown else { return }
       for name in added { try scopeCommits.adopt(name, in: &pending) }
       state.collections = (state.collections + added).sorted()
       // Earlier pages did not contain the records of the added collection, so a full pass has to read them.
@@ -132,13 +133,13 @@ extension SyncEngine {
       if most != nil || !oversized.isEmpty {
         // When the user's quota at the server is full, all edits are searched, since deletions and smaller values may come after any number
         // of growing records.
-        let all = dirty.next(of: scopeCommits.scope, limit: .max, in: pending).keys
+        let all = try dirty.next(of: scopeCommits.scope, limit: .max, in: pending).keys
         let found = try scopeCommits.freeze(all, limit: limit, room: room, onlySmaller: oversized.isEmpty, state, in: &pending)
         if found.state.flight != nil || !oversized.isEmpty { return (found.state, found.isDivided, !oversized.isEmpty) }
         let any = try scopeCommits.freeze(all, limit: limit, room: room, state, in: &pending)
         return (any.state, any.isDivided, true)
       }
-      let candidates = dirty.next(of: scopeCommits.scope, limit: limit, in: pending)
+      let candidates = try dirty.next(of: scopeCommits.scope, limit: limit, in: pending)
       let (frozen, isCut) = try scopeCommits.freeze(candidates.keys, limit: limit, room: room, state, in: &pending)
       return (frozen, frozen.flight != nil && (isCut || candidates.isDivided), true)
     }

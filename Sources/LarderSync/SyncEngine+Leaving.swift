@@ -81,22 +81,25 @@ extension ScopeCommits {
       if try SyncEntry(stored).scope == scope { keys.append(key) }
     }
     for key in keys {
-      pending.deleteStored(key, in: records)
+      try pending.deleteStored(key, in: records)
       try pending.delete(key.text, in: rejected)
       guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { continue }
-      pending.deleteStored(address.key, in: collection)
+      try pending.deleteStored(address.key, in: collection)
     }
     try forgetConflicts(in: &pending)
     // A received record that was not stored, since it breaks a bound of the wire format, has a rejection and no outbox entry. The loop over
     // the outbox entries does not remove the rejection of a record without an entry.
-    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope { try pending.delete(rejection.id, in: rejected) }
-    for deletion in deletions.snapshot.loadAll() where deletion.scope == scope { try pending.delete(deletion.id, in: deletions) }
-    pending.deleteStored(key, in: scopes)
+    let rejections = try rejected.snapshot.loadAll(strict: false)
+    for rejection in rejections where rejection.scope == scope { try pending.delete(rejection.id, in: rejected) }
+    let stored = try deletions.snapshot.loadAll(strict: false)
+    for deletion in stored where deletion.scope == scope { try pending.delete(deletion.id, in: deletions) }
+    try pending.deleteStored(key, in: scopes)
   }
 
   /// Removes the stored conflicts of the scope's records.
   private func forgetConflicts(in pending: inout PendingState) throws(RepositoryError) {
-    for conflict in conflicts.snapshot.loadAll() where conflict.scope == scope { try pending.delete(conflict.id, in: conflicts) }
+    let stored = try conflicts.snapshot.loadAll(strict: false)
+    for conflict in stored where conflict.scope == scope { try pending.delete(conflict.id, in: conflicts) }
   }
 }
 

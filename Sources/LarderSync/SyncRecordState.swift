@@ -88,16 +88,16 @@ extension SyncEngine {
     let (entryKey, snapshot) = (SyncEntry.key(name, key), store.stored)
     if let rejection = try rejected.snapshot.find(by: entryKey.text) { return .refused(rejection) }
     let entry: SyncEntry
-    if let stored = snapshot.stored(entryKey, in: store.collection(named: SyncCollections.records)) {
+    if let stored = try snapshot.stored(entryKey, in: store.collection(named: SyncCollections.records)) {
       entry = try SyncEntry(stored)
-    } else if snapshot.has(key, in: store.collection(named: name)) {
+    } else if try snapshot.has(key, in: store.collection(named: name)) {
       // A record without an outbox entry existed before its collection was synced. The next exchange adds the missing outbox entry and
       // sends the record.
       return .waiting
     } else {
-      return lost(in: name, key)
+      return try lost(in: name, key)
     }
-    if !entry.isDirty { return lost(in: name, key) }
+    if !entry.isDirty { return try lost(in: name, key) }
     // Fast path: the state of the scope is decoded only if there is a push in flight.
     if inFlight[entry.scope] != nil, let scopeCommits = commitsOfScopes.first(where: { $0.scope == entry.scope }),
       let flight = try scopeCommits.state(in: snapshot)?.flight,
@@ -109,8 +109,8 @@ extension SyncEngine {
   }
 
   /// Returns `.conflict` with the stored conflicts about a record, or `.clean` if there are none.
-  private func lost(in collection: String, _ key: RecordKey) -> SyncRecordState {
-    let found = conflicts.snapshot.loadAll().filter { $0.collection == collection && RecordKey($0.recordID) == key }
+  private func lost(in collection: String, _ key: RecordKey) throws(RepositoryError) -> SyncRecordState {
+    let found = try conflicts.snapshot.loadAll(strict: false).filter { $0.collection == collection && RecordKey($0.recordID) == key }
     return found.isEmpty ? .clean : .conflict(found.sorted { $0.date > $1.date })
   }
 }

@@ -4,7 +4,10 @@ internal import Synchronization
 /// A backend that keeps a store in memory only, for tests, previews, and values that are not worth a file.
 ///
 /// A store in memory gives every guarantee of a commit except durability: its records are lost when the `InMemoryBackend` is released.
-public final class InMemoryBackend: StorageBackend {
+///
+/// `InMemoryBackend` is a ``PagingBackend``, so that a test can run with ``Residency/onDisk(cache:)``. That residency saves no memory here,
+/// because the backend itself holds every record.
+public final class InMemoryBackend: PagingBackend {
   private struct State: Sendable {
     var records: [RecordAddress: StoredRecord] = [:]
     var commit = Revision.zero
@@ -73,6 +76,32 @@ public final class InMemoryBackend: StorageBackend {
   ///
   /// - Throws: `.unsupported` for `.shared` access, `.alreadyOpen` if the backend is open.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    // `visit` is called without the lock: a `visit` that calls this backend would deadlock.
+    return try beginOpening(options).read(visit)
+  }
+
+  /// Returns a summary of each collection, and passes the tombstones of earlier commits to `visit`, sorted by collection and key.
+  ///
+  /// - Throws: The errors of ``open(_:_:)``.
+  public func openPaged(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> PagedOpening {
+    var summaries: [String: CollectionSummary] = [:]
+    let report = try beginOpening(options).read { record in
+      guard let value = record.value else { return visit(record) }
+      summaries[record.collection] = CollectionSummary(record, value, addedTo: summaries[record.collection])
+    }
+    return PagedOpening(report: report, collections: Array(summaries.values))
+  }
+
+  /// Returns a copy of the newest commit, which shares its memory with this backend until the next commit.
+  ///
+  /// - Throws: `.closed`.
+  public func keepBase() throws(RepositoryError) -> any StoredBase {
+    try checkOpen()
+    return state.withLock { MemoryBase($0.records, commit: $0.commit) }
+  }
+
+  /// Marks the backend as open, and returns its contents.
+  private func beginOpening(_ options: StoreOptions) throws(RepositoryError) -> State {
     guard options.access != .shared else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
     // `isOpen` is checked and set under one lock, so that two concurrent calls of `open` cannot both succeed.
     let opened: State? = state.withLock { state in
@@ -84,8 +113,7 @@ public final class InMemoryBackend: StorageBackend {
       return found
     }
     guard let opened else { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
-    // `visit` is called without the lock: a `visit` that calls this backend would deadlock.
-    return opened.read(visit)
+    return opened
   }
 
   /// Marks the store as existing, so that later opens do not report a new store.
@@ -182,6 +210,58 @@ public final class InMemoryBackend: StorageBackend {
       state.isOpen = false
     }
   }
+}
+
+extension CollectionSummary {
+  /// Makes the summary of a collection with one more record.
+  fileprivate init(_ record: StoredRecord, _ value: Data, addedTo old: CollectionSummary?) {
+    let versions = old?.schemaVersions ?? record.schemaVersion...record.schemaVersion
+    self.init(
+      name: record.collection, recordCount: (old?.recordCount ?? 0) + 1, byteCount: (old?.byteCount ?? 0) + value.count,
+      schemaVersions: min(versions.lowerBound, record.schemaVersion)...max(versions.upperBound, record.schemaVersion))
+  }
+}
+
+/// The records of an ``InMemoryBackend`` as of one commit.
+private final class MemoryBase: StoredBase {
+  let commit: Revision
+  private let records: [RecordAddress: StoredRecord]
+  /// The keys of each collection in order, once a walk has needed them.
+  private let sorted = Mutex<[String: [RecordKey]]>([:])
+
+  init(_ records: [RecordAddress: StoredRecord], commit: Revision) { (self.records, self.commit) = (records, commit) }
+
+  func records(_ keys: [RecordKey], of collection: String) throws(RepositoryError) -> [StoredRecord?] {
+    keys.map { key in
+      let record = records[RecordAddress(collection: collection, key: key)]
+      return record?.value == nil ? nil : record
+    }
+  }
+
+  func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord] {
+    let keys = keys(of: collection)
+    let start = key.map { key in (0..<keys.count).partitionPoint { key < keys[$0] } } ?? 0
+    var (found, size): ([StoredRecord], Int) = ([], 0)
+    for key in keys[start...].prefix(limit) {
+      guard let record = records[RecordAddress(collection: collection, key: key)], let value = record.value else { continue }
+      size += value.count
+      if size > Self.blockSize, !found.isEmpty { break }
+      found.append(record)
+    }
+    return found
+  }
+
+  private func keys(of collection: String) -> [RecordKey] {
+    sorted.withLock { sorted in
+      if let keys = sorted[collection] { return keys }
+      let keys = records.values.lazy.filter { $0.collection == collection && $0.value != nil }.map(\.key).sorted()
+      sorted[collection] = keys
+      return keys
+    }
+  }
+
+  /// Length of the values after which a block of records ends.
+  private static let blockSize = 1 << 20
 }
 
 extension RepositoryError {

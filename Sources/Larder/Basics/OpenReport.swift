@@ -29,6 +29,7 @@ public import Foundation
 /// - ``isNew``
 /// - ``recordCount``
 /// - ``collections``
+/// - ``residency``
 /// - ``renamed``
 /// - ``replayedCommits``
 /// - ``tombstoneHorizon``
@@ -51,6 +52,11 @@ public struct OpenReport: Sendable {
   ///
   /// The store sets `collections` once it is open, so a backend need not set it.
   public var collections: [Collection] = []
+  /// Place of the store's records: `.full`, or `.onDisk` with the size of each collection's cache.
+  ///
+  /// The store sets `residency` once it is open. A collection may have another residency: see ``RepositorySchema/residency``. For a store
+  /// on disk, `undecodable` lists no record over a limit, since the opening does not read the records.
+  public internal(set) var residency = Residency.full
   /// Number of commits that this opening has replayed from a journal that an earlier run of the app has left.
   ///
   /// A run of the app leaves a journal if it did not close the store, or if the journal was not worth folding into the main file on close.

@@ -98,7 +98,7 @@ extension RepositoryError {
     private enum Name: String {
       case corrupted, newerSchema, notOurStore, dataMissing, protectedDataUnavailable, locked, alreadyOpen, migrationFailed
       case encodingFailed, decodingFailed, invalidKey, tooLarge, inputOutput, full, outcomeUnknown, poisoned, closed, cancelled, suspended
-      case notFound, alreadyExists, revisionMismatch, uniqueViolation, unsupported
+      case notFound, alreadyExists, revisionMismatch, uniqueViolation, unsupported, superseded
     }
     private let name: Name
 
@@ -172,6 +172,11 @@ extension RepositoryError {
     ///
     /// The message of an `.unsupported` error gives the reason.
     public static let unsupported = Code(name: .unsupported)
+    /// The records of a store on disk can no longer be read as of the commit that the call needs.
+    ///
+    /// Take a new snapshot. After a `.superseded` of `resume()`, close the store and open it again. No read returns a record of another
+    /// commit instead.
+    public static let superseded = Code(name: .superseded)
 
     /// Name of the error code, such as "corrupted".
     public var description: String { name.rawValue }

@@ -68,6 +68,7 @@
 /// - ``recovery-swift.property``
 /// - ``indexing-swift.property``
 /// - ``buildsAutomaticIndexes``
+/// - ``residency``
 /// - ``migration-swift.property``
 public struct StoreOptions: Sendable {
   /// The other processes and openings that may use a store while it is open.
@@ -287,6 +288,11 @@ public struct StoreOptions: Sendable {
   /// the memory of a declared one. It is removed by ``LocalRepository/removeAutomaticIndexes()``, by a write of more than 10,000 records,
   /// and by more than 10,000 changes since its last use.
   public var buildsAutomaticIndexes: Bool
+  /// Place from which the open store reads its records: memory by default.
+  ///
+  /// With ``Residency/onDisk(cache:)`` the records stay in the storage. ``RepositorySchema/residency`` sets another place for one
+  /// collection.
+  public var residency: Residency
   /// Interval at which a `.shared` or `.readOnly` store checks for commits of other processes: 500 ms by default, at least 10 ms.
   ///
   /// If `pollInterval` is `nil`, the store checks for commits of other processes only when it writes and when you call `refresh()`. A check
@@ -310,8 +316,9 @@ public struct StoreOptions: Sendable {
   public init(
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
-    indexing: Indexing = .onFirstNeed, buildsAutomaticIndexes: Bool = true, pollInterval: Duration? = .milliseconds(500),
-    lockTimeout: Duration = .seconds(30), suspensionTimeout: Duration = .seconds(30), migration: Migration = .init(),
+    indexing: Indexing = .onFirstNeed, buildsAutomaticIndexes: Bool = true, residency: Residency = .full,
+    pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30),
+    suspensionTimeout: Duration = .seconds(30), migration: Migration = .init(),
     coding: Coding = .larder
   ) {
     self.access = access
@@ -322,6 +329,7 @@ public struct StoreOptions: Sendable {
     self.recovery = recovery
     self.indexing = indexing
     self.buildsAutomaticIndexes = buildsAutomaticIndexes
+    self.residency = residency
     self.pollInterval = pollInterval
     self.lockTimeout = lockTimeout
     self.suspensionTimeout = suspensionTimeout

@@ -38,7 +38,11 @@ extension CachedRepository {
   /// entry with the record again.
   private nonisolated func confirms(_ entry: ResidentEntry<Key, Value>) -> Bool {
     let (records, publication) = storage.core.publishedRecords(of: storage.collection)
-    guard let recordKey = entry.recordKey, records[recordKey]?.revision == entry.revision else { return false }
+    do throws(RepositoryError) {
+      guard let recordKey = entry.recordKey, try records[recordKey]?.revision == entry.revision else { return false }
+    } catch {
+      return false  // `lookup` reads the record again and counts the error
+    }
     entry.confirm(at: publication)
     return true
   }
@@ -248,7 +252,11 @@ extension CachedRepository {
     // The revision and the record are read from one snapshot. With two separate reads, the second read could see a newer commit than the
     // first read.
     let snapshot = storage.snapshot
-    guard entry.revision <= snapshot.revision, snapshot.records[recordKey] == nil else { return }
+    do throws(RepositoryError) {
+      guard entry.revision <= snapshot.revision, try snapshot.records[recordKey] == nil else { return }
+    } catch {
+      return  // an unreadable record is not a deleted one
+    }
     state.withLock { state in
       let key = entry.stored.key
       // Another task may have stored the key again after the snapshot was taken, and the entry of that task must stay in memory.

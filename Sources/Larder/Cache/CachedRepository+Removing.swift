@@ -42,7 +42,7 @@ extension CachedRepository {
   /// another entry after the entry's expiry.
   private nonisolated func buildIndex(_ batch: inout PendingState, uptime: Duration) throws(RepositoryError) {
     var entries: [(entry: CachedEntry<Key, Value>, slot: RecordSlot)] = []
-    for slot in batch.collections[storage.collection].records.ordered() {
+    for slot in try batch.collections[storage.collection].records.ordered() {
       do throws(RepositoryError) {
         entries.append((try slot.value(storage.coder), slot))
       } catch {
@@ -156,7 +156,7 @@ extension CachedRepository {
     flights.invalidateAllFlights()
     let serial = state.withLock { $0.unsaved.serial }
     let revision = try await commitDeletions { [self] batch throws(RepositoryError) in
-      for slot in batch.collections[storage.collection].records.ordered() {
+      for slot in try batch.collections[storage.collection].records.ordered() {
         _ = try batch.delete(slot.key, in: storage.collection, schemaVersion: storage.schema.version)
       }
       state.withLock { $0.evictionIndex = nil }

@@ -86,7 +86,10 @@ final class Checkpointer: Sendable {
     }
     // The commit number is read in the executor call that begins the checkpoint, because a later number could include a commit that was not
     // folded.
-    var (commit, work) = try await core.maintain { backend throws(RepositoryError) in (core.state.commit, try backend.beginCheckpoint()) }
+    var (commit, work) = try await core.maintain { backend throws(RepositoryError) in
+      core.moveBase()
+      return (core.state.commit, try backend.beginCheckpoint())
+    }
     while let part = work {
       await DispatchQueue(label: "larder.checkpoint", qos: .userInitiated).run { part() }
       work = try await core.maintain { backend throws(RepositoryError) in try backend.continueCheckpoint() }
@@ -111,6 +114,8 @@ final class Checkpointer: Sendable {
   /// checkpoint.
   private func beginAutomatic(upTo commit: UInt64, _ core: StoreCore) {
     guard core.state.isOpen, turn.tryAcquire() else { return }
+    // A base of an older commit would keep the backend from folding the commits after it.
+    core.moveBase()
     run(upTo: commit, core) { backend throws(RepositoryError) in try backend.beginCheckpoint() }
   }
 

@@ -191,6 +191,8 @@ final class CommitQueue: Sendable {
   ///
   /// - Parameter putsBack: True if the writes go back into the queue when `suspend()` ends their wait for another process's lock.
   private func commit(_ writes: [PendingWrite], to core: StoreCore, putsBack: Bool = true) {
+    // If the backend has lost the base, every write would fail at reading the record that it replaces.
+    core.moveBaseIfWorthwhile()
     var state = core.state
     do throws(RepositoryError) {
       try state.checkWritable()
@@ -210,7 +212,10 @@ final class CommitQueue: Sendable {
       return
     }
     var failure: RepositoryError?
-    for group in stage(writes, on: state, of: core) { failure = group.commit(to: core, after: failure) }
+    let groups = stage(writes, on: state, of: core)
+    for (number, group) in groups.enumerated() {
+      failure = group.commit(to: core, after: failure, isLast: number == groups.count - 1)
+    }
   }
 
   /// Stages writes until a commit has reached its size limit, and returns them as one or two commit groups.
@@ -305,10 +310,11 @@ private struct CommitGroup {
 
   /// Makes the group durable, publishes it, resumes the callers, and announces the changes to observers.
   ///
-  /// - Parameter earlier: Error of the previous commit group, if its commit failed. A group that was staged on top of a failed group fails
-  ///   too.
+  /// - Parameters:
+  ///   - earlier: Error of the previous commit group, if its commit failed. A group that was staged on top of a failed group fails too.
+  ///   - isLast: False if another group was staged on top of this one.
   /// - Returns: The error that prevented the commit of this group, or `nil`.
-  func commit(to core: StoreCore, after earlier: RepositoryError?) -> RepositoryError? {
+  func commit(to core: StoreCore, after earlier: RepositoryError?, isLast: Bool) -> RepositoryError? {
     let failure = earlier ?? makeDurable(by: core)
     let hasCommitted = failure == nil && !pending.isEmpty
     // The previous published state is released after the callers are resumed, because its release took a seventh of the executor's time
@@ -329,8 +335,9 @@ private struct CommitGroup {
     if hasCommitted {
       core.hub.announce(pending.changes, commit: pending.latest)
       // A rebase, which merges the changed records of a collection into its sorted array, may sort all of them. The rebase runs after the
-      // callers are resumed, so that no caller waits for the sort.
-      core.rebaseIfWorthwhile()
+      // callers are resumed, so that no caller waits for the sort. The next group was staged on the records as they are, and its commit
+      // would publish them over the old base.
+      if isLast { core.rebaseIfWorthwhile() }
     }
     return failure
   }

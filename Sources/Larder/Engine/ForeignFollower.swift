@@ -44,7 +44,10 @@ final class ForeignFollower: Sendable {
   ) throws(RepositoryError) -> StoreState {
     do throws(RepositoryError) {
       guard let commits = try core.backend.beginCommit(after: Revision(published.commit), durability) else { return published }
-      publish(commits, in: core)
+      do throws(RepositoryError) { try publish(commits, in: core) } catch {
+        core.backend.cancelCommit()
+        throw error
+      }
       return core.state
     } catch {
       core.notePoison(error)
@@ -55,7 +58,8 @@ final class ForeignFollower: Sendable {
   /// Publishes foreign commits as one new state, and announces their changes to observers.
   ///
   /// Must run on the store's executor, which serializes all commits.
-  func publish(_ commits: ForeignCommits, in core: StoreCore) {
+  /// - Throws: The errors of ``RecordMap/upsert(_:)``, with nothing published.
+  func publish(_ commits: ForeignCommits, in core: StoreCore) throws(RepositoryError) {
     var positions: [String: Int] = [:]
     for record in commits.records where positions[record.collection] == nil {
       positions[record.collection] = core.collection(named: record.collection)
@@ -77,21 +81,21 @@ final class ForeignFollower: Sendable {
       guard let position = positions[record.collection] else { continue }
       if let value = record.value {
         let slot = slot(of: record, value, supported: supportedVersions[position], limits: core.options.limits)
-        note(record.key, in: position, at: record.revision, from: published.collections[position].upsert(slot), to: slot)
+        note(record.key, in: position, at: record.revision, from: try published.collections[position].upsert(slot), to: slot)
       } else {
         deletions.append(.init(collection: position, key: record.key, revision: record.revision))
-        if let old = published.collections[position].remove(record.key) {
+        if let old = try published.collections[position].remove(record.key) {
           note(record.key, in: position, at: record.revision, from: old, to: nil)
         }
       }
     }
     if let addresses = commits.addresses {
       for (position, name) in published.names.enumerated() {
-        for slot in published.collections[position].records.ordered() {
+        for slot in try published.collections[position].records.ordered() {
           if addresses.contains(RecordAddress(collection: name, key: slot.key)) { continue }
           // The tombstone of a record without an address was forgotten, so the commit that deleted the record is unknown. The deletion is
           // announced with the revision `commits.commit`, which is not older than the deletion.
-          note(slot.key, in: position, at: commits.commit, from: published.collections[position].remove(slot.key), to: nil)
+          note(slot.key, in: position, at: commits.commit, from: try published.collections[position].remove(slot.key), to: nil)
         }
       }
     }
@@ -116,7 +120,7 @@ final class ForeignFollower: Sendable {
         key: record.key, revision: record.revision, schemaVersion: record.schemaVersion,
         refusedFor: .newerRecords(in: record.collection, found: record.schemaVersion, supported: supported, key: record.key))
     }
-    return StoreLoader.slot(of: record, value, limits).0
+    return RecordSlot.loaded(record, value, limits).0
   }
 
   // MARK: Following other processes
@@ -133,7 +137,7 @@ final class ForeignFollower: Sendable {
   /// Must run on the store's executor, which serializes all commits.
   func publishNewCommits(of core: StoreCore) throws(RepositoryError) {
     do throws(RepositoryError) {
-      if let commits = try core.backend.foreignCommits(after: Revision(core.state.commit)) { publish(commits, in: core) }
+      if let commits = try core.backend.foreignCommits(after: Revision(core.state.commit)) { try publish(commits, in: core) }
       note(failure: nil)
     } catch {
       core.notePoison(error)

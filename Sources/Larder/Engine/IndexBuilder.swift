@@ -5,10 +5,11 @@ internal import Synchronization
 ///
 /// An index is built when a query first uses it. Before its first use, an index exists only as a declaration in its collection.
 final class IndexBuilder: Sendable {
-  /// Tasks that build an index or have built it, by the collection and position of the index.
+  /// Tasks that build an index or have built it, by the collection and position of the index, which return the error of a failed build.
   ///
-  /// A finished task stays in `builds`, so that a later query finds the task and does not build the index again.
-  private let builds = Mutex<[Address: Task<Void, Never>]>([:])
+  /// A finished task stays in `builds`, so that a later query finds the task and does not build the index again. A task that has failed is
+  /// removed, so that a later query tries again.
+  private let builds = Mutex<[Address: Task<RepositoryError?, Never>]>([:])
   /// True while changes in index logs wait to be applied to the indexes, or are being applied.
   ///
   /// `isSettling` is read and set only on the store's executor.
@@ -31,22 +32,37 @@ final class IndexBuilder: Sendable {
   /// Builds those of the given indexes that are not built yet, in one pass over the records, while commits go on.
   ///
   /// If several calls need the same index, they await the same build.
-  func build(_ indexes: [Int], of collection: Int, in core: StoreCore) async {
+  /// - Throws: The errors of ``IndexSet/built(_:over:)``.
+  func build(_ indexes: [Int], of collection: Int, in core: StoreCore) async throws(RepositoryError) {
     let builds = builds.withLock { builds in
       let addresses = indexes.map { Address(collection: collection, index: $0) }
       let missing = addresses.filter { builds[$0] == nil }.map(\.index)
       // The task that builds an index is created under the lock. Without the lock, two queries could both find the index missing and build
       // it twice.
       if !missing.isEmpty {
-        let task = Task { await Self.build(missing, of: collection, in: core) }
+        let task = Task { await self.buildMissing(missing, of: collection, in: core) }
         for index in missing { builds[Address(collection: collection, index: index)] = task }
       }
       return addresses.compactMap { builds[$0] }
     }
-    for build in builds { await build.value }
+    for build in builds { if let failure = await build.value { throw failure } }
   }
 
-  private static func build(_ wanted: [Int], of collection: Int, in core: StoreCore) async {
+  /// Builds indexes, and returns the error of a build that has failed.
+  private func buildMissing(_ wanted: [Int], of collection: Int, in core: StoreCore) async -> RepositoryError? {
+    do throws(RepositoryError) {
+      try await Self.build(wanted, of: collection, in: core)
+      return nil
+    } catch {
+      await core.executor.run {
+        core.updateCollection(collection) { state in for index in wanted { state.indexes.cancelBuilding(index) } }
+      }
+      builds.withLock { builds in for index in wanted { builds[Address(collection: collection, index: index)] = nil } }
+      return error
+    }
+  }
+
+  private static func build(_ wanted: [Int], of collection: Int, in core: StoreCore) async throws(RepositoryError) {
     // The records are copied and the index's change log is started in one executor block. If a commit ran between the copy and the start of
     // the log, its changes would be missing in the index.
     let begun: (records: RecordMap, indexes: IndexSet)? = await core.executor.run {
@@ -57,7 +73,9 @@ final class IndexBuilder: Sendable {
       }
     }
     guard let begun else { return }
-    let bodies = await DispatchQueue.global(qos: .userInitiated).run { begun.indexes.built(wanted, over: begun.records.ordered()) }
+    let bodies = try await DispatchQueue.global(qos: .userInitiated).run { () throws(RepositoryError) in
+      try begun.indexes.built(wanted, over: begun.records)
+    }
     await core.executor.run { finish(wanted, bodies, of: collection, definedBy: begun.indexes, in: core) }
   }
 
@@ -88,7 +106,20 @@ final class IndexBuilder: Sendable {
     Task(priority: .utility) { [weak core] in
       guard let begun = await core?.indexBuilder.beginAutomatic(definition, of: collection, after: removals, in: core) else { return }
       let (wanted, indexes, records) = ([begun.position], begun.indexes, begun.records)
-      let bodies = await DispatchQueue.global(qos: .utility).run { indexes.built(wanted, over: records.ordered()) }
+      let bodies: [IndexBody]
+      do throws(RepositoryError) {
+        bodies = try await DispatchQueue.global(qos: .utility).run { () throws(RepositoryError) in
+          try indexes.built(wanted, over: records)
+        }
+      } catch {
+        // No caller waits for an automatic index. The next query that sorts the records calls for it again.
+        await core?.executor.run { [weak core] in
+          core?.updateCollection(collection) { state in
+            for index in wanted where state.indexes.isBuilding(index, indexes.definitions[index]) { state.indexes.cancelBuilding(index) }
+          }
+        }
+        return
+      }
       await core?.executor.run { [weak core] in
         guard let core, core.openPublication != nil else { return }
         Self.finish(wanted, bodies, of: collection, definedBy: indexes, in: core)
@@ -175,16 +206,21 @@ extension TypedQueryRun {
     in core: StoreCore, _ state: () throws(RepositoryError) -> CollectionState
   ) async throws(RepositoryError) -> Self {
     try query.shape.check()
+    var attempts = 1
     while true {
       let state = try state()
       let missing = state.indexes.missing(for: query.shape, alsoUsing: keyPath)
       if missing.isEmpty {
         // A strict query decodes every record of the collection. `undecodableCount` decodes many records on other threads, so that the
         // caller's actor is not blocked.
-        if query.shape.isStrict { _ = await state.records.undecodableCount(coder) }
+        if query.shape.isStrict { _ = try await state.records.undecodableCount(coder) }
         return try Self(query, coder: coder, over: state)
       }
-      await core.indexBuilder.build(missing, of: collection, in: core)
+      do throws(RepositoryError) { try await core.indexBuilder.build(missing, of: collection, in: core) } catch {
+        // A build that takes long beside many writes may outlive the base that it reads.
+        guard error.code == .superseded, attempts < 3 else { throw error }
+        attempts += 1
+      }
     }
   }
 

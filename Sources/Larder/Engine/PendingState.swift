@@ -137,7 +137,7 @@ package struct PendingState {
     // A write that stores a value from another device does not run the trigger. LarderSync's trigger would queue a value from another
     // device to be sent back to the server.
     guard let trigger = triggers[collection], origin != .remote else { return record }
-    let old = collections[collection].records[record.key]
+    let old = try collections[collection].records[record.key]
     // If the stored record has a newer schema version, an edit by this version of the app would lose the members that this version cannot
     // decode.
     if let old, old.schemaVersion > record.schemaVersion {
@@ -160,7 +160,7 @@ package struct PendingState {
 
   /// Runs the trigger of a tracked collection (one with a trigger) before a record is deleted.
   private mutating func trackDeletion(of key: RecordKey, in collection: Int) throws(RepositoryError) {
-    guard let trigger = triggers[collection], origin != .remote, let old = collections[collection].records[key] else { return }
+    guard let trigger = triggers[collection], origin != .remote, let old = try collections[collection].records[key] else { return }
     try trigger.trigger.willChange(
       TriggeredChange(
         collection: names[collection], key: key, old: old.stored(trigger.coder.schemaVersion), new: nil, coder: trigger.coder), in: &self)
@@ -174,7 +174,7 @@ package struct PendingState {
     let record = migrated.record
     // If another write has changed the record since the migration read it, the record of the other write stays and the migrated form is
     // dropped.
-    guard let old = collections[collection].records[record.key], old.revision == migrated.old.revision,
+    guard let old = try collections[collection].records[record.key], old.revision == migrated.old.revision,
       old.schemaVersion == migrated.old.schemaVersion
     else { return }
     try checkVersion(record.schemaVersion, of: collection)
@@ -201,7 +201,7 @@ package struct PendingState {
     try checkVersion(schemaVersion, of: collection)
     if case .anything = expecting {} else { try expecting.check(collections[collection].records[key], key: key) }
     try trackDeletion(of: key, in: collection)
-    return remove(key, in: collection, schemaVersion: schemaVersion)
+    return try remove(key, in: collection, schemaVersion: schemaVersion)
   }
 
   /// Replaces all records of a collection.
@@ -219,9 +219,9 @@ package struct PendingState {
     var last: [RecordKey: EncodedRecord] = [:]
     for record in replacements { last[record.key] = record }
     removeAutomaticIndexes(of: collection, before: max(replacements.count, collections[collection].records.count))
-    for slot in collections[collection].records.ordered() where last[slot.key] == nil {
+    for slot in try collections[collection].records.ordered() where last[slot.key] == nil {
       try trackDeletion(of: slot.key, in: collection)
-      remove(slot.key, in: collection, schemaVersion: schemaVersion)
+      try remove(slot.key, in: collection, schemaVersion: schemaVersion)
     }
     // The records are sorted by key, because the order of a dictionary differs between runs of a process. With the sort, equal calls give
     // the backend equal batches.
@@ -234,12 +234,12 @@ package struct PendingState {
   /// Inserts a record, or replaces the record with the same key.
   ///
   /// Every value that a commit writes passes through `upsert`.
-  /// - Throws: as ``RecordLimit/checkReadableForm(of:key:)``, with nothing changed.
+  /// - Throws: as ``RecordLimit/checkReadableForm(of:key:)`` and ``RecordMap/upsert(_:)``, with nothing changed.
   mutating func upsert(_ slot: RecordSlot, as stored: StoredValue, in collection: Int) throws(RepositoryError) {
     // The form of the value is checked first, so that a refused value changes nothing. A stored value with a line feed would make the whole
     // file unreadable.
     try RecordLimit.checkReadableForm(of: stored, key: slot.key)
-    let old = collections[collection].upsert(slot, isContested: &isContested)
+    let old = try collections[collection].upsert(slot, isContested: &isContested)
     size.add(key: slot.key, value: stored.json)
     records.append(
       StoredRecord(
@@ -250,8 +250,12 @@ package struct PendingState {
   /// Removes a record, and stages a tombstone with the given schema version.
   ///
   /// - Returns: True if the key had a record.
-  @discardableResult mutating func remove(_ key: RecordKey, in collection: Int, schemaVersion: Int) -> Bool {
-    guard let old = collections[collection].remove(key) else { return false }
+  ///
+  /// - Throws: The errors of ``RecordMap/remove(_:)``, with nothing changed.
+  @discardableResult mutating func remove(
+    _ key: RecordKey, in collection: Int, schemaVersion: Int
+  ) throws(RepositoryError) -> Bool {
+    guard let old = try collections[collection].remove(key) else { return false }
     size.add(key: key, value: nil)
     records.append(
       StoredRecord(collection: names[collection], key: key, revision: revision, schemaVersion: schemaVersion, value: nil))
@@ -306,7 +310,10 @@ package struct PendingState {
   /// While a savepoint shares the collections, every write must copy the tree nodes that it changes, instead of changing them in place.
   func savepoint(before operation: WriteOperation) -> Savepoint {
     var savepoint = savepoint()
-    if let collection = operation.collectionOfOneChange, !collections[collection].indexes.areUnique { savepoint.collections = nil }
+    // A trigger stages records of its own before the change, and the read of the replaced record may fail after that.
+    if let collection = operation.collectionOfOneChange, !collections[collection].indexes.areUnique, triggers[collection] == nil {
+      savepoint.collections = nil
+    }
     return savepoint
   }
 
@@ -353,20 +360,24 @@ extension PendingState {
   ///
   /// - Throws: `.uniqueViolation` for the first record that has such values.
   func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
-    for (collection, new, old) in uniqueChanges(in: changes) {
+    for (collection, new, old) in try uniqueChanges(in: changes) {
       if let violation = collections[collection].indexes.violation(of: new, replacing: old) { throw violation }
     }
   }
 
   /// Returns the changed records of collections with a unique index, each with its value now and its value before the changes.
-  func uniqueChanges(in changes: ArraySlice<RecordChange>) -> [(collection: Int, new: RecordSlot, old: RecordSlot?)] {
+  func uniqueChanges(
+    in changes: ArraySlice<RecordChange>
+  ) throws(RepositoryError) -> [(collection: Int, new: RecordSlot, old: RecordSlot?)] {
     var before: [Int: [RecordKey: RecordSlot?]] = [:]
     for change in changes where collections[change.collection].indexes.areUnique {
       // A record may change several times in one write. Only the first change of a record holds its value from before the write.
       if before[change.collection]?[change.key] == nil { before[change.collection, default: [:]][change.key] = .some(change.old) }
     }
-    return before.flatMap { collection, records in
-      records.compactMap { key, old in collections[collection].records[key].map { (collection, $0, old) } }
+    var found: [(collection: Int, new: RecordSlot, old: RecordSlot?)] = []
+    for (collection, records) in before {
+      for (key, old) in records { if let new = try collections[collection].records[key] { found.append((collection, new, old)) } }
     }
+    return found
   }
 }

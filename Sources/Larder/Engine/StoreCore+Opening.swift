@@ -34,16 +34,20 @@ extension StoreCore {
     let start = ContinuousClock.now
     var loader = StoreLoader(limits: options.limits)
     var report = try loader.load(backend, options)
-    let state = loader.finish(commit: report.commit)
+    var state = loader.finish(commit: report.commit)
     do throws(RepositoryError) {
       try judge(LoadedStore(state: state, movedNames: loader.movedNames, file: backend.name, access: options.access))
       if options.access != .readOnly { report = try backend.recover(report) }
+      if loader.residency != .full, let backend = backend as? any PagingBackend {
+        state = loader.finish(commit: report.commit, over: try backend.keepBase())
+      }
     } catch {
       // `abandon` is called and not `close`, which may fold the journal, because the files of a refused store must stay unchanged.
       backend.abandon()
       throw error
     }
     report.undecodable += loader.undecodable
+    report.residency = loader.residency
     report.recordCount = state.collections.reduce(0) { $0 + $1.records.count }
     report.collections = state.contents
     report.duration = .now - start
@@ -102,14 +106,60 @@ struct StoreLoader {
   ///
   /// A record over a size limit stays in the store, and every read of its value throws.
   private(set) var undecodable: [UndecodableRecord] = []
+  /// Place of the records, as ``load(_:_:)`` has decided it.
+  private(set) var residency = Residency.full
+  /// Collections whose records stay in the storage, by position.
+  private var summaries: [Int: CollectionSummary] = [:]
 
   init(limits: StoreOptions.Limits) { self.limits = limits }
 
   /// Opens a backend and adds all its records and tombstones.
+  ///
+  /// If the records stay in the storage, adds only the tombstones and a summary of each collection.
   mutating func load(_ backend: any StorageBackend, _ options: StoreOptions) throws(RepositoryError) -> OpenReport {
+    if let report = try loadPaged(backend, options) { return report }
     // A `PackingBackend` passes whole packs (blocks of encoded records), which saves the creation of a `StoredRecord` for each record.
     guard let backend = backend as? any PackingBackend else { return try backend.open(options) { add($0) } }
     return try backend.openPacked(options) { add($0) }
+  }
+
+  /// Opens a backend without its records, or returns `nil` with the backend closed if the records must be in memory.
+  ///
+  /// - Throws: `.unsupported` if the options demand that the records stay in the storage, and the backend cannot leave them there.
+  private mutating func loadPaged(_ backend: any StorageBackend, _ options: StoreOptions) throws(RepositoryError) -> OpenReport? {
+    guard options.residency != .full else { return nil }
+    guard let paging = backend as? any PagingBackend else {
+      if case .onDisk = options.residency { throw .cannotPage(backend) }
+      return nil
+    }
+    if case .automatic(let limit) = options.residency, let bound = paging.valueSizeBound, bound <= limit { return nil }
+    let before = self
+    let opening: PagedOpening
+    do throws(RepositoryError) {
+      opening = try paging.openPaged(options) { add($0) }
+    } catch {
+      self = before
+      if case .automatic = options.residency, error.code == .unsupported { return nil }
+      throw error
+    }
+    if case .automatic(let limit) = options.residency {
+      var size = 0
+      for summary in opening.collections {
+        let (sum, isTooLarge) = size.addingReportingOverflow(summary.byteCount)
+        size = isTooLarge ? .max : sum
+      }
+      guard size > limit.bytes else {
+        backend.abandon()
+        self = before
+        return nil
+      }
+    }
+    residency = .onDisk(cache: options.residency.cache ?? Residency.automaticCache)
+    for summary in opening.collections where summary.recordCount > 0 {
+      select(summary.name)
+      summaries[current] = summary
+    }
+    return opening.report
   }
 
   /// Adds a pack (a block of encoded records), a single record or a tombstone.
@@ -144,23 +194,23 @@ struct StoreLoader {
     if let packer, packer.byteCount >= Self.packSize { finishPack() }
   }
 
-  /// Returns a stored record as a `RecordSlot`, which is the form of records in memory.
-  ///
-  /// If the record exceeds a size limit, every read of its value throws an error. The second element of the result is that error, or `nil`
-  /// for a record within the size limits.
-  static func slot(of record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
-    let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
-    let limits = limits.holding(for: record.collection)
-    if let limits, let error = value.withUnsafeBytes({ RecordLimit.violation(of: limits, key: key, value: $0) }) {
-      return (RecordSlot(key: key, revision: revision, schemaVersion: version, refusedFor: error), error)
-    }
-    return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)
-  }
-
   /// Returns the store's state at `commit`, with all added records.
-  mutating func finish(commit: Revision) -> StoreState {
+  ///
+  /// - Parameter base: The records that stay in the storage, or `nil` before the store was recovered. Without a base, only the number and
+  ///   the schema versions of the records can be read.
+  mutating func finish(commit: Revision, over base: (any StoredBase)? = nil) -> StoreState {
     finishPack()
-    return StoreState(commit: commit.number, names: names, collections: packs.map { CollectionState(records: RecordMap($0)) })
+    guard let cache = residency.cache else {
+      return StoreState(commit: commit.number, names: names, collections: packs.map { CollectionState(records: RecordMap($0)) })
+    }
+    let base = base ?? UnreadBase(commit: commit)
+    let collections = names.enumerated().map { position, name in
+      let paged = PagedRecords(name, in: base, limits: limits, cache: cache)
+      guard let summary = summaries[position] else { return CollectionState(records: RecordMap(paged, count: 0, versions: (.max, 0))) }
+      let versions = (summary.schemaVersions.lowerBound, summary.schemaVersions.upperBound)
+      return CollectionState(records: RecordMap(paged, count: summary.recordCount, versions: versions))
+    }
+    return StoreState(commit: commit.number, names: names, collections: collections)
   }
 
   /// Returns a deletion log that is made from the added tombstones.
@@ -191,6 +241,21 @@ struct StoreLoader {
       packs.append([])
       current = names.count - 1
     }
+  }
+}
+
+/// The records of a store that was opened without them and is not recovered yet, each read of which throws.
+private final class UnreadBase: StoredBase {
+  let commit: Revision
+
+  init(commit: Revision) { self.commit = commit }
+
+  private var notRecovered: RepositoryError { RepositoryError(.closed, "the store is not recovered yet; wait for its opening") }
+
+  func records(_ keys: [RecordKey], of collection: String) throws(RepositoryError) -> [StoredRecord?] { throw notRecovered }
+
+  func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord] {
+    throw notRecovered
   }
 }
 

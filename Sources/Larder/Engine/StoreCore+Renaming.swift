@@ -67,7 +67,7 @@ extension StoreCore {
     let state = self.state
     guard let position = state.names.firstIndex(of: name) else { return [:] }
     var isMissing = false
-    state.collections[position].records.visit { slot in
+    try state.collections[position].records.visit { slot in
       isMissing = slot.encoded == nil
       return !isMissing
     }
@@ -75,10 +75,13 @@ extension StoreCore {
     guard isMissing else { return [:] }
     return try await maintain { backend throws(RepositoryError) in
       var found: [RecordKey: StoredRecord] = [:]
+      var failure: RepositoryError?
       let slots = state.collections[position].records
       _ = try backend.readAll { record in
-        if record.collection == name, record.value != nil, slots[record.key]?.encoded == nil { found[record.key] = record }
+        guard record.collection == name, record.value != nil, failure == nil else { return }
+        do throws(RepositoryError) { if try slots[record.key]?.encoded == nil { found[record.key] = record } } catch { failure = error }
       }
+      if let failure { throw failure }
       return found
     }
   }
@@ -105,7 +108,7 @@ struct Renaming: Sendable {
     }
     for (position, other) in names.enumerated() where other.hasPrefix(Self.syncPrefix) {
       var isSynced = false
-      collections[position].records.visit { slot in
+      try collections[position].records.visit { slot in
         // The prefix is compared as UTF-8 bytes, because a combining mark after the slash would merge with the slash into one character and
         // hide the prefix.
         isSynced = slot.key.text.utf8.starts(with: (oldName + "/").utf8)
@@ -165,7 +168,7 @@ struct Renaming: Sendable {
   func checkType(in state: StoreState, _ fits: (RecordSlot) -> Bool) throws(RepositoryError) {
     guard let position = state.names.firstIndex(of: oldName) else { return }
     var (tried, isFitting) = (0, false)
-    state.collections[position].records.visit { slot in
+    try state.collections[position].records.visit { slot in
       // `fits` decodes a new `RecordSlot` with the same bytes, because decoding the stored slot could release the bytes that the move must
       // copy.
       guard let data = slot.encoded?.data else { return true }
@@ -195,8 +198,8 @@ extension PendingState {
   /// - Throws: `.unsupported` for a record whose bytes are neither in memory nor in `bytes`. `.corrupted` if a trigger finds its own data
   ///   damaged.
   mutating func move(from old: Int, to new: Int, _ bytes: [RecordKey: StoredRecord]) throws(RepositoryError) {
-    for key in deletionsToMove(from: old) { noteDeletion(of: key, in: new) }
-    for slot in collections[old].records.ordered() {
+    for key in try deletionsToMove(from: old) { noteDeletion(of: key, in: new) }
+    for slot in try collections[old].records.ordered() {
       // If a migration has replaced the bytes in memory, the bytes are of a newer schema version than the slot (the record in memory).
       // Bytes of a newer schema version cannot be stored with the slot's version.
       var value = slot.encoded.flatMap { $0.isBroughtUp ? nil : $0.data }
@@ -205,7 +208,7 @@ extension PendingState {
       if let stored = bytes[slot.key], let refused = stored.value, stored.revision == slot.revision {
         let record = StoredRecord(
           collection: names[new], key: slot.key, revision: revision, schemaVersion: stored.schemaVersion, value: refused)
-        (moved, value) = (StoreLoader.slot(of: record, refused, core.options.limits).0, refused)
+        (moved, value) = (RecordSlot.loaded(record, refused, core.options.limits).0, refused)
       }
       guard let moved, let value else {
         throw RepositoryError(
@@ -217,16 +220,17 @@ extension PendingState {
       try trackMove(of: slot.key, to: new, stored)
       try upsert(moved, as: stored, in: new)
       // By the schema version `movedVersion`, later openings report the old name as moved and not as emptied by the user.
-      remove(slot.key, in: old, schemaVersion: StoreCore.movedVersion)
+      try remove(slot.key, in: old, schemaVersion: StoreCore.movedVersion)
     }
   }
 
   /// Returns the keys of a collection's known deletions, or none if they and the move's own tombstones would exceed the limit.
-  private func deletionsToMove(from collection: Int) -> [RecordKey] {
+  private func deletionsToMove(from collection: Int) throws(RepositoryError) -> [RecordKey] {
     let records = collections[collection].records
     // The deletion log also lists a record that was deleted and inserted again. The deletion of such a record must not move, because the
     // record itself moves.
-    let deleted = core.hub.knownDeletions(in: collection).filter { records[$0] == nil }.sorted()
+    var deleted: [RecordKey] = []
+    for key in core.hub.knownDeletions(in: collection).sorted() where try records[key] == nil { deleted.append(key) }
     return deleted.count + records.count <= core.options.limits.tombstones ? deleted : []
   }
 

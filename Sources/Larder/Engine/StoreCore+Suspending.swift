@@ -27,6 +27,8 @@ extension StoreCore {
     // Only one group of writes is committed, because the system is about to stop the process. All other waiting writes are held until
     // `resume()`.
     if !state.isSuspended { commits.commitNext(to: self) }
+    // The backend can only go on reading records of the newest commit after the suspension.
+    if !state.isSuspended { moveBase() }
     setSuspended(true)
     do throws(RepositoryError) {
       // The backend is called even if the store is suspended already, because `endWaiting` prevents all waiting for locks until the next
@@ -66,6 +68,9 @@ extension StoreCore {
     // be committed before the held ones.
     commits.takeHeld()
     setSuspended(false)
+    // If the base could not be moved on before the suspension, or not be opened again, the suspension has ended it.
+    moveBase()
+    moveBaseIfWorthwhile()
   }
 
   /// Publishes the commits that other processes have made during the suspension.
@@ -80,10 +85,17 @@ extension StoreCore {
 
   /// Opens the backend again, and publishes the differences between its records and the records in memory.
   private func readAnew(after state: StoreState) throws(RepositoryError) {
+    guard !state.collections.contains(where: \.records.isPaged) else {
+      throw RepositoryError(
+        .superseded,
+        "another process has changed the store while it was suspended, and its records are not in memory; close it, and open it again",
+        file: backend.name)
+    }
     var comparison = StoreComparison(with: state)
     var report = try backend.open(options) { comparison.add($0) }
     let commits: ForeignCommits?
     do throws(RepositoryError) {
+      if let failure = comparison.failure { throw failure }
       commits = try comparison.finish(report, storeID: openReport.storeID, file: backend.name)
       // Recovery from a crash writes to the files, so it begins only after the comparison has shown that the files belong to this store.
       if options.access != .readOnly { report = try backend.recover(report) }
@@ -91,7 +103,7 @@ extension StoreCore {
       backend.abandon()
       throw error
     }
-    if let commits { follower.publish(commits, in: self) }
+    if let commits { try follower.publish(commits, in: self) }
     let present = self.state
     report.recordCount = present.collections.reduce(0) { $0 + $1.records.count }
     report.collections = present.contents
@@ -117,6 +129,8 @@ private struct StoreComparison {
   private var foundCount = 0
   /// Key of the first stored record that differs from the record in memory although the commit of the stored record is not newer.
   private var difference: RecordKey?
+  /// Error of reading a record that the storage holds for the state in memory.
+  private(set) var failure: RepositoryError?
 
   init(with state: StoreState) {
     self.state = state
@@ -125,7 +139,13 @@ private struct StoreComparison {
   }
 
   mutating func add(_ record: StoredRecord) {
-    let known = positions[record.collection].flatMap { state.collections[$0].records[record.key] }
+    var known: RecordSlot?
+    do throws(RepositoryError) {
+      if let position = positions[record.collection] { known = try state.collections[position].records[record.key] }
+    } catch {
+      failure = failure ?? error
+      return
+    }
     if record.value != nil { addresses.append(record.address) }
     if record.revision > commit {
       newer.append(record)

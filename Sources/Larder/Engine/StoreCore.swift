@@ -14,6 +14,8 @@ final class StoreCore: Sendable {
   let identity = StoreIdentity()
   let executor: StoreExecutor
   let options: StoreOptions
+  /// Place of the records of a collection whose schema names none: `.full`, or `.onDisk`.
+  let residency: Residency
   let backend: any StorageBackend
   private let published: Mutex<StoreState>
   private let report: Mutex<OpenReport>
@@ -38,6 +40,7 @@ final class StoreCore: Sendable {
     self.executor = executor
     self.backend = backend
     self.options = options
+    residency = openReport.residency
     report = Mutex(openReport)
     published = Mutex(state)
     hub = ChangeHub(deletions)
@@ -184,7 +187,7 @@ extension StoreCore {
     let isRefused = published.withLock { state in
       let present = state.collections[collection].indexes
       if present.areDeclared { return !present.isSame(as: indexes) }
-      state.collections[collection].indexes = indexes
+      state.collections[collection].indexes = indexes.holdingStubs(state.collections[collection].records.isPaged)
       return false
     }
     if isRefused {
@@ -267,6 +270,7 @@ extension StoreCore {
         return old
       }
     }
+    moveBaseIfWorthwhile()
   }
 
   /// Makes the store refuse all later writes, if `error` reports a failed sync.

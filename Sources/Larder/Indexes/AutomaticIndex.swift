@@ -83,6 +83,8 @@ extension IndexSet {
   ///   the caller, because freeing a tree takes time for each of its entries.
   mutating func addAutomatic(_ definition: IndexDefinition) -> (position: Int, replaced: IndexBody)? {
     guard let position = placeOfAutomatic(definition) else { return nil }
+    var definition = definition
+    definition.holdsStubs = holdsStubs
     let replaced = position < bodies.count ? bodies[position] : .absent
     if position == definitions.count {
       definitions.append(definition)

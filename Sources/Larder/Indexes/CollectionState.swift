@@ -8,9 +8,10 @@ struct CollectionState: Sendable {
   ///
   /// - Parameter isContested: Becomes `true` if a unique index now holds the record's values for another record, too. `upsert` never sets
   ///   `isContested` to `false`.
-  mutating func upsert(_ slot: RecordSlot, isContested: inout Bool) -> RecordSlot? {
+  /// - Throws: The errors of ``RecordMap/upsert(_:)``, with nothing changed.
+  mutating func upsert(_ slot: RecordSlot, isContested: inout Bool) throws(RepositoryError) -> RecordSlot? {
     // An index finds the entry of the replaced record by its old values, so each index gets the old and the new record.
-    let old = records.upsert(slot)
+    let old = try records.upsert(slot)
     if indexes.replace(old, with: slot) { isContested = true }
     return old
   }
@@ -18,16 +19,18 @@ struct CollectionState: Sendable {
   /// Inserts a record or replaces the record with the same key, and ignores duplicates in unique indexes.
   ///
   /// - Returns: The replaced record, or `nil` if there was none.
-  mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
+  /// - Throws: The errors of ``RecordMap/upsert(_:)``, with nothing changed.
+  mutating func upsert(_ slot: RecordSlot) throws(RepositoryError) -> RecordSlot? {
     var isContested = false
-    return upsert(slot, isContested: &isContested)
+    return try upsert(slot, isContested: &isContested)
   }
 
   /// Removes the record of a key and returns the record, or `nil` if the collection does not hold the key.
-  mutating func remove(_ key: RecordKey) -> RecordSlot? {
+  ///
+  /// - Throws: The errors of ``RecordMap/remove(_:)``, with nothing changed.
+  mutating func remove(_ key: RecordKey) throws(RepositoryError) -> RecordSlot? {
     // Without the `guard`, each removal of an absent key would append an empty change to the change log of every index.
-    guard let old = records[key] else { return nil }
-    records.remove(key)
+    guard let old = try records.remove(key) else { return nil }
     _ = indexes.replace(old, with: nil)
     return old
   }
@@ -44,6 +47,6 @@ struct CollectionState: Sendable {
     return records.rebaseIfWorthwhile(unless: isGivenUp) ? records : nil
   }
 
-  /// Replaces the record map by the result of ``rebasedIfWorthwhile(unless:)``, which holds the same records.
+  /// Replaces the record map by another one of the same records.
   mutating func replaceRecords(with rebased: RecordMap) { records = rebased }
 }

@@ -77,7 +77,7 @@ extension IndexDefinition {
     case .geo(var geo):
       body = .absent
       if let old, let place = place(old), !geo.remove(old.key, at: place) { geo.sweep(old.key) }
-      if let new, let place = place(new) { geo.insert(new, at: place) }
+      if let new, let place = place(new) { geo.insert(held(new), at: place) }
       body = .geo(geo)
     case .text(var text):
       body = .absent
@@ -92,7 +92,7 @@ extension TextChange {
   init(_ change: IndexChange, _ definition: IndexDefinition) {
     self.init(
       old: change.old.flatMap { slot in definition.texts(slot).map { (slot, $0) } },
-      new: change.new.flatMap { slot in definition.texts(slot).map { (slot, $0) } })
+      new: change.new.flatMap { slot in definition.texts(slot).map { (definition.held(slot), $0) } })
   }
 }
 

@@ -26,6 +26,8 @@ struct IndexDefinition: Sendable {
   let columns: [Column]
   /// Use of an automatic index, or `nil` for an index that a schema declares.
   let automatic: AutomaticIndex?
+  /// True if the index holds its records as stubs without values, because the values stay in the storage.
+  var holdsStubs = false
   /// Closure that decodes and caches the value of a record, or returns `nil` for a record that does not decode.
   private let value: @Sendable (RecordSlot) -> (any DecodedRecord)?
   /// Closure that decodes the value of a record without caching the value in the record.
@@ -81,7 +83,10 @@ struct IndexDefinition: Sendable {
   }
 
   /// Returns the entry of a record in an ordered index, or `nil` for a record that does not decode.
-  func entry(_ slot: RecordSlot) -> IndexEntry? { value(slot).flatMap { readEntry($0, slot) } }
+  func entry(_ slot: RecordSlot) -> IndexEntry? { value(slot).flatMap { readEntry($0, held(slot)) } }
+
+  /// Returns the slot that the index holds for a record: the record itself, or a stub.
+  func held(_ slot: RecordSlot) -> RecordSlot { holdsStubs ? slot.stub : slot }
 
   /// Returns the coordinates of a record in a geographic index, or `nil` for a record that does not decode or has no valid place.
   func place(_ slot: RecordSlot) -> GeoCoordinate? { value(slot).flatMap(readPlace) }

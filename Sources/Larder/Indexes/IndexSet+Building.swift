@@ -10,6 +10,9 @@ extension IndexSet {
     if case .absent = bodies[index] { bodies[index] = .building([]) }
   }
 
+  /// Ends the log of an index whose build has failed, so that a later query builds the index anew.
+  mutating func cancelBuilding(_ index: Int) { if case .building = bodies[index] { bodies[index] = .absent } }
+
   /// Replaces an index under construction by the built index, after applying the changes logged since ``startBuilding(_:)``.
   mutating func finishBuilding(_ index: Int, _ built: IndexBody) {
     guard case .building(let log) = bodies[index] else { return }
@@ -19,33 +22,56 @@ extension IndexSet {
   }
 
   /// Builds those of the wanted indexes that are not built yet, in parallel on all cores, and blocks until they are built.
-  mutating func build(_ wanted: [Int], from records: RecordMap) {
+  ///
+  /// - Throws: The errors of ``built(_:over:)``, with no index built.
+  mutating func build(_ wanted: [Int], from records: RecordMap) throws(RepositoryError) {
     let missing = wanted.filter { !isBuilt($0) }
     if missing.isEmpty { return }
-    for (index, body) in zip(missing, built(missing, over: records.ordered())) { bodies[index] = followed(body, index) }
+    for (index, body) in zip(missing, try built(missing, over: records)) { bodies[index] = followed(body, index) }
   }
 
-  /// Builds the wanted indexes over records that are sorted by key, and returns the indexes.
+  /// Builds the wanted indexes over the records of a collection, and returns the indexes.
   ///
   /// Cost: one pass over the records for all indexes together. The pass decodes records that are not decoded yet, and reads and sorts the
   /// indexed properties in portions. The portions of each index are then merged, all indexes in parallel. The build does not cache the
   /// decoded values in their records, because most of the values are never read again. `built` blocks its thread. `explain` and a
   /// snapshot's word search call `built` on the thread of their own caller. All other callers call `built` on a thread that may block.
-  func built(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
-    let bodies = gathered(wanted, over: slots)
-    if slots.count >= FreedMemory.many { FreedMemory.giveBack() }
+  /// - Throws: The errors of ``RecordMap/ordered()``.
+  func built(_ wanted: [Int], over records: RecordMap) throws(RepositoryError) -> [IndexBody] {
+    let bodies = try gathered(wanted, over: records)
+    if records.count >= FreedMemory.many { FreedMemory.giveBack() }
     return bodies
   }
 
   // `gathered` is a function of its own, so that the portions of the indexes are freed before `built` returns free memory to the system.
-  private func gathered(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
+  private func gathered(_ wanted: [Int], over records: RecordMap) throws(RepositoryError) -> [IndexBody] {
     let definitions = wanted.map { self.definitions[$0] }
-    let parts = ConcurrentMap.blockingParts(slots) { IndexPortion.portions(definitions, $0) }
+    var parts: [[IndexPortion]] = []
+    func gather(_ slots: [RecordSlot]) { parts += ConcurrentMap.blockingParts(slots) { IndexPortion.portions(definitions, $0) } }
+    if records.isPaged {
+      // Records that stay in the storage are read in blocks, because all of them together may not fit into memory.
+      var block: [RecordSlot] = []
+      try records.visitOrdered(by: .bytes) { slot in
+        block.append(slot)
+        if block.count == Self.blockSize {
+          gather(block)
+          block.removeAll(keepingCapacity: true)
+        }
+        return true
+      }
+      gather(block)
+    } else {
+      gather(try records.ordered())
+    }
+    let portions = parts
     // The work is divided into parts of one index each, so that each index is merged from its portions on a thread of its own.
     return ConcurrentMap.blockingParts(Array(wanted.indices), of: 1) { (positions: ArraySlice<Int>) -> [IndexBody] in
-      positions.map { position in joined(parts.map { $0[position] }, definitions[position].kind) }
+      positions.map { position in joined(portions.map { $0[position] }, definitions[position].kind) }
     }.flatMap { $0 }
   }
+
+  /// Number of records in the storage that a build reads before it decodes them on all cores.
+  private static let blockSize = 8_192
 
   private func joined(_ portions: [IndexPortion], _ kind: IndexDefinition.Kind) -> IndexBody {
     switch kind {
@@ -78,7 +104,8 @@ private enum IndexPortion: Sendable {
     for slot in slots {
       // A record that does not decode has no values to index, so no index holds it.
       guard let value = peek(slot) else { continue }
-      for gatherer in gatherers { gatherer.add(slot, value) }
+      let held = definitions[0].held(slot)
+      for gatherer in gatherers { gatherer.add(held, value) }
     }
     return gatherers.map { $0.portion() }
   }

@@ -20,6 +20,8 @@ struct IndexSet: Sendable {
   /// Count of the queries that decides which automatic index gives up its place, or `nil` before a repository has declared the indexes.
   let automaticQueries: QueryCount?
   var bodies: [IndexBody]
+  /// True if the indexes hold stubs of records, because the values stay in the storage.
+  private(set) var holdsStubs = false
 
   /// Creates an empty index set for a collection that no repository has opened.
   init() { self.init([], keys: .bytes, areDeclared: false) }
@@ -34,6 +36,14 @@ struct IndexSet: Sendable {
     areUnique = definitions.contains { $0.isUnique }
     automaticQueries = areDeclared ? QueryCount() : nil
     bodies = definitions.map { _ in .absent }
+  }
+
+  /// Returns the indexes, none of which is built, for records whose values stay in the storage or in memory.
+  func holdingStubs(_ holdsStubs: Bool) -> IndexSet {
+    var indexes = self
+    indexes.holdsStubs = holdsStubs
+    for index in definitions.indices { indexes.definitions[index].holdsStubs = holdsStubs }
+    return indexes
   }
 
   /// True if the indexes need the decoded values of `count` written records soon after the write.

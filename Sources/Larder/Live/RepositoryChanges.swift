@@ -204,10 +204,13 @@ extension ChangeSource.Resume {
       changes.append(
         .init(RecordChange(collection: collection, key: key, revision: revision, origin: .unknown, old: nil, new: slot), coder))
     }
-    for slot in records.ordered() where slot.revision > since { note(slot.key, revision: slot.revision, slot: slot) }
+    try records.visit { slot in
+      if slot.revision > since { note(slot.key, revision: slot.revision, slot: slot) }
+      return true
+    }
     // The loop over `records` has already added the newest state of a record that was deleted and saved again, because that record is in
     // `records`.
-    for (key, revision) in deletions where records[key] == nil { note(key, revision: revision, slot: nil) }
+    for (key, revision) in deletions where try records[key] == nil { note(key, revision: revision, slot: nil) }
     return changes.sorted { $0.revision == $1.revision ? $0.key < $1.key : $0.revision < $1.revision }
   }
 }

@@ -17,6 +17,10 @@ final class RecordBase: Sendable {
   let oldestSchemaVersion: Int
   /// The records as a backend has read them, or `nil` for a base that was made of slots (objects of records in memory).
   private let packed: PackedRecords?
+  /// The records in the storage, or `nil` for a base whose records are in memory.
+  ///
+  /// A base with records in the storage has no slots and no positions.
+  let paged: PagedRecords?
   /// All slots (objects of records in memory), once a caller has read ``slots``.
   private let all = LazyReference<Slots>()
   /// Hash table of the positions of the keys.
@@ -46,7 +50,7 @@ final class RecordBase: Sendable {
       last = slot
     }
     (newestSchemaVersion, oldestSchemaVersion, self.isSorted) = (newest, oldest, isSorted)
-    packed = nil
+    (packed, paged) = (nil, nil)
     var unique = slots
     // Ascending keys are unique, so the search for duplicates is needed only if the slots are out of order.
     if !isSorted {
@@ -62,8 +66,14 @@ final class RecordBase: Sendable {
   private init(_ packed: PackedRecords, _ keys: KeyTable?) {
     (count, isSorted) = (packed.count, packed.isSorted)
     (newestSchemaVersion, oldestSchemaVersion) = (packed.versions.newest, packed.versions.oldest)
-    self.packed = packed
+    (self.packed, paged) = (packed, nil)
     if let keys { table.storeIfNil(keys) }
+  }
+
+  /// Makes a base of records that stay in the storage, of which the backend knows the number and the schema versions.
+  init(_ paged: PagedRecords, count: Int, versions: (oldest: Int, newest: Int)) {
+    (self.count, isSorted, packed, self.paged) = (count, true, nil, paged)
+    (newestSchemaVersion, oldestSchemaVersion) = (versions.newest, versions.oldest)
   }
 
   /// Makes a base of packs (blocks of records that a backend has read), and keeps the newer of two records with the same key.
@@ -85,8 +95,13 @@ final class RecordBase: Sendable {
 
   /// Returns the slot (the record's object in memory) of a key, or `nil` if the base has no record with this key.
   ///
-  /// Cost: one hash and, on average, less than two comparisons of keys. Without a hash table, the look-up is a binary search.
-  func slot(for key: RecordKey) -> RecordSlot? { position(of: key).map { slot(at: $0) } }
+  /// Cost: one hash and, on average, less than two comparisons of keys. Without a hash table, the look-up is a binary search. A record that
+  /// is neither in memory nor in the cache is read from the storage.
+  /// - Throws: The errors of ``PagedRecords/slot(for:)``, and no error if the records are in memory.
+  func slot(for key: RecordKey) throws(RepositoryError) -> RecordSlot? {
+    if let position = position(of: key) { return slot(at: position) }
+    return try paged?.slot(for: key)
+  }
 
   /// All slots (objects of records in memory) of the base.
   ///
@@ -103,7 +118,7 @@ final class RecordBase: Sendable {
   var isPacked: Bool { packed != nil }
 
   /// Largest number of slots that the next read of ``slots`` has to make.
-  var unmadeCount: Int { all.isSet ? 0 : count }
+  var unmadeCount: Int { all.isSet || paged != nil ? 0 : count }
 
   /// Makes the missing slots for a range of positions, so that a later read of ``slots`` makes fewer slots.
   ///
@@ -172,7 +187,7 @@ final class RecordBase: Sendable {
   }
 
   /// Largest number of slots that ``unread()`` examines.
-  var doubtfulCount: Int { doubtful.withLock { $0?.count ?? count } }
+  var doubtfulCount: Int { (paged.map(\.doubtfulCount) ?? doubtful.withLock { $0?.count }) ?? count }
 
   /// Returns the slots of the records that were not decoded yet or that do not decode.
   ///
@@ -189,7 +204,7 @@ final class RecordBase: Sendable {
 
   /// Makes the hash table of the positions of the keys, if the base has none yet.
   func index() {
-    guard !table.isSet else { return }
+    guard !table.isSet, paged == nil else { return }
     var keys = KeyTable.Draft(count: count)
     var position = 0
     func append(_ hash: UInt64) {
@@ -201,6 +216,7 @@ final class RecordBase: Sendable {
   }
 
   private func search(_ key: RecordKey) -> Int? {
+    if paged != nil { return nil }
     var (low, high) = (0, count)
     while low < high {
       let middle = (low + high) / 2

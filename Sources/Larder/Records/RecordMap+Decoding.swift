@@ -1,12 +1,14 @@
+internal import Dispatch
+
 extension RecordMap {
   /// Returns the number of records that do not decode, and the error of one of them.
   ///
   /// `undecodable(_:)` decodes every record that was not decoded before. Cost: the first call examines all records, and decodes only those
   /// that were not read before. Later calls examine only changed records and records that did not decode.
-  func undecodable<Item>(_ coder: RecordCoder<Item>) -> (count: Int, first: RepositoryError?) {
+  func undecodable<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (count: Int, first: RepositoryError?) {
     var count = 0
     var first: RepositoryError?
-    forEachDoubtful { slot in
+    try forEachDoubtful { slot in
       guard let error = slot.failure(coder) else { return }
       count += 1
       if first == nil { first = error }
@@ -21,9 +23,9 @@ extension RecordMap {
   ///
   /// Cost: decodes records up to the first record that decodes. In a collection of the right type, the first record usually decodes, so
   /// only that record is decoded.
-  func failuresOfAll<Item>(_ coder: RecordCoder<Item>) -> [(slot: RecordSlot, error: RepositoryError)] {
+  func failuresOfAll<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> [(slot: RecordSlot, error: RepositoryError)] {
     var failures: [(RecordSlot, RepositoryError)] = []
-    visitOneByOne { slot in
+    try visitOneByOne { slot in
       if slot.schemaVersion == coder.schemaVersion {
         do throws(RepositoryError) { _ = try slot.peek(coder) } catch {
           failures.append((slot, error))
@@ -37,27 +39,12 @@ extension RecordMap {
     return failures
   }
 
-  /// Number of records that were not decoded yet, and number of records whose decoding has failed.
-  ///
-  /// Cost: the first read of `tally` examines each record. Later reads examine only the records that are not known to decode.
-  var tally: (untouched: Int, undecodable: Int) {
-    var (untouched, undecodable) = (0, 0)
-    forEachDoubtful { slot in
-      switch slot.reading {
-      case .untouched: untouched += 1
-      case .unreadable: undecodable += 1
-      case .readable: break
-      }
-    }
-    return (untouched, undecodable)
-  }
-
   /// Checks that every record decodes.
   ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode, and the hashes of the first eight of their keys.
   func checkDecodable<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) {
     var failed: [RecordSlot] = []
-    forEachDoubtful { slot in if slot.failure(coder) != nil { failed.append(slot) } }
+    try forEachDoubtful { slot in if slot.failure(coder) != nil { failed.append(slot) } }
     guard !failed.isEmpty else { return }
     // The map visits records in no fixed order, so they are sorted for the error to name the same keys at every launch.
     failed.sort { $0.key < $1.key }
@@ -75,9 +62,9 @@ extension RecordMap {
 
 extension RecordMap {
   /// Decodes records on all cores, and returns the values of all records that decode, in key order.
-  @concurrent func items<Item>(_ coder: RecordCoder<Item>) async -> [Item] {
+  @concurrent func items<Item>(_ coder: RecordCoder<Item>) async throws(RepositoryError) -> [Item] {
     await makeSlots()
-    let slots = ordered()
+    let slots = try ordered()
     // If every record was decoded before, the values are returned without starting any tasks.
     if let items = Self.items(of: slots, coder, decoding: false) { return items }
     await Self.decode(slots.filter(\.isEncoded), coder)
@@ -101,10 +88,12 @@ extension RecordMap {
   ///
   /// Cost besides decoding: the first call examines each record. A later call examines only the records that did not decode and the records
   /// that were written since the previous call.
-  @concurrent func decode<Item>(_ coder: RecordCoder<Item>) async {
+  @concurrent func decode<Item>(_ coder: RecordCoder<Item>) async throws(RepositoryError) {
+    // The values of records in the storage are not kept, so decoding them in advance would save nothing.
+    if isPaged { return }
     await makeSlots()
     var encoded: [RecordSlot] = []
-    forEachDoubtful { if $0.isEncoded { encoded.append($0) } }
+    try forEachDoubtful { if $0.isEncoded { encoded.append($0) } }
     await Self.decode(encoded, coder)
   }
 
@@ -112,16 +101,19 @@ extension RecordMap {
   ///
   /// If few records are not decoded yet, they are decoded on the caller's actor. If many records are not decoded yet, they are decoded on
   /// other threads, so that the caller's actor stays free.
-  nonisolated(nonsending) func undecodableCount<Item>(_ coder: RecordCoder<Item>) async -> Int {
+  nonisolated(nonsending) func undecodableCount<Item>(_ coder: RecordCoder<Item>) async throws(RepositoryError) -> Int {
     let few = ConcurrentMap.partSize
     // Examining a few records takes less time than a hop to another executor.
-    if doubtfulCount <= 8 * few, tally.untouched <= few { return undecodable(coder).count }
-    return await undecodableCountElsewhere(coder)
+    if doubtfulCount <= 8 * few, try tally.untouched <= few { return try undecodable(coder).count }
+    return try await undecodableCountElsewhere(coder)
   }
 
-  @concurrent private func undecodableCountElsewhere<Item>(_ coder: RecordCoder<Item>) async -> Int {
-    await decode(coder)
-    return tally.undecodable
+  @concurrent private func undecodableCountElsewhere<Item>(_ coder: RecordCoder<Item>) async throws(RepositoryError) -> Int {
+    if isPaged {
+      return try await DispatchQueue.global(qos: .userInitiated).run { () throws(RepositoryError) in try undecodable(coder).count }
+    }
+    try await decode(coder)
+    return try tally.undecodable
   }
 
   /// Makes the slots (objects in memory) of all records, on all cores.

@@ -3,7 +3,6 @@
 // Invariant: a record that does not decode keeps its bytes, and prevents no other record from being read.
 // Called by Indexes, Query, Engine and migrations.
 
-internal import HeapModule
 internal import Synchronization
 
 /// The records of a collection at one commit, as a value whose copies share memory.
@@ -28,6 +27,8 @@ struct RecordMap: Sendable {
     var count: Int
     /// Records in the overlay (the tree of changes) that are not known to decode.
     var unchecked = UncheckedRecords.none
+    /// Estimate of the memory of the records in the overlay, counted only over a base whose records stay in the storage.
+    var changeCost = 0
     var newestSchemaVersion: Int
     var oldestSchemaVersion: Int
 
@@ -43,6 +44,7 @@ struct RecordMap: Sendable {
       overlay = other.overlay
       count = other.count
       unchecked = other.unchecked
+      changeCost = other.changeCost
       newestSchemaVersion = other.newestSchemaVersion
       oldestSchemaVersion = other.oldestSchemaVersion
     }
@@ -55,9 +57,16 @@ struct RecordMap: Sendable {
   /// Makes a map of packs, the blocks of records that a backend has read.
   init(_ packs: [RecordPack]) { storage = packs.isEmpty ? .empty : Storage(.of(packs)) }
 
-  private var base: RecordBase { storage.base }
-  private var overlay: RecordTree { storage.overlay }
-  private var unchecked: UncheckedRecords { storage.unchecked }
+  /// Makes a map of records that stay in the storage, of which the backend knows the number and the schema versions.
+  init(_ paged: PagedRecords, count: Int, versions: (oldest: Int, newest: Int)) {
+    storage = Storage(RecordBase(paged, count: count, versions: versions))
+  }
+
+  var base: RecordBase { storage.base }
+  /// The changes since the base was made.
+  var overlay: RecordTree { storage.overlay }
+  /// Records in the overlay (the tree of changes) that are not known to decode.
+  var unchecked: UncheckedRecords { storage.unchecked }
 
   var count: Int { storage.count }
   /// Upper bound of the schema versions of the records, or 0 if the map has never had a record.
@@ -65,10 +74,35 @@ struct RecordMap: Sendable {
   /// Lower bound of the schema versions of the records, or the largest integer if the map has never had a record.
   var oldestSchemaVersion: Int { storage.oldestSchemaVersion }
 
+  /// Whether the records stay in the storage, so that a read of a record that is not in the cache reads the storage.
+  var isPaged: Bool { base.paged != nil }
+
+  /// Whether a look-up of a key has to read the storage.
+  func mustRead(_ key: RecordKey) -> Bool {
+    guard let paged = base.paged else { return false }
+    return storage.overlay[key] == nil && !paged.isCached(key)
+  }
+
   subscript(key: RecordKey) -> RecordSlot? {
-    // An empty overlay (the tree of changes), as after opening, is skipped, so that a look-up hashes the key once and not twice.
-    if !storage.overlay.isEmpty, let change = storage.overlay[key] { return change }
-    return storage.base.slot(for: key)
+    get throws(RepositoryError) {
+      // An empty overlay (the tree of changes), as after opening, is skipped, so that a look-up hashes the key once and not twice.
+      if !storage.overlay.isEmpty, let change = storage.overlay[key] { return change }
+      return try storage.base.slot(for: key)
+    }
+  }
+
+  /// Returns the record of a slot from an index, with its value.
+  ///
+  /// - Throws: `.corrupted` if the storage has no such record, or another version of it. The other errors are those of the subscript.
+  func resolved(_ slot: RecordSlot) throws(RepositoryError) -> RecordSlot {
+    guard slot.isStub else { return slot }
+    // The index and the records are of one commit. A difference shows that the storage is damaged.
+    guard let found = try self[slot.key], found.revision == slot.revision else {
+      throw RepositoryError(
+        .corrupted, "expected a record of revision \(slot.revision), which an index holds, found none in the storage; run verify()",
+        keyHash: slot.key.hash)
+    }
+    return found
   }
 
   /// Returns a copy of the value of a key, decoded at the first call, or `nil` if the key has no record.
@@ -94,9 +128,19 @@ struct RecordMap: Sendable {
   }
 
   /// Inserts a record or replaces the record with the same key, and returns the old record.
-  @discardableResult mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
-    makeUnique()
-    let old = storage.overlay.updateValue(slot, forKey: slot.key) ?? base.slot(for: slot.key)
+  ///
+  /// - Throws: The errors of the subscript, with nothing changed.
+  @discardableResult mutating func upsert(_ slot: RecordSlot) throws(RepositoryError) -> RecordSlot? {
+    let old: RecordSlot?
+    if isPaged {
+      // The old record is read before any change, because the read may fail.
+      old = try self[slot.key]
+      makeUnique()
+      noteCost(of: slot, replacing: storage.overlay.updateValue(slot, forKey: slot.key))
+    } else {
+      makeUnique()
+      old = if let change = storage.overlay.updateValue(slot, forKey: slot.key) { change } else { try base.slot(for: slot.key) }
+    }
     if old == nil { storage.count += 1 }
     // The newest and the oldest schema version are bounds only: they do not change when the last record of a version is removed.
     storage.newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
@@ -106,19 +150,30 @@ struct RecordMap: Sendable {
     return old
   }
 
-  /// Removes the record of a key, if the map has a record with this key.
-  mutating func remove(_ key: RecordKey) {
+  /// Removes the record of a key, if the map has a record with this key, and returns the record.
+  ///
+  /// - Throws: The errors of the subscript, with nothing changed.
+  @discardableResult mutating func remove(_ key: RecordKey) throws(RepositoryError) -> RecordSlot? {
     // Removing a key that has no record changes nothing, so it must not copy the storage.
-    guard self[key] != nil else { return }
+    guard let old = try self[key] else { return nil }
+    let isInBase = try base.slot(for: key) != nil
     makeUnique()
     storage.count -= 1
     noteUnchecked(nil, of: key)
     // The base (the immutable record set) never changes, so an overlay entry without a record hides the deleted record of the base.
-    if base.slot(for: key) == nil {
-      storage.overlay.removeValue(forKey: key)
+    if isInBase {
+      noteCost(of: nil, replacing: storage.overlay.updateValue(nil, forKey: key))
     } else {
-      storage.overlay.updateValue(nil, forKey: key)
+      storage.overlay.removeValue(forKey: key)
+      noteCost(of: nil, replacing: old)
     }
+    return old
+  }
+
+  /// Counts a change of the overlay over a base whose records stay in the storage.
+  private func noteCost(of new: RecordSlot?, replacing old: RecordSlot??) {
+    guard isPaged else { return }
+    storage.changeCost += (new?.cost ?? 0) - ((old ?? nil)?.cost ?? 0)
   }
 
   /// Adds a record to the records that are not known to decode, or removes the record of the key from them if `slot` is `nil`.
@@ -140,10 +195,10 @@ struct RecordMap: Sendable {
   /// - Returns: True if the map has a new base.
   mutating func rebaseIfWorthwhile(unless isGivenUp: () -> Bool) -> Bool {
     // Without the added 4,096, a small collection would get a new base every few commits.
-    guard overlay.count > base.count + 4_096, let changed = overlay.slots.sorted(by: { $0.key < $1.key }, unless: isGivenUp) else {
-      return false
-    }
-    let slots = ordered(with: changed)
+    guard !isPaged, overlay.count > base.count + Self.changeLimit,
+      let changed = overlay.slots.sorted(by: { $0.key < $1.key }, unless: isGivenUp)
+    else { return false }
+    let slots = merged(with: changed)
     // A record that is not decoded keeps the whole memory block in which it was read. A block of which few records are left would waste
     // memory, so each record gets a copy of its own bytes.
     if base.isPacked { for slot in slots { slot.detach() } }
@@ -151,6 +206,26 @@ struct RecordMap: Sendable {
     // Look-ups do not make the hash table of a base, so without `index()` they would use binary search.
     index()
     return true
+  }
+
+  /// Number of changes from which a base whose records stay in the storage is replaced by a newer one, or a small base in memory.
+  static let changeLimit = 4_096
+
+  /// Whether the changes in memory are so many that ``moved(to:)`` should free them.
+  var wantsNewerBase: Bool {
+    guard let paged = base.paged else { return false }
+    return overlay.count >= Self.changeLimit || storage.changeCost > paged.cacheSize / 4 + 1 << 20
+  }
+
+  /// Number of the commit whose records stay in the storage, or `nil` if the records are in memory.
+  var pagedCommit: Revision? { base.paged?.commit }
+
+  /// Returns a map of the same records over a base of the commit of this map, without changes in memory.
+  func moved(to newer: any StoredBase) -> RecordMap {
+    guard let paged = base.paged else { return self }
+    let overlay = overlay
+    let moved = PagedRecords(paged, movedTo: newer, without: { overlay[$0] != nil }, unread: unchecked.unread())
+    return RecordMap(moved, count: count, versions: (oldestSchemaVersion, newestSchemaVersion))
   }
 
   /// Makes the missing slots (objects of records in memory) for a range of positions of the base.
@@ -163,139 +238,6 @@ struct RecordMap: Sendable {
   ///
   /// Cost: linear in the records of the base, at the first call only.
   func index() { base.index() }
-
-  /// Visits the records in no fixed order until `body` returns `false`.
-  ///
-  /// Cost: linear in the records, with a look-up for each record that changed since the base was made.
-  func visit(_ body: (RecordSlot) -> Bool) {
-    for slot in unchanged() where !body(slot) { return }
-    overlay.visit { _, slot in slot.map(body) ?? true }
-  }
-
-  /// Visits the records in no fixed order until `body` returns `false`, and makes a record's object in memory only for the visit.
-  ///
-  /// Cost: the cost of ``visit(_:)``, and less if `body` returns `false` early.
-  func visitOneByOne(_ body: (RecordSlot) -> Bool) {
-    for position in 0..<base.count {
-      let slot = base.slot(at: position)
-      if overlay.isEmpty || overlay[slot.key] == nil, !body(slot) { return }
-    }
-    overlay.visit { _, slot in slot.map(body) ?? true }
-  }
-
-  /// Visits the records in the order of their ids until `body` returns `false`, beginning after `start` if that key is given.
-  ///
-  /// If the base is in the order of the ids, the cost is a binary search, a test of each key in the tree of changes, and one step for each
-  /// visited record. If the base is in another order, the cost is a test of each key of the map, and a step in a heap for each visited
-  /// record. `visitOrdered` decodes no record.
-  func visitOrdered(by order: KeyOrder, after start: RecordKey? = nil, _ body: (RecordSlot) -> Bool) {
-    func isBehind(_ key: RecordKey) -> Bool { start.map { order.isBefore($0, key) } ?? true }
-    // A base in key order is sorted by the bytes of its keys, and the order of ids that are numbers differs from the order of bytes.
-    let isBaseOrdered = order.isOfBytes && base.isSorted
-    var waiting: [WaitingSlot] = []
-    if isBaseOrdered {
-      overlay.forEach { key, slot in
-        if isBehind(key) { waiting.append(WaitingSlot(key: OrderedKey(key: key, order: order), slot: slot)) }
-      }
-    } else {
-      visit { slot in
-        if isBehind(slot.key) { waiting.append(WaitingSlot(key: OrderedKey(key: slot.key, order: order), slot: slot)) }
-        return true
-      }
-    }
-    // The records are put in a heap, because most callers read only one page of records. Sorting all records would take many times as long
-    // as reading one page from a heap.
-    var changes = Heap(waiting)
-    if isBaseOrdered {
-      for position in (start.map(base.end(of:)) ?? 0)..<base.count {
-        let slot = base.slot(at: position)
-        var isChanged = false
-        while let next = changes.min, !(slot.key < next.key.key) {
-          changes.removeMin()
-          // An entry of the overlay (the tree of changes) with the key of a base record replaces the base record, or hides it if the record
-          // was deleted.
-          if next.key.key == slot.key { isChanged = true }
-          if let changed = next.slot, !body(changed) { return }
-        }
-        if !isChanged, !body(slot) { return }
-      }
-    }
-    while let next = changes.popMin() {
-      if let slot = next.slot, !body(slot) { return }
-    }
-  }
-
-  /// A record that is still to be visited, with its key, or the key of a deleted record, with `nil` as the slot.
-  private struct WaitingSlot: Comparable {
-    let key: OrderedKey
-    let slot: RecordSlot?
-
-    static func == (left: WaitingSlot, right: WaitingSlot) -> Bool { left.key == right.key }
-    static func < (left: WaitingSlot, right: WaitingSlot) -> Bool { left.key < right.key }
-  }
-
-  /// Returns the records of the base that did not change since the base was made.
-  private func unchanged() -> [RecordSlot] {
-    // Right after opening, the overlay (the tree of changes) is empty, so the slots of the base are returned without a copy.
-    if overlay.isEmpty { return base.slots }
-    // Changed records are marked by position, because looking up each record of the base in the tree of changes would hash every key of the
-    // base.
-    var isChanged = [Bool](repeating: false, count: base.count)
-    overlay.forEach { key, _ in
-      if let position = base.position(of: key) { isChanged[position] = true }
-    }
-    return zip(base.slots, isChanged).compactMap { $1 ? nil : $0 }
-  }
-
-  /// Largest number of records that ``forEachDoubtful(_:)`` visits.
-  var doubtfulCount: Int { base.doubtfulCount + unchecked.count }
-
-  /// Visits, in no fixed order, the records that are not known to decode.
-  ///
-  /// Cost: the first call examines every record. A later call examines only the records that were not known to decode after the previous
-  /// call, and the records that changed since that call.
-  func forEachDoubtful(_ visit: (RecordSlot) -> Void) {
-    for slot in base.unread() where overlay[slot.key] == nil { visit(slot) }
-    for slot in unchecked.unread() { visit(slot) }
-  }
-
-  /// Returns the records of an older schema version, in no fixed order.
-  ///
-  /// Cost: none if the map has never had a record of an older version, otherwise linear in the records.
-  func older(than version: Int) -> [RecordSlot] {
-    // Nearly every call returns at the comparison with the lower bound, because most collections have records of one version only.
-    guard oldestSchemaVersion < version else { return [] }
-    let unchanged = base.slots.filter { $0.schemaVersion < version && overlay[$0.key] == nil }
-    return unchanged + overlay.slots.filter { $0.schemaVersion < version }
-  }
-
-  /// Whether the map has records of an older schema version.
-  ///
-  /// Cost: the cost of ``older(than:)``, but only up to the first record of an older version.
-  func hasOlder(than version: Int) -> Bool {
-    guard oldestSchemaVersion < version else { return false }
-    // The overlay (the tree of changes) mostly has fewer records than the base, so it is searched before the base.
-    return !overlay.visit { ($1?.schemaVersion ?? version) >= version }
-      || base.slots.contains { $0.schemaVersion < version && overlay[$0.key] == nil }
-  }
-
-  /// Whether ``ordered()`` has to sort only few records.
-  var isOrdered: Bool { base.isSorted && overlay.count <= base.count / 16 }
-
-  /// Returns all records in the order of their keys.
-  ///
-  /// Cost: linear if the base is in key order, as after opening a JSON file. The records that changed since the base was made are sorted in
-  /// addition. Without a base in key order, all records are sorted.
-  func ordered() -> [RecordSlot] { ordered(with: overlay.slots.sorted { $0.key < $1.key }) }
-
-  /// Returns all records in the order of their keys.
-  ///
-  /// - Parameter changed: The records that changed since the base was made, sorted by their keys.
-  private func ordered(with changed: [RecordSlot]) -> [RecordSlot] {
-    let unchanged = unchanged()
-    let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }
-    return changed.isEmpty ? ordered : ordered.merged(with: changed) { $0.key < $1.key }
-  }
 }
 
 /// The records of a map that changed since its base was made and that are not known to decode.

@@ -10,6 +10,7 @@ internal import Synchronization
 final class RecordSlot: Sendable {
   let key: RecordKey
   private let version: Int32
+  private let encodedCount: UInt32
   let revision: Revision
   /// The range of commits that ``sameMeaning`` returns, or `nil` if the range holds only ``revision``.
   private let rewriting: Rewriting?
@@ -26,6 +27,8 @@ final class RecordSlot: Sendable {
     /// The bytes that a migration made from a record of an older schema version, and that will replace the stored bytes.
     case migrated(Data)
     case undecodable(Failure)
+    /// The value is in the storage. ``RecordMap/resolved(_:)`` finds the record that has it.
+    case stub
   }
 
   private final class Rewriting: Sendable {
@@ -53,6 +56,7 @@ final class RecordSlot: Sendable {
     // Backends store schema versions in 32 bits. Four bytes for the schema version instead of eight save memory, because memory may hold
     // one `RecordSlot` for each record.
     version = Int32(clamping: schemaVersion)
+    encodedCount = UInt32(clamping: value.count)
     content = Mutex(decoded == nil ? .encoded(value) : keepsEncoded ? .kept(value) : .decoded)
     if let decoded { readable.storeIfNil(decoded) }
   }
@@ -63,8 +67,27 @@ final class RecordSlot: Sendable {
     self.revision = revision
     rewriting = nil
     version = Int32(clamping: schemaVersion)
+    encodedCount = 0
     content = Mutex(.undecodable(Failure(error)))
   }
+
+  private init(stubOf slot: RecordSlot) {
+    (key, version, revision, rewriting) = (slot.key, slot.version, slot.revision, slot.rewriting)
+    encodedCount = 0
+    content = Mutex(.stub)
+  }
+
+  /// A slot of the same record without its value, for an index over records that stay in the storage.
+  var stub: RecordSlot { isStub ? self : RecordSlot(stubOf: self) }
+
+  /// Whether the slot is a ``stub``, whose value cannot be read.
+  var isStub: Bool { content.withLock { if case .stub = $0 { true } else { false } } }
+
+  /// Estimate of the memory of the record in bytes, for a bound on the records that are held.
+  var cost: Int { 256 + 2 * byteCount }
+
+  /// Length of the record's encoded bytes when this object was made, or 0 for a stub and for a record over a size limit.
+  var byteCount: Int { Int(encodedCount) }
 
   var schemaVersion: Int { Int(version) }
 
@@ -82,7 +105,7 @@ final class RecordSlot: Sendable {
       case .encoded(let data), .kept(let data): (data, false)
       case .migrated(let data): (data, true)
       case .undecodable(let failure): failure.kept.map { ($0, false) }
-      case .decoded: nil
+      case .decoded, .stub: nil
       }
     }
   }
@@ -100,7 +123,7 @@ final class RecordSlot: Sendable {
     if readable.isSet { return .readable }
     return content.withLock { content in
       switch content {
-      case .encoded: .untouched
+      case .encoded, .stub: .untouched
       case .decoded, .kept, .migrated: .readable
       case .undecodable: .unreadable
       }
@@ -142,6 +165,8 @@ final class RecordSlot: Sendable {
       return try typed(value, coder)
     case .undecodable(let failure):
       throw failure.error
+    case .stub:
+      throw unresolved
     case .encoded where schemaVersion < coder.schemaVersion:
       return try migrated(coder).value
     case .encoded(let data):
@@ -197,6 +222,11 @@ final class RecordSlot: Sendable {
       keyHash: key.hash)
   }
 
+  /// Error of a reader of a stub, which is a defect of this library.
+  private var unresolved: RepositoryError {
+    RepositoryError(.inputOutput, "expected a record with its value, found its entry in an index; report this", keyHash: key.hash)
+  }
+
   /// Returns the error of a record that does not decode, or `nil` for a record that decodes.
   ///
   /// The first call of `failure(_:)` decodes the record. If the record has decoded, later calls return `nil` without a check of the value's
@@ -219,6 +249,7 @@ final class RecordSlot: Sendable {
     let content = content.withLock { $0 }
     switch content {
     case .undecodable(let failure): throw failure.error
+    case .stub: throw unresolved
     case .migrated(let data):
       guard let value = readable.load() else { return try migrated(coder) }
       return (try typed(value, coder), data)
@@ -241,6 +272,21 @@ final class RecordSlot: Sendable {
         throw error
       }
     }
+  }
+}
+
+extension RecordSlot {
+  /// Returns a stored record as a `RecordSlot`, which is the form of records in memory.
+  ///
+  /// If the record exceeds a size limit, every read of its value throws an error. The second element of the result is that error, or `nil`
+  /// for a record within the size limits.
+  static func loaded(_ record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
+    let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
+    let limits = limits.holding(for: record.collection)
+    if let limits, let error = value.withUnsafeBytes({ RecordLimit.violation(of: limits, key: key, value: $0) }) {
+      return (RecordSlot(key: key, revision: revision, schemaVersion: version, refusedFor: error), error)
+    }
+    return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)
   }
 }
 

@@ -44,11 +44,11 @@ extension ScopeCommits {
       guard let entry = try entry(key, in: pending), entry.scope == scope, let edits = entry.edits, !edits.isParked,
         let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection)
       else { continue }
-      if isBeyondLimits(address.key, in: collection, of: pending) {
+      if try isBeyondLimits(address.key, in: collection, of: pending) {
         try parkUnsendable(entry, key, at: address, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
         continue
       }
-      var local = pending.stored(address.key, in: collection)
+      var local = try pending.stored(address.key, in: collection)
       // Revision 0 means that the server lacks the record, so an existing record is sent even if it equals its base.
       guard local != edits.base || (local != nil && entry.revision == 0) else {
         try forget(entry, key, at: address.key, in: collection, of: &pending)

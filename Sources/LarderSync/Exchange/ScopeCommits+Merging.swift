@@ -12,7 +12,8 @@ extension ScopeCommits {
   ) throws(RepositoryError) {
     guard var edits = entry.edits else { return }
     let key = RecordKey(remote.id)
-    let (local, isBeyondLimits) = (pending.stored(key, in: collection), isBeyondLimits(key, in: collection, of: pending))
+    let local = try pending.stored(key, in: collection)
+    let isBeyondLimits = try isBeyondLimits(key, in: collection, of: pending)
     let theirs = remote.value.map { StoredValue(schemaVersion: remote.version, json: $0) }
     var next = entry
     next.revision = theirs == nil ? 0 : remote.revision

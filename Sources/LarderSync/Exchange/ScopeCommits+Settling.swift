@@ -111,9 +111,9 @@ extension ScopeCommits {
       edits.base = value
       // If the push contained the insertion that followed a deletion, the new base already is the inserted record.
       if let insertedAt = edits.insertedAt, insertedAt <= sent.stamp { edits.insertedAt = nil }
-      entry.edits = isStored(value, key, in: collection, of: pending) ? nil : edits
+      entry.edits = try isStored(value, key, in: collection, of: pending) ? nil : edits
     }
-    let hasRecord = pending.hasRecord(key, in: collection)
+    let hasRecord = try pending.hasRecord(key, in: collection)
     try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
     // If the record exists on this device although the push has deleted it, this device has inserted the record again. No deletion is
     // stored for such a record, since a stored deletion would later report the record's return to the user.
@@ -136,9 +136,11 @@ extension ScopeCommits {
   ///
   /// A record that was only migrated since the push counts as unchanged. If the migration counted as an edit, it would win over another
   /// device's deletion.
-  private func isStored(_ value: StoredValue?, _ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
-    let stored = pending.stored(key, in: collection)
-    guard let value else { return stored == nil && !pending.hasRecord(key, in: collection) }
+  private func isStored(
+    _ value: StoredValue?, _ key: RecordKey, in collection: Int, of pending: PendingState
+  ) throws(RepositoryError) -> Bool {
+    let stored = try pending.stored(key, in: collection)
+    guard let value else { return stored == nil ? try !pending.hasRecord(key, in: collection) : false }
     guard let stored, stored.schemaVersion > value.schemaVersion, let coder = pending.tracking(of: collection)?.coder else {
       return stored == value
     }
@@ -154,9 +156,10 @@ extension ScopeCommits {
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
     // A record that was edited after the push was built is not parked, since the server may accept the new edit.
-    guard isStored(value, key, in: collection, of: pending) || isBeyondLimits(key, in: collection, of: pending) else { return }
+    let isUnedited = try isStored(value, key, in: collection, of: pending)
+    if !isUnedited, try !isBeyondLimits(key, in: collection, of: pending) { return }
     entry.edits?.isParked = true
-    try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
+    try store(entry, for: entryKey, hasRecord: try pending.hasRecord(key, in: collection), in: &pending)
     try reject(entryKey, of: key, in: sent.collection, code: code, detail: detail, in: &pending)
   }
 }

@@ -57,8 +57,8 @@ extension ScopeCommits {
     if value == nil { try noteTombstone(remote, entryKey, in: &pending) }
     guard var entry = try entry(entryKey, in: pending) else {
       // A record that existed before its collection was synced is merged as if both sides had inserted it.
-      if pending.hasRecord(key, in: collection) {
-        guard isInScope(key, in: collection, of: pending) else { return }
+      if try pending.hasRecord(key, in: collection) {
+        guard try isInScope(key, in: collection, of: pending) else { return }
         let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
         return try merge(entry, entryKey, with: remote, in: collection, pass: pass, of: &pending)
       }
@@ -80,14 +80,14 @@ extension ScopeCommits {
       entry.edits = entry.edits ?? .init(groups: [UInt64(remote.revision)], stamp: clock.now.milliseconds)
       entry.edits?.base = value
       entry.revision = value == nil ? 0 : remote.revision
-      return try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
+      return try store(entry, for: entryKey, hasRecord: try pending.hasRecord(key, in: collection), in: &pending)
     }
     let isKnown = isOfOldHistory ? false : remote.revision <= entry.revision
     // Nothing is applied for a revision that the device already has, or for the deletion of a record that only this device has inserted.
     if isKnown || (value == nil && entry.revision == 0 && entry.edits?.held == nil) {
       if !entry.isDirty { try tellOfLimits(remote, entryKey, in: collection, of: &pending) }
       if pass != nil {
-        try store(entry, for: entryKey, hasRecord: value != nil || pending.hasRecord(key, in: collection), in: &pending)
+        try store(entry, for: entryKey, hasRecord: value != nil ? true : try pending.hasRecord(key, in: collection), in: &pending)
       }
       return
     }
@@ -104,16 +104,16 @@ extension ScopeCommits {
     _ remote: SyncRecord, _ entryKey: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
     let key = RecordKey(remote.id)
-    guard isBeyondLimits(key, in: collection, of: pending) else { return }
+    guard try isBeyondLimits(key, in: collection, of: pending) else { return }
     try reject(entryKey, of: key, in: remote.collection, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
   }
 
   /// Returns true if the schema puts a local record without an outbox entry into this scope.
   ///
   /// Without this check of the scope, a server could obtain a local record of another scope by sending a record with the same id.
-  func isInScope(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
+  func isInScope(_ key: RecordKey, in collection: Int, of pending: PendingState) throws(RepositoryError) -> Bool {
     guard let tracking = pending.tracking(of: collection), let synced = tracking.trigger as? any SyncedCollection,
-      let stored = pending.stored(key, in: collection)
+      let stored = try pending.stored(key, in: collection)
     else { return false }
     do throws(RepositoryError) { return try synced.scopeName(of: stored, key: key, coder: tracking.coder) == scope } catch { return false }
   }
@@ -137,14 +137,14 @@ extension ScopeCommits {
         entry.edits = entry.edits ?? .init(groups: [UInt64(entry.revision)], stamp: clock.now.milliseconds)
         entry.edits?.base = nil
         entry.revision = 0
-        try store(entry, for: entryKey, hasRecord: pending.hasRecord(address.key, in: collection), in: &pending)
+        try store(entry, for: entryKey, hasRecord: try pending.hasRecord(address.key, in: collection), in: &pending)
       } else if entry.isDirty {
         // A record with unsent edits is merged with a deletion, so that the merge policy decides which of them wins.
         let tombstone = SyncRecord(collection: address.collection, id: address.key.text, revision: head)
         try merge(entry, entryKey, with: tombstone, in: collection, pass: state.passes, of: &pending)
       } else {
         try put(nil, for: address.key, in: collection, of: &pending)
-        pending.deleteStored(entryKey, in: records)
+        try pending.deleteStored(entryKey, in: records)
       }
     }
     // The new history may have receipts of other pushes under this device's push numbers, so the device takes a new identifier.
@@ -211,7 +211,7 @@ extension ScopeCommits {
       key = RecordKey("\(WireField.code.cut(remote.id))#\(key.hash)")
     }
     let entryKey = SyncEntry.key(remote.collection, key)
-    let hasRecord = pending.hasRecord(key, in: collection)
+    let hasRecord = try pending.hasRecord(key, in: collection)
     if var entry = try entry(entryKey, in: pending) {
       guard entry.scope == scope else { return }
       // The record counts as found by the full pass, so that the end of the pass does not delete it. In a new history, the stored revision
@@ -221,7 +221,7 @@ extension ScopeCommits {
       // Edits in conflict with a record that breaks a bound are parked, since they would meet the same conflict if they were sent again.
       if case .records = subject { entry.edits?.isParked = true }
       try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
-    } else if hasRecord, !isInScope(key, in: collection, of: pending) {
+    } else if hasRecord, try !isInScope(key, in: collection, of: pending) {
       return
     }
     try reject(entryKey, of: key, in: remote.collection, code: Self.malformed, detail: detail, in: &pending)
@@ -231,8 +231,8 @@ extension ScopeCommits {
   ///
   /// The pages from commit 0 on bring every record again, and a record that still breaks a bound of the wire format gets a new rejection.
   func forgetUnstored(in pending: inout PendingState) throws(RepositoryError) {
-    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope && rejection.code == Self.malformed {
-      guard !pending.hasRecord(RecordKey(rejection.id), in: records) else { continue }
+    for rejection in try rejected.snapshot.loadAll(strict: false) where rejection.scope == scope && rejection.code == Self.malformed {
+      guard try !pending.hasRecord(RecordKey(rejection.id), in: records) else { continue }
       try pending.delete(rejection.id, in: rejected)
     }
   }
@@ -246,10 +246,10 @@ extension ScopeCommits {
 
   /// Removes rejections of records that were over a limit of the store, if the records can be read now or no longer exist.
   func forgetLimits(in pending: inout PendingState) throws(RepositoryError) {
-    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope && isOfLimits(rejection) {
+    for rejection in try rejected.snapshot.loadAll(strict: false) where rejection.scope == scope && isOfLimits(rejection) {
       guard try entry(RecordKey(rejection.id), in: pending)?.isDirty != true,
         let collection = pending.collection(named: rejection.collection),
-        !isBeyondLimits(RecordKey(rejection.recordID), in: collection, of: pending)
+        try !isBeyondLimits(RecordKey(rejection.recordID), in: collection, of: pending)
       else { continue }
       try pending.delete(rejection.id, in: rejected)
     }

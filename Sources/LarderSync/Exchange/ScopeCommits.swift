@@ -53,13 +53,13 @@ struct ScopeCommits: Sendable {
 
   /// Returns the state of the scope within a write, or `nil` if no state is stored.
   func state(in pending: PendingState) throws(RepositoryError) -> ScopeState? {
-    guard let stored = pending.stored(key, in: scopes) else { return nil }
+    guard let stored = try pending.stored(key, in: scopes) else { return nil }
     return try newest.state(of: stored)
   }
 
   /// Returns the state of the scope in a snapshot, or `nil` if no state is stored.
   func state(in snapshot: StoredSnapshot) throws(RepositoryError) -> ScopeState? {
-    guard let stored = snapshot.stored(key, in: scopes) else { return nil }
+    guard let stored = try snapshot.stored(key, in: scopes) else { return nil }
     return try newest.state(of: stored)
   }
 
@@ -72,14 +72,14 @@ struct ScopeCommits: Sendable {
 
   /// Returns the outbox entry with a key, or `nil` if no such entry is stored.
   func entry(_ key: RecordKey, in pending: PendingState) throws(RepositoryError) -> SyncEntry? {
-    guard let stored = pending.stored(key, in: records) else { return nil }
+    guard let stored = try pending.stored(key, in: records) else { return nil }
     return try SyncEntry(stored)
   }
 
   /// Writes an outbox entry, or removes it if neither the device nor the server has the record.
   func store(_ entry: SyncEntry, for key: RecordKey, hasRecord: Bool, in pending: inout PendingState) throws(RepositoryError) {
     if !hasRecord, !entry.isDirty {
-      pending.deleteStored(key, in: records)
+      try pending.deleteStored(key, in: records)
     } else {
       try pending.storeUnread(entry.stored, for: key, in: records)
     }
@@ -88,8 +88,8 @@ struct ScopeCommits: Sendable {
   /// Returns true for a record that exists but was not loaded, because it is over a limit of the store.
   ///
   /// A record over a limit must not count as deleted, or its deletion would be sent to the server.
-  func isBeyondLimits(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
-    pending.hasRecord(key, in: collection) && pending.stored(key, in: collection) == nil
+  func isBeyondLimits(_ key: RecordKey, in collection: Int, of pending: PendingState) throws(RepositoryError) -> Bool {
+    try pending.hasRecord(key, in: collection) ? try pending.stored(key, in: collection) == nil : false
   }
 
   /// Rejection code of edits that wait until the store is opened with higher limits.
@@ -106,8 +106,10 @@ struct ScopeCommits: Sendable {
   ) throws(RepositoryError) {
     // A value that equals the stored one is not written again. A record over a limit of the store reads as `nil`, and must still be
     // deleted.
-    guard pending.stored(key, in: collection) != value || (value == nil && pending.hasRecord(key, in: collection)) else { return }
-    if let value { try pending.store(value.onOneLine, for: key, in: collection) } else { pending.deleteStored(key, in: collection) }
+    let isEqual = try pending.stored(key, in: collection) == value
+    if isEqual, value != nil { return }
+    if isEqual, try !pending.hasRecord(key, in: collection) { return }
+    if let value { try pending.store(value.onOneLine, for: key, in: collection) } else { try pending.deleteStored(key, in: collection) }
   }
 
   // MARK: What the user is told
@@ -139,7 +141,7 @@ struct ScopeCommits: Sendable {
   @discardableResult func noteDuplicates(in pending: inout PendingState) throws(RepositoryError) -> [DuplicatePair] {
     var pairs: [DuplicatePair] = []
     // The engine keeps at most `conflictLimit` conflicts, so further conflicts would be written only to be removed again.
-    for duplicate in pending.newDuplicates().prefix(SyncEngine.conflictLimit) {
+    for duplicate in try pending.newDuplicates().prefix(SyncEngine.conflictLimit) {
       // The scope comes from the record's entry, since `SyncEngine.resolve` writes records of all scopes through `common`, whose scope is
       // empty.
       let scope = try entry(SyncEntry.key(duplicate.collection, duplicate.key), in: pending)?.scope ?? scope
@@ -158,14 +160,14 @@ struct ScopeCommits: Sendable {
   /// the two records.
   /// - Parameter added: Pairs of the conflicts that the present write has stored, which the snapshot of the conflicts lacks.
   func judgeDuplicates(besides added: [DuplicatePair], in pending: inout PendingState) throws(RepositoryError) {
-    let noted = conflicts.snapshot.loadAll().filter { $0.scope == scope && $0.duplicateOf != nil }
+    let noted = try conflicts.snapshot.loadAll(strict: false).filter { $0.scope == scope && $0.duplicateOf != nil }
     var pairs = Set(noted.map { DuplicatePair($0) } + added)
     for conflict in noted.sorted(by: { ($0.date, $0.id.uuidString) < ($1.date, $1.id.uuidString) }) {
       // The list of conflicts is from a snapshot before this write, so this write may already have removed a listed conflict.
       guard let index = conflict.index, let other = conflict.duplicateOf.map({ RecordKey($0) }),
         try pending.find(by: conflict.id, in: conflicts) != nil
       else { continue }
-      switch pending.duplicate(of: RecordKey(conflict.recordID), preferring: other, in: conflict.collection, index: index) {
+      switch try pending.duplicate(of: RecordKey(conflict.recordID), preferring: other, in: conflict.collection, index: index) {
       case .unknown, .of(other): continue
       case .of(let third):
         var changed = conflict
@@ -237,7 +239,7 @@ extension ScopeCommits {
     try pending.visit(collection) { (key, stored) throws(RepositoryError) in found.append((key, stored)) }
     for (key, stored) in found {
       let entryKey = SyncEntry.key(name, key)
-      guard !pending.hasRecord(entryKey, in: records), stored.schemaVersion <= tracking.coder.schemaVersion else { continue }
+      guard try !pending.hasRecord(entryKey, in: records), stored.schemaVersion <= tracking.coder.schemaVersion else { continue }
       let scope: String
       do throws(RepositoryError) { scope = try synced.scopeName(of: stored, key: key, coder: tracking.coder) } catch {
         // One record without a valid scope must not keep the whole collection from being synced. A later edit that gives the record a valid

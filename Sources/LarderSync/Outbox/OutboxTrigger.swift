@@ -35,7 +35,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   func willChange(_ change: TriggeredChange, in pending: inout PendingState) throws(RepositoryError) {
     guard let records = pending.collection(named: SyncCollections.records) else { return }
     let key = SyncEntry.key(change.collection, change.key)
-    let stored = pending.stored(key, in: records)
+    let stored = try pending.stored(key, in: records)
     var entry: SyncEntry
     if let stored {
       entry = try SyncEntry(stored)
@@ -44,7 +44,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
       do throws(RepositoryError) { entry = SyncEntry(scope: try scope.name(of: value, change)) } catch {
         // A record that never had a valid scope may be deleted. Any other write of a record without a valid scope is refused.
         guard change.new == nil else { throw error }
-        if let rejected = pending.collection(named: SyncCollections.rejected) { pending.deleteStored(key, in: rejected) }
+        if let rejected = pending.collection(named: SyncCollections.rejected) { try pending.deleteStored(key, in: rejected) }
         return
       }
     }
@@ -56,12 +56,12 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
         .unsupported, "expected the scope that the record is in; delete it, and insert another with a new id", keyHash: change.key.hash)
     }
     if change.new == nil, entry.revision == 0, let scopes = pending.collection(named: SyncCollections.scopes),
-      !pending.hasRecord(RecordKey(entry.scope), in: scopes)
+      try !pending.hasRecord(RecordKey(entry.scope), in: scopes)
     {
       // A scope without a stored state was never exchanged, so the server has none of its records. The entry of a deleted record is
       // removed, because it would be kept for ever if no engine ever syncs the scope.
-      if let rejected = pending.collection(named: SyncCollections.rejected) { pending.deleteStored(key, in: rejected) }
-      return pending.deleteStored(key, in: records)
+      if let rejected = pending.collection(named: SyncCollections.rejected) { try pending.deleteStored(key, in: rejected) }
+      return try pending.deleteStored(key, in: records)
     }
     // An edit of the record after a failed merge decides for the local value, so the server's value that the entry holds becomes the base.
     if entry.edits?.isParked == true { entry.decideFailedMerge() }
@@ -71,12 +71,12 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     // The server may accept the new edit although it has refused an earlier edit, so the rejection is removed. The rejection of a record
     // that had no valid scope is removed as well.
     if edits.isParked || (stored == nil && change.old != nil), let rejected = pending.collection(named: SyncCollections.rejected) {
-      pending.deleteStored(key, in: rejected)
+      try pending.deleteStored(key, in: rejected)
     }
     edits.isParked = false
     let now = clock.now.milliseconds
     // Revision 0 means that the server has no record that this device could have deleted before an insertion.
-    if entry.revision > 0 { noteInsertion(change, to: &edits, at: now, isClean: entry.edits == nil, in: pending) }
+    if entry.revision > 0 { try noteInsertion(change, to: &edits, at: now, isClean: entry.edits == nil, in: pending) }
     join(&edits, to: &pending)
     // Without this check, edits in quick succession would rewrite an entry each time although only the time in the entry differs.
     if edits == entry.edits, now < edits.stamp + Self.stampTolerance { return }
@@ -92,12 +92,12 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   ///   of the base is stored, which saves a decode.
   private func noteInsertion(
     _ change: TriggeredChange, to edits: inout SyncEntry.Edits, at now: SyncMilliseconds, isClean: Bool, in pending: PendingState
-  ) {
+  ) throws(RepositoryError) {
     guard let new = change.new else { return edits.deletedHash = isClean ? nil : change.old.map { hash(of: $0, change) } }
     // A record over a limit of the store exists although its bytes were not loaded. Writing such a record is an edit and no insertion.
-    guard change.old == nil, pending.collection(named: change.collection).map({ pending.hasRecord(change.key, in: $0) }) == false else {
-      return
-    }
+    guard change.old == nil, let collection = pending.collection(named: change.collection),
+      try !pending.hasRecord(change.key, in: collection)
+    else { return }
     let deletedHash = edits.deletedHash ?? edits.base.map { hash(of: $0, change) }
     // The insertion is later than any edit that was sent, so that the time of a pushed edit shows whether the push contained the insertion.
     // An insertion of the deleted value undoes the deletion and is not marked.

@@ -26,6 +26,8 @@ final class DirtyEntries: Sendable {
     ///
     /// The staged entries are read again at the next update of the index.
     var staged: Set<RecordKey> = []
+    /// Error of the last update, or `nil` if the index has read every changed entry.
+    var failure: RepositoryError?
     /// Names of the synced collections that the index has registered with the store.
     var collections: Set<String> = []
   }
@@ -65,7 +67,12 @@ final class DirtyEntries: Sendable {
   /// Returns the number of outbox entries to send in a scope, as of the newest commit.
   ///
   /// Call `count(of:)` only within a write of the store, in which the newest commit was announced, so that the index needs no scan.
-  func count(of scope: String) -> Int { current { $0.queues[scope]?.count ?? 0 } }
+  /// - Throws: The error of reading the changed entries.
+  func count(of scope: String) throws(RepositoryError) -> Int {
+    let (count, failure) = current { ($0.queues[scope]?.count ?? 0, $0.failure) }
+    if let failure { throw failure }
+    return count
+  }
 
   /// Returns the number of a scope's entries with unsent edits, including parked edits, as of the last announced commit.
   func countWithRejected(of scope: String) -> Int { current(isExact: false) { ($0.queues[scope]?.count ?? 0) + ($0.parked[scope] ?? 0) } }
@@ -84,29 +91,34 @@ final class DirtyEntries: Sendable {
   /// Call `next(of:limit:in:)` only within a write of the store. The result includes entries of edits that this write has made.
   ///
   /// - Parameter limit: The largest number of entries to return.
-  func next(of scope: String, limit: Int, in pending: PendingState) -> SendQueue.Candidates {
-    current { state in
+  /// - Throws: The error of reading the changed entries.
+  func next(of scope: String, limit: Int, in pending: PendingState) throws(RepositoryError) -> SendQueue.Candidates {
+    let staged = try pending.staged(in: records).map { key throws(RepositoryError) in (key, try pending.stored(key, in: records)) }
+    let (candidates, failure) = current { state in
       // Earlier writes of the same commit may have made edits. The commit may still fail, so the entries of these edits are added to
       // `staged` and read again later.
-      for key in pending.staged(in: records) {
-        let stored = pending.stored(key, in: records)
+      for (key, stored) in staged {
         guard let stored, SyncEntry(readable: stored)?.isDirty == true else { continue }
         look(at: key, stored, &state)
         state.staged.insert(key)
       }
       let marks = state.marks
-      return state.queues[scope]?.next(limit) { key in
+      let candidates = state.queues[scope]?.next(limit) { key in
         // Each key of a queue is checked against the index, since a queue keeps keys whose entries were sent, parked or moved to another
         // scope.
         guard let mark = marks[key], !mark.isParked, mark.scope == scope else { return nil }
         return mark.groups
-      } ?? SendQueue.Candidates()
+      }
+      return (candidates ?? SendQueue.Candidates(), state.failure)
     }
+    if let failure { throw failure }
+    return candidates
   }
 
   /// Runs `body` on the index after the index has read the entries changed by newer commits.
   ///
-  /// Each call reads the entries that were changed since the last call. If `isExact` is true and the newest commit was not announced yet,
+  /// Each call reads the entries that were changed since the last call. If the storage of the entries cannot be read, `body` gets the index
+  /// without them, and the next call reads them again. If `isExact` is true and the newest commit was not announced yet,
   /// the call scans the outbox. Within a write of the store, every earlier commit was announced.
   /// - Parameter isExact: Whether to include commits that were not announced to observers yet.
   private func current<Output: Sendable>(isExact: Bool = true, _ body: (inout State) -> Output) -> Output {
@@ -117,9 +129,15 @@ final class DirtyEntries: Sendable {
       let changed = changes.takeKeys().union(state.staged)
       state.staged = []
       let snapshot = store.stored
-      for key in changed { look(at: key, snapshot.stored(key, in: records), &state) }
-      // The first use of the index always scans the outbox, since entries of an earlier process were never announced to this process.
-      if covered.map({ isExact && snapshot.revision > $0 }) ?? true { search(snapshot, after: covered ?? .zero, &state) }
+      do throws(RepositoryError) {
+        for key in changed { look(at: key, try snapshot.stored(key, in: records), &state) }
+        // The first use of the index always scans the outbox, since entries of an earlier process were never announced to this process.
+        if covered.map({ isExact && snapshot.revision > $0 }) ?? true { try search(snapshot, after: covered ?? .zero, &state) }
+        state.failure = nil
+      } catch {
+        state.staged = changed
+        state.failure = error
+      }
       return body(&state)
     }
   }
@@ -127,9 +145,9 @@ final class DirtyEntries: Sendable {
   /// Indexes the entries written since a commit, and removes entries that no longer exist from the index.
   ///
   /// The search visits each outbox entry, and decodes only entries that were written after the commit `covered`.
-  private func search(_ snapshot: StoredSnapshot, after covered: Revision, _ state: inout State) {
-    for key in Array(state.marks.keys) where !snapshot.has(key, in: records) { look(at: key, nil, &state) }
-    snapshot.visit(records, after: covered) { look(at: $0, $1, &state) }
+  private func search(_ snapshot: StoredSnapshot, after covered: Revision, _ state: inout State) throws(RepositoryError) {
+    for key in Array(state.marks.keys) where try !snapshot.has(key, in: records) { look(at: key, nil, &state) }
+    try snapshot.visit(records, after: covered) { look(at: $0, $1, &state) }
     state.searched = snapshot.revision
   }
 

@@ -116,6 +116,8 @@ public struct BackendCapability: Hashable, Sendable, CustomStringConvertible {
   ///
   /// A ``BackendFactory`` lists `backup` and `handles` by default, and not `sharing`.
   public static let sharing = BackendCapability(description: "sharing")
+  /// The backend is a `PagingBackend`, which can leave the records of a store in its storage.
+  public static let paging = BackendCapability(description: "paging")
   /// Each backend object has its own open files and locks.
   ///
   /// If a backend object is dropped without being closed, another backend object can open the store, as after a crash of the process. The

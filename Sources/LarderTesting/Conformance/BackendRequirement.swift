@@ -21,8 +21,8 @@ public import Foundation
 /// that broke it. For a backend without files, describe its storage locations with ``BackendFactory/init(capabilities:place:)``.
 ///
 /// The suite skips a rule that needs a capability which your factory does not list. List every capability of the backend, so that no rule
-/// for it is skipped. If several processes can share a store of the backend, add ``BackendCapability/sharing``. If you wrap another
-/// backend, run the suite over the wrapper, too.
+/// for it is skipped. If several processes can share a store of the backend, add ``BackendCapability/sharing``. If it is a `PagingBackend`,
+/// add ``BackendCapability/paging``. If you wrap another backend, run the suite over the wrapper, too.
 ///
 /// Cost: each check is synchronous and makes a new storage location. A check takes milliseconds, except for the rules about large values
 /// and many records. Checks may run in parallel.
@@ -67,7 +67,7 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
   ///
   /// A later version of Larder may add rules.
   public static let all: [BackendRequirement] =
-    opening + refusing + committing + addressing + keeping + lifetime + upkeep + sharing
+    opening + refusing + committing + addressing + keeping + lifetime + upkeep + sharing + paging
 
   /// Returns true if the factory has every capability that the rule needs.
   public func applies(to factory: BackendFactory) -> Bool { needs.isSubset(of: factory.capabilities) }

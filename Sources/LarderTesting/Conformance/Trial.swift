@@ -37,6 +37,9 @@ final class Trial {
     return report
   }
 
+  /// Takes over a backend that a rule has opened itself, so that ``end()`` closes it.
+  func take(_ backend: any StorageBackend) { openBackend = backend }
+
   /// Opens a backend and collects its records.
   static func open(_ backend: any StorageBackend, _ options: StoreOptions = .init()) throws -> (OpenReport, [StoredRecord]) {
     var records: [StoredRecord] = []

@@ -54,10 +54,12 @@ internal import Synchronization
 ///
 /// ### Deciding on checkpoints
 /// - ``setWantsCheckpoint(_:)``
-public final class FaultInjectingBackend: StorageBackend {
+public final class FaultInjectingBackend: PagingBackend {
   /// Kind of call that a test can hold, fail and count.
   public enum Operation: Hashable, Sendable, CaseIterable {
     case open, recover, commit, flush, checkpoint, verify, backup, close
+    /// A read of a ``StoredBase``, in a store whose records stay in the storage.
+    case read
   }
 
   /// Moment of a fault: before or after the call of the inner backend.

@@ -59,9 +59,10 @@ final class SimulatedDevice {
   }
 
   /// Returns the stored bytes of a record, or `nil` if there is none.
-  func stored(_ id: String) -> StoredValue? {
+  func stored(_ id: String) throws(RepositoryError) -> StoredValue? {
     let snapshot = store.stored
-    return snapshot.collection(named: "items").flatMap { snapshot.stored(RecordKey(id), in: $0) }
+    guard let items = snapshot.collection(named: "items") else { return nil }
+    return try snapshot.stored(RecordKey(id), in: items)
   }
 }
 

@@ -92,7 +92,7 @@ extension SyncHistory {
     for record in SimulatedDevice.scopes.flatMap(server.records) {
       known.insert(record.id)
       let theirs = StoredValue(schemaVersion: record.version, json: record.value ?? Data())
-      let found = device.stored(record.id)
+      let found = try device.stored(record.id)
       let isNewer = record.version > device.app.version
       if isNewer, waiting.contains(record.id) {
         note(.waitingEdit)
@@ -137,7 +137,11 @@ extension SyncHistory {
 
   /// Returns true if a device stores a record with the member that only the newest app has.
   func holdsExtra(_ device: SimulatedDevice, _ id: String) -> Bool {
-    guard isMixed, let stored = device.stored(id) else { return false }
-    do throws(RepositoryError) { return try JSONValue(json: stored.json)["extra"] != nil } catch { return false }
+    do throws(RepositoryError) {
+      guard isMixed, let stored = try device.stored(id) else { return false }
+      return try JSONValue(json: stored.json)["extra"] != nil
+    } catch {
+      return false
+    }
   }
 }

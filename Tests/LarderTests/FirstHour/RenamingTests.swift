@@ -70,7 +70,7 @@ import Testing
     #expect(report.renamed == OpenReport.Renaming(oldName: "records", name: "spots", recordCount: 20))
     #expect(report.isClean && report.collections == [.init(name: "spots", recordCount: 20)] && report.recordCount == 20)
     #expect(report.commit.number == before.commit.number + 1)
-    #expect(repository.snapshot.records.ordered().allSatisfy { $0.isEncoded }, "nothing was decoded to move it")
+    #expect(try repository.snapshot.records.ordered().allSatisfy { $0.isEncoded }, "nothing was decoded to move it")
     #expect(Set(try await repository.loadAll()) == Set(Self.spots))
     #expect(try await repository.fetch(Query().where(#Predicate { $0.name == "spot 7" })).count == 1)
     try await repository.close()

@@ -36,11 +36,11 @@ import Testing
     let indexes = Larder.IndexSet(declared, coder)
     let slots = (1..<4).map { slot($0) } + [slot(4, "{}"), slot(5)]
     _ = try slots[4].value(coder)
-    #expect(counts(indexes.built([0, 1, 2, 3], over: slots)) == [4, 4, 4, 4])
+    #expect(try counts(indexes.built([0, 1, 2, 3], over: RecordMap(slots))) == [4, 4, 4, 4])
     #expect(slots.map(\.reading) == [.untouched, .untouched, .untouched, .unreadable, .readable])
     #expect(try slots[0].value(coder).name == "pier 1")
     #expect(throws: RepositoryError.self) { try slots[3].value(coder) }
-    #expect(counts(indexes.built([3], over: slots)) == [4])
+    #expect(try counts(indexes.built([3], over: RecordMap(slots))) == [4])
   }
 
   @Test func aValueOfAnOlderVersionIsKeptAsItWillBeStoredAnew() throws {
@@ -49,7 +49,7 @@ import Testing
       migrations: [.init(from: 1) { $0["name"] = "lighthouse" }])
     let indexes = Larder.IndexSet(declared, coder)
     let slots = [slot(1), slot(2, version: 2)]
-    let built = indexes.built([3], over: slots)
+    let built = try indexes.built([3], over: RecordMap(slots))
     #expect(slots.map(\.reading) == [.readable, .untouched])
     guard case .text(let text) = built[0] else { throw RepositoryError(.unsupported, "expected an index of words") }
     #expect(text.search("lighthouse").map(\.slot.key.text) == ["1"])
@@ -79,7 +79,7 @@ import Testing
     let coder = RecordCoder<Drifting>(schemaVersion: 1, limits: .init())
     let indexes = Larder.IndexSet([.ordered(\.step), .geo(\.latitude, \.longitude), .fullText(\.name)], coder)
     let slots = (1..<4).map { slot($0, "{\"id\":\($0)}") }
-    var bodies = indexes.built([0, 1, 2], over: slots)
+    var bodies = try indexes.built([0, 1, 2], over: RecordMap(slots))
     for position in bodies.indices {
       _ = indexes.definitions[position].apply(IndexChange(old: slots[0], new: slot(1, "{\"id\":1}")), to: &bodies[position])
     }

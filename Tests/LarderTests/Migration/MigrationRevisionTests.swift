@@ -73,7 +73,7 @@ import Testing
     let rewritten = try #require(places.revision(of: "1-3"))
     #expect(rewritten > before)
     try await follower.refresh()
-    #expect(follower.snapshot.records[RecordKey("1-3")]?.schemaVersion == 3)
+    #expect(try follower.snapshot.records[RecordKey("1-3")]?.schemaVersion == 3)
     try await places.save(Self.changed, ifRevision: before)
     #expect(await code { try await follower.save(Self.changed, ifRevision: rewritten) } == .revisionMismatch)
     try await follower.close()

@@ -260,7 +260,7 @@ import Testing
   @Test func resultsDoNotKeepTheStoreNorOldRecords() async throws {
     var registers: Registers? = try await repository()
     weak let core = registers?.core
-    weak let slot = registers?.snapshot.records[RecordKey("1")]
+    weak let slot = try registers?.snapshot.records[RecordKey("1")]
     var results = try #require(registers?.results(of: Self.best.limit(1))).makeAsyncIterator()
     _ = try await results.next()
     #expect(slot != nil)

@@ -274,7 +274,7 @@ private struct Reading: Codable, Identifiable, Sendable, Equatable {
     let readings = (Self.count...2 * Self.count).map { Reading.random($0, using: &random) }
     try await repository.save(contentsOf: readings, durability: .buffered)
     #expect(automatic(repository) == [])
-    #expect(repository.snapshot.records.tally.untouched == readings.count)
+    #expect(try repository.snapshot.records.tally.untouched == readings.count)
     try await repository.delete(Self.count)
     #expect(try await repository.fetch(byValue.limit(1)).first?.value == repository.snapshot.loadAll().map(\.value).min())
     try await until { name(repository, byValue) != nil }

@@ -15,21 +15,36 @@ import Testing
     }
   }
 
+  @Test(arguments: [TestBackend.memory, .sqlite])
+  func aRandomQueryOfRecordsInTheStorageGivesWhatBruteForceGives(_ backend: TestBackend) async throws {
+    let count = QueryMaker.count(backend == .memory ? Torture.count(40, full: 1_000) : Torture.count(10, full: 100))
+    for seed in Seeds.list(count, for: "queries on \(backend), on disk") {
+      guard try await run(seed, on: backend, isPaged: true) else { return }
+    }
+  }
+
   /// Writes, queries, writes again; `false` when something was wrong.
-  private func run(_ seed: UInt64, on backend: TestBackend) async throws -> Bool {
+  private func run(_ seed: UInt64, on backend: TestBackend, isPaged: Bool = false) async throws -> Bool {
     let place = try backend.factory.makePlace()
     defer { place.remove() }
     var random = SeededGenerator(seed)
     let indexes = QueryMaker.indexes(using: &random)
     let schema = RepositorySchema<Thing>("things", indexes: indexes)
-    let options = StoreOptions(durability: .buffered, checkpoint: .manual, indexing: random.chance(50) ? .eager : .onFirstNeed)
-    let things = try await LocalRepository(backend: try place.makeBackend(), schema: schema, options: options)
+    var options = StoreOptions(durability: .buffered, checkpoint: .manual, indexing: random.chance(50) ? .eager : .onFirstNeed)
+    if isPaged { options.residency = .onDisk(cache: .bytes([0, 20_000, 1_000_000].randomElement(using: &random) ?? 0)) }
+    var things = try await LocalRepository(backend: try place.makeBackend(), schema: schema, options: options)
     let first = (0..<random.int(0..<80)).map { Thing.random($0, using: &random) }
     try await things.save(contentsOf: first)
     var model = Dictionary(first.map { ($0.id, $0) }) { $1 }
     for _ in 0..<3 {
       let maker = QueryMaker(using: &random, indexes: indexes)
       guard try await isRight(things, model, maker, seed) else { return false }
+      // The records move from the changes in memory to the storage, with the indexes as they are, or without any.
+      if isPaged, random.chance(50) { try await things.checkpoint() }
+      if isPaged, random.chance(30) {
+        try await things.close()
+        things = try await LocalRepository(backend: try place.makeBackend(), schema: schema, options: options)
+      }
       for _ in 0..<random.int(0..<10) {
         let thing = Thing.random(random.int(0..<90), using: &random)
         if random.chance(50) {

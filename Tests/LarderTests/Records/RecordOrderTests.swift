@@ -18,14 +18,14 @@ import Testing
       // Once in the order of the bytes, as from a file, and once not.
       var map = RecordMap(Bool.random(using: &random) ? first.sorted { $0.key < $1.key } : first)
       for number in 0..<random.int(0..<60) {
-        if Bool.random(using: &random) { map.upsert(slot(any(), 2 + number)) } else { map.remove(RecordKey("\(any())")) }
+        if Bool.random(using: &random) { try map.upsert(slot(any(), 2 + number)) } else { try map.remove(RecordKey("\(any())")) }
       }
-      let sorted = map.ordered().sorted { order.isBefore($0.key, $1.key) }
+      let sorted = try map.ordered().sorted { order.isBefore($0.key, $1.key) }
       for start in [nil, RecordKey("\(any())"), RecordKey("\(any())")] {
         let expected = sorted.filter { slot in start.map { order.isBefore($0, slot.key) } ?? true }
         let limit = random.int(1..<100)
         var visited: [RecordSlot] = []
-        map.visitOrdered(by: order, after: start) { slot in
+        try map.visitOrdered(by: order, after: start) { slot in
           visited.append(slot)
           return visited.count < limit
         }

@@ -16,11 +16,11 @@ enum TestBackend: String, CaseIterable, Sendable, CustomTestStringConvertible {
   var factory: BackendFactory {
     switch self {
     case .memory:
-      BackendFactory(capabilities: []) {
+      BackendFactory(capabilities: [.paging]) {
         let backend = InMemoryBackend()
         return BackendPlace { backend }
       }
-    case .sqlite: .file(named: "store.sqlite", capabilities: [.backup, .handles, .sharing]) { backend($0) }
+    case .sqlite: .file(named: "store.sqlite", capabilities: [.backup, .handles, .sharing, .paging]) { backend($0) }
     default: .file(named: "store.\(rawValue)") { backend($0) }
     }
   }

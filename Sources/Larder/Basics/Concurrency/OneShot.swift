@@ -53,3 +53,92 @@ package final class OneShot<Value: Sendable>: Sendable {
     }
   }
 }
+
+/// A signal that wakes all tasks that wait for some condition to change.
+///
+/// The signal does not store the condition, which the caller protects with a lock of its own. In a loop, a task reads ``moment``, checks
+/// the condition, and waits for a change after that moment. A change between the check and the wait makes the wait return at once, so the
+/// task does not miss the change:
+///
+/// ```swift
+/// while !Task.isCancelled {
+///   let moment = signal.moment
+///   if let item = takeItem() { return item }
+///   await signal.wait(after: moment)
+/// }
+/// ```
+package final class Signal: Sendable {
+  /// A point in time between two calls of ``raise()``, given as the number of calls of ``raise()`` so far.
+  package struct Moment: Hashable, Sendable {
+    fileprivate let number: UInt64
+  }
+
+  private struct State: Sendable {
+    var moment = Moment(number: 0)
+    var isFinished = false
+    var waiters: [CheckedContinuation<Void, Never>] = []
+
+    mutating func removeWaiters() -> [CheckedContinuation<Void, Never>] {
+      // The continuations are read and removed under one lock, so that no second call resumes the same continuation.
+      defer { waiters = [] }
+      return waiters
+    }
+  }
+
+  private let state = Mutex(State())
+
+  package init() {}
+
+  /// The number of calls of ``raise()`` so far, which a task must read before it checks its condition.
+  package var moment: Moment { state.withLock { $0.moment } }
+
+  /// Whether ``finish()`` was called.
+  package var isFinished: Bool { state.withLock { $0.isFinished } }
+
+  /// Whether a task waits for the signal, for tests.
+  package var isAwaited: Bool { state.withLock { !$0.waiters.isEmpty } }
+
+  /// Wakes all tasks that wait for the signal.
+  ///
+  /// Call `raise()` after the condition has changed, so that the woken tasks find the change.
+  package func raise() {
+    wake { state in state.moment = Moment(number: state.moment.number + 1) }
+  }
+
+  /// Wakes all tasks that wait for the signal, and makes every later ``wait(after:)`` return at once.
+  package func finish() {
+    wake { $0.isFinished = true }
+  }
+
+  /// Returns once the signal was raised after `moment` or is finished, or once the task is cancelled.
+  ///
+  /// `wait(after:)` also returns early if another waiting task is cancelled. Check the condition again after every return of
+  /// `wait(after:)`, because the condition may not have changed.
+  package nonisolated(nonsending) func wait(after moment: Moment) async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        // The check of `isCancelled` and the insertion into `waiters` run under one lock, so that no cancellation is missed. A cancellation
+        // before the check makes `isCancelled` true, and a later cancellation finds the continuation in `waiters`.
+        let isOver = state.withLock { state in
+          if state.moment != moment || state.isFinished || Task.isCancelled { return true }
+          state.waiters.append(continuation)
+          return false
+        }
+        if isOver { continuation.resume() }
+      }
+    } onCancel: {
+      // Waiters have no identity, so a cancellation wakes all of them. Each task that was not cancelled checks its condition and waits
+      // again.
+      wake { _ in }
+    }
+  }
+
+  private func wake(_ change: (inout State) -> Void) {
+    let waiters = state.withLock { state in
+      change(&state)
+      return state.removeWaiters()
+    }
+    // The continuations are resumed without the lock, because resuming one calls the executor of its task, which is foreign code.
+    for waiter in waiters { waiter.resume() }
+  }
+}

@@ -112,14 +112,20 @@ extension StoreCore {
     var counts: [Int: Int] = [:]
     // The checksums are added up, because the two files may hold the same records in different orders.
     var (isSame, sum) = (true, UInt64(0))
+    var failure: RepositoryError?
     do throws(RepositoryError) {
       let report = try readRecords(of: file, in: state) { record, index in
-        guard isSame, others.contains(index) else { return }
+        guard isSame, failure == nil, others.contains(index) else { return }
         counts[index, default: 0] += 1
         if index == collection { sum &+= record.mixedChecksum }
-        let slot = state.collections[index].records[record.key]
-        isSame = slot.map { $0.isUnchanged(since: record.revision) && record.schemaVersion <= $0.schemaVersion } ?? false
+        do throws(RepositoryError) {
+          let slot = try state.collections[index].records[record.key]
+          isSame = slot.map { $0.isUnchanged(since: record.revision) && record.schemaVersion <= $0.schemaVersion } ?? false
+        } catch {
+          failure = error
+        }
       }
+      if let failure { throw failure }
       guard isSame, report.storeID == openReport.storeID, report.commit.number <= state.commit,
         others.allSatisfy({ counts[$0, default: 0] == state.collections[$0].records.count })
       else { return false }
@@ -183,16 +189,22 @@ extension StoreCore {
     var versions: [Int: Int] = [:]
     var (same, own) = (UInt64(0), UInt64(0))
     var oldestChange = UInt64.max
+    var failure: RepositoryError?
     do throws(RepositoryError) {
       let report = try readRecords(of: file, in: state) { record, index in
         versions[index] = max(versions[index] ?? 0, record.schemaVersion)
-        guard let slot = state.collections[index].records[record.key] else { return }
-        if slot.revision == record.revision {
-          same &+= record.mixedChecksum
-        } else {
-          oldestChange = min(oldestChange, slot.revision.number)
+        do throws(RepositoryError) {
+          guard failure == nil, let slot = try state.collections[index].records[record.key] else { return }
+          if slot.revision == record.revision {
+            same &+= record.mixedChecksum
+          } else {
+            oldestChange = min(oldestChange, slot.revision.number)
+          }
+        } catch {
+          failure = error
         }
       }
+      if let failure { throw failure }
       guard report.storeID == openReport.storeID, report.commit.number < state.commit, oldestChange > report.commit.number,
         versions[collection, default: version] < version
       else { return false }

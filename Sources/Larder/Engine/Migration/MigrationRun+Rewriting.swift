@@ -13,8 +13,8 @@ extension MigrationRun {
         let part = Array(rest.suffix(isUrgent ? options.batchSize * 16 : options.batchSize).reversed())
         rest.removeLast(part.count)
         // The check for a closed store runs before each part, so that no part is migrated and then cannot be committed.
-        _ = try openCore()
-        var records = await migrated(part, isUrgent: isUrgent)[...]
+        let present = try openCore().state.collections[collection].records
+        var records = await migrated(try resolved(part, in: present), isUrgent: isUrgent)[...]
         if !records.isEmpty { findCopyOfEarlierRun() }
         while !records.isEmpty {
           try await commit(Array(records.prefix(options.batchSize)))
@@ -62,7 +62,7 @@ extension MigrationRun {
     let core = try openCore()
     guard core.options.access == .shared else { return [] }
     let found = try await core.write(.buffered) { [self] pending throws(RepositoryError) in
-      untried(in: pending.collections[collection].records)
+      try untried(in: pending.collections[collection].records)
     }
     state.withLock { $0.progress.total += found.count }
     return found
@@ -86,6 +86,21 @@ extension MigrationRun {
     let key = MigrationKey(collection: collection, version: coder.schemaVersion)
     let known = core.migrations.knownCopies.files[key]
     if let file = known ?? core.copyOfEarlierRun(before: coder.schemaVersion, of: collection) { note(copy: file) }
+  }
+
+  /// Returns the records with their values, without stubs of records that were changed since the migration began.
+  ///
+  /// - Throws: The errors of reading the storage. Such an error must end the migration, because the record may be sound.
+  private func resolved(_ slots: [RecordSlot], in records: RecordMap) throws(RepositoryError) -> [RecordSlot] {
+    guard records.isPaged else { return slots }
+    var resolved: [RecordSlot] = []
+    for slot in slots {
+      let found = slot.isStub ? try records[slot.key] : slot
+      if let found, found.revision == slot.revision, found.schemaVersion == slot.schemaVersion { resolved.append(found) }
+    }
+    let (changed, count) = (slots.count - resolved.count, resolved.count)
+    if count < slots.count { state.withLock { $0.progress.skipped += changed } }
+    return resolved
   }
 
   /// Migrates records, on all cores if the migration is urgent, and adds the failures to the progress.

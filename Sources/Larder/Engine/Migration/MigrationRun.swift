@@ -70,7 +70,11 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   func lookAgain() {
     // A migration that has not finished still has older records. If its phase were set to `.waiting`, the migration would be started a
     // second time.
-    guard let core, progress.isOver, !untried(in: core.state.collections[collection].records).isEmpty else { return }
+    do throws(RepositoryError) {
+      guard let core, progress.isOver, try !untried(in: core.state.collections[collection].records).isEmpty else { return }
+    } catch {
+      return  // the next opening looks for older records again
+    }
     state.withLock { state in
       // The phase is checked again under the lock, because another task may have restarted the migration since the first check.
       guard state.progress.isOver else { return }
@@ -79,8 +83,10 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   }
 
   /// Returns the records of older schema versions, without the records whose migration failed and that were not written since.
-  func untried(in records: RecordMap) -> [RecordSlot] {
-    let older = records.older(than: coder.schemaVersion)
+  ///
+  /// - Throws: The errors of ``RecordMap/older(than:)``.
+  func untried(in records: RecordMap) throws(RepositoryError) -> [RecordSlot] {
+    let older = try records.older(than: coder.schemaVersion)
     guard !older.isEmpty else { return [] }
     let failed = state.withLock { $0.failed }
     return older.filter { failed[$0.key] != $0.revision }
@@ -100,7 +106,13 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     guard let core else { return end(.storeClosed) }
     core.executor.queue.async { [weak core, self] in
       guard let core else { return end(.storeClosed) }
-      let old = core.state.collections[collection].records.ordered().filter { $0.schemaVersion < coder.schemaVersion }
+      let records = core.state.collections[collection].records
+      let old: [RecordSlot]
+      do throws(RepositoryError) {
+        old = try records.older(than: coder.schemaVersion).sorted { $0.key < $1.key }
+      } catch {
+        return end(error)
+      }
       state.withLock { state in
         let before = state.progress
         // A restart also tries the records that failed before, so the counts of the progress begin at zero.

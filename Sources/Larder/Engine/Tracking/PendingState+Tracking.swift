@@ -6,12 +6,14 @@ extension PendingState {
   package func collection(named name: String) -> Int? { names.firstIndex(of: name) }
 
   /// Returns the stored value of a key's record, or `nil` if there is no record or the bytes of the record are not in memory.
-  package func stored(_ key: RecordKey, in collection: Int) -> StoredValue? {
-    collections[collection].records[key]?.stored(triggers[collection]?.coder.schemaVersion)
+  package func stored(_ key: RecordKey, in collection: Int) throws(RepositoryError) -> StoredValue? {
+    try collections[collection].records[key]?.stored(triggers[collection]?.coder.schemaVersion)
   }
 
   /// Returns whether a key has a record, even if the bytes of the record are not in memory.
-  package func hasRecord(_ key: RecordKey, in collection: Int) -> Bool { collections[collection].records[key] != nil }
+  package func hasRecord(_ key: RecordKey, in collection: Int) throws(RepositoryError) -> Bool {
+    try collections[collection].records[key] != nil
+  }
 
   /// Returns the trigger and the coder of a tracked collection, or `nil` for a collection without a trigger.
   package func tracking(of collection: Int) -> (trigger: any RecordTrigger, coder: any TrackedCoder)? {
@@ -20,7 +22,7 @@ extension PendingState {
 
   /// Passes the stored values of a collection to `body`, sorted by key.
   package func visit(_ collection: Int, _ body: (RecordKey, StoredValue) throws(RepositoryError) -> Void) throws(RepositoryError) {
-    for slot in collections[collection].records.ordered() {
+    for slot in try collections[collection].records.ordered() {
       // The bytes of a record over a size limit are not in memory, so the loop leaves out such a record.
       if let stored = slot.stored(triggers[collection]?.coder.schemaVersion) { try body(slot.key, stored) }
     }
@@ -35,9 +37,9 @@ extension PendingState {
   package mutating func store(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
     let record = StoredRecord(
       collection: names[collection], key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json)
-    // The opening of a store also makes the records in memory with `StoreLoader.slot`. A record that cannot be read after the next opening
+    // The opening of a store also makes the records in memory with `RecordSlot.loaded`. A record that cannot be read after the next opening
     // can thus not be read before it either.
-    try upsert(StoreLoader.slot(of: record, value.json, core.options.limits).0, as: value, in: collection)
+    try upsert(RecordSlot.loaded(record, value.json, core.options.limits).0, as: value, in: collection)
   }
 
   /// Returns the error for a value that exceeds a size limit of the store, or `nil`.
@@ -61,12 +63,12 @@ extension PendingState {
   ///
   /// Each pair is listed once, and the pairs are sorted by collection and key. If no written value equals another record's value in a
   /// unique index, `newDuplicates()` compares no records.
-  package func newDuplicates() -> [StoredDuplicate] {
+  package func newDuplicates() throws(RepositoryError) -> [StoredDuplicate] {
     // Nearly every write stores no value that another record has in a unique index. For these writes `newDuplicates()` returns before it
     // compares changes.
     guard isContested else { return [] }
     var found: [StoredDuplicate] = []
-    for (collection, new, old) in uniqueChanges(in: changes[endedCount...]) {
+    for (collection, new, old) in try uniqueChanges(in: changes[endedCount...]) {
       guard let (index, other) = collections[collection].indexes.newDuplicate(of: new, replacing: old) else { continue }
       found.append(StoredDuplicate(collection: names[collection], index: index, key: new.key, other: other))
     }
@@ -82,17 +84,17 @@ extension PendingState {
   /// - Parameter other: The record to return if several records have the same values.
   package func duplicate(
     of key: RecordKey, preferring other: RecordKey, in collection: String, index: String
-  ) -> KnownDuplicate {
+  ) throws(RepositoryError) -> KnownDuplicate {
     guard let position = self.collection(named: collection) else { return .unknown }
-    guard let slot = collections[position].records[key] else { return .none }
+    guard let slot = try collections[position].records[key] else { return .none }
     return collections[position].indexes.duplicate(of: slot, preferring: other, index: index)
   }
 
   /// Deletes a record, and stages a tombstone.
   ///
   /// `deleteStored` does nothing if the key has no record.
-  package mutating func deleteStored(_ key: RecordKey, in collection: Int) {
-    remove(key, in: collection, schemaVersion: 1)
+  package mutating func deleteStored(_ key: RecordKey, in collection: Int) throws(RepositoryError) {
+    try remove(key, in: collection, schemaVersion: 1)
   }
 }
 

@@ -58,12 +58,13 @@
 /// ## Topics
 ///
 /// ### Declaring
-/// - ``init(_:version:indexes:migrations:renamedFrom:)``
+/// - ``init(_:version:indexes:migrations:renamedFrom:residency:)``
 /// - ``name``
 /// - ``version``
 /// - ``indexes``
 /// - ``migrations``
 /// - ``renamedFrom``
+/// - ``residency``
 /// - ``RepositoryIndex``
 /// - ``Migration``
 ///
@@ -105,6 +106,11 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// ``StoreOptions/Limits-swift.struct/tombstones`` allows, an older version of the app that opens the file under an old name other than
   /// "records" finds an empty collection.
   public let renamedFrom: String?
+  /// Place from which this collection's records are read, or `nil` for the place that ``StoreOptions/residency`` names.
+  ///
+  /// The first repository of a collection sets its residency for as long as the store is open. If the store is opened with
+  /// ``Residency/full``, its opening reads every record, also the records of a collection that then leaves memory.
+  public let residency: Residency?
   /// The trigger that `LarderSync` attaches to a synced collection, as an opaque value, or `nil` for a collection without a trigger.
   var attachment: (any Sendable)?
 
@@ -121,9 +127,10 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// ```
   public init(
     _ name: String = "records", version: Int = 1, indexes: [RepositoryIndex<Item>] = [], migrations: [Migration] = [],
-    renamedFrom: String? = nil
+    renamedFrom: String? = nil, residency: Residency? = nil
   ) {
     self.name = name
+    self.residency = residency
     self.renamedFrom = renamedFrom
     self.version = version
     self.indexes = indexes

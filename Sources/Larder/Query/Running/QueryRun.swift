@@ -79,7 +79,8 @@ extension QueryRun {
   ///
   /// Most queries of an app are answered directly from an index, without a test or sort of values. All records in an index are known to
   /// decode, so none of them has to be left out of the results.
-  func slotsFromIndex() -> [RecordSlot]? {
+  /// - Throws: The errors of ``RecordMap/resolved(_:)``.
+  func slotsFromIndex() throws(RepositoryError) -> [RecordSlot]? {
     guard isExact else { return nil }
     let isSortedByID: Bool
     switch choice.access {
@@ -98,13 +99,15 @@ extension QueryRun {
     // The loop appends a slot before it compares the count, so with a limit of 0 it would return one record too many.
     guard needed > 0 else { return slots }
     slots.reserveCapacity(Swift.min(choice.bound, needed))
-    walk(stretches: stretches) { slot, _, _ in
+    try walkUnresolved(stretches: stretches) { slot, _, _ in
       slots.append(slot)
       return slots.count < needed
     }
     if isSortedByID { slots = indexes.keys.sorted(slots) }
-    if skipped == 0, slots.count <= shape.maximum ?? .max { return slots }
-    return Array(slots.dropFirst(skipped).prefix(shape.maximum ?? .max))
+    if skipped > 0 || slots.count > shape.maximum ?? .max { slots = Array(slots.dropFirst(skipped).prefix(shape.maximum ?? .max)) }
+    guard indexes.holdsStubs else { return slots }
+    // The records are read from the storage only now, because the records behind the limit are not needed.
+    return try slots.map { slot throws(RepositoryError) in try records.resolved(slot) }
   }
 
   /// Ranges of the ordered index after the query's offset, or `nil` if ranks cannot skip it, and the number of results still to skip.
@@ -122,6 +125,7 @@ extension QueryRun {
 extension QueryRun {
   /// Passes each record that the access path yields, with its distance and score, to `visit`, until `visit` returns `false`.
   ///
+  /// - Throws: The errors of ``RecordMap/visitOrdered(by:after:_:)`` and ``RecordMap/resolved(_:)``.
   /// - Parameters:
   ///   - cursor: Cursor at the end of the previous page, or `nil` for the first page. An ordered index and a scan in the order of ids are
   ///     read from the cursor on.
@@ -130,14 +134,30 @@ extension QueryRun {
   func walk(
     after cursor: PageCursor? = nil, stretches: [IndexWalk.OrderedRange]? = nil,
     _ visit: (RecordSlot, _ distance: Double?, _ score: Double?) -> Bool
-  ) {
+  ) throws(RepositoryError) {
+    guard indexes.holdsStubs else { return try walkUnresolved(after: cursor, stretches: stretches, visit) }
+    var failure: RepositoryError?
+    try walkUnresolved(after: cursor, stretches: stretches) { slot, distance, score in
+      do throws(RepositoryError) { return visit(try records.resolved(slot), distance, score) } catch {
+        failure = error
+        return false
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Passes each record that the access path yields to `visit`, as ``walk(after:stretches:_:)`` does, or a stub of a record in the storage.
+  private func walkUnresolved(
+    after cursor: PageCursor? = nil, stretches: [IndexWalk.OrderedRange]? = nil,
+    _ visit: (RecordSlot, _ distance: Double?, _ score: Double?) -> Bool
+  ) throws(RepositoryError) {
     switch choice.access {
     case .nothing:
       return
     case .scan where givesOrder:
-      records.visitOrdered(by: indexes.keys, after: cursor.map { RecordKey($0.key) }) { visit($0, nil, nil) }
+      try records.visitOrdered(by: indexes.keys, after: cursor.map { RecordKey($0.key) }) { visit($0, nil, nil) }
     case .scan:
-      records.visit { visit($0, nil, nil) }
+      try records.visit { visit($0, nil, nil) }
     case .ordered(let index, let spans, let use):
       guard let walk = indexWalk(index) else { return }
       if let stretches {

@@ -29,7 +29,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   ///
   /// - Throws: `.unsupported` if a predicate cannot be evaluated for a record.
   func items() throws(RepositoryError) -> [Item] {
-    guard let slots = run.slotsFromIndex() else { return try results().map { $0.item } }
+    guard let slots = try run.slotsFromIndex() else { return try results().map { $0.item } }
     // The values are copied directly into the array's memory, because `append` would move each value once more and look up its type
     // metadata.
     var failure: RepositoryError?
@@ -85,7 +85,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
       all = known
     } else if run.isExact, case .scan = run.choice.access {
       // Records that do not decode are in no result, so they are not counted.
-      all = run.records.count - run.records.undecodable(coder).count
+      all = run.records.count - (try run.records.undecodable(coder).count)
     } else {
       var examined = 0
       try forEachMatch(examined: &examined) { (_) throws(RepositoryError) -> Bool in
@@ -111,7 +111,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     var failure: RepositoryError?
     var count = 0
     // The closure that `walk` calls stores the error instead of throwing it, so that `walk` need not be generic over the error type.
-    run.walk(after: cursor, stretches: stretches) { slot, distance, score in
+    try run.walk(after: cursor, stretches: stretches) { slot, distance, score in
       count += 1
       if mayLeaveOut, isOut(slot) { return true }
       do throws(RepositoryError) {
@@ -144,9 +144,10 @@ extension CollectionState {
   /// Returns a copy of the state in which the missing indexes are built.
   ///
   /// The copy with the built indexes is not published, so other readers do not get it.
-  func building(_ missing: [Int]) -> CollectionState {
+  /// - Throws: The errors of ``IndexSet/built(_:over:)``.
+  func building(_ missing: [Int]) throws(RepositoryError) -> CollectionState {
     var state = self
-    state.indexes.build(missing, from: records)
+    try state.indexes.build(missing, from: records)
     return state
   }
 }
@@ -175,7 +176,9 @@ extension TypedQueryRun {
       while start < tree.count {
         let entry = tree.entry(at: start)
         let end = tree.end(of: [entry.values[0]])
-        if let value = coder.valueIfReadable(entry.slot) { counts[value.item[keyPath: keyPath], default: 0] += end - start }
+        if let value = coder.valueIfReadable(try run.records.resolved(entry.slot)) {
+          counts[value.item[keyPath: keyPath], default: 0] += end - start
+        }
         // The position in the index advances by at least one entry, so that the loop ends in every case.
         start = max(end, start + 1)
       }

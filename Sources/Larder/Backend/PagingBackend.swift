@@ -1,0 +1,111 @@
+/// A backend that can leave a store's records in its storage, for ``Residency/onDisk(cache:)``.
+///
+/// ```swift
+/// let opening = try backend.openPaged(options) { tombstone in … }   // reads no record
+/// _ = try backend.recover(opening.report)
+/// let base = try backend.keepBase()                                   // the records as of the newest commit
+/// let found = try base.records([RecordKey("jogashima")], of: "spots")
+/// ```
+///
+/// A store reads records through a ``StoredBase``, which stays at one commit. The store keeps the later changes in memory until it replaces
+/// the base by a newer one.
+///
+/// ## Order of calls
+///
+/// A store calls either `openPaged` or ``StorageBackend/open(_:_:)``, and the rules for `open` also hold for `openPaged`. After `recover`,
+/// or after `openPaged` in a store opened `.readOnly`, the store calls ``keepBase()``, again and again while the store is open. The store
+/// may call `keepBase` also if it was opened with `open`.
+public protocol PagingBackend: StorageBackend {
+  /// Opens the store without reading its records, and passes every tombstone to `visit`.
+  ///
+  /// `openPaged` should take about the same time for a store of any size. A record that is damaged need not be found by `openPaged`, since
+  /// each read of a ``StoredBase`` must find it.
+  /// - Returns: The report of the opening, and a summary of each collection that has a record.
+  /// - Throws: The errors of ``StorageBackend/open(_:_:)``. `.unsupported` if this backend cannot leave the records of this store in its
+  ///   storage.
+  func openPaged(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> PagedOpening
+
+  /// Returns the records as of the newest commit, and keeps them readable for as long as the returned object exists.
+  ///
+  /// The store calls `keepBase` between two commits, on the executor on which it commits.
+  /// - Throws: The errors of ``StorageBackend/foreignCommits(after:)``.
+  func keepBase() throws(RepositoryError) -> any StoredBase
+
+  /// Whether the store should replace its base by one of the newest commit, because the old base keeps the storage from freeing space.
+  ///
+  /// The store reads `wantsNewerBase` after every commit, so reading it must be cheap. By default, `wantsNewerBase` is `false`.
+  var wantsNewerBase: Bool { get }
+
+  /// Upper bound of the length of all values together, before the store is opened, or `nil` if only opening shows it.
+  ///
+  /// With the bound, a store that is opened with ``Residency/automatic(limit:)`` and is small is opened once, with its records. By default,
+  /// `valueSizeBound` is `nil`.
+  var valueSizeBound: ByteCount? { get }
+}
+
+extension PagingBackend {
+  /// By default `false`, for a storage that loses no space to an old base.
+  public var wantsNewerBase: Bool { false }
+  /// By default `nil`.
+  public var valueSizeBound: ByteCount? { nil }
+}
+
+/// The result of opening a store without reading its records.
+public struct PagedOpening: Sendable {
+  /// The report that ``StorageBackend/open(_:_:)`` would return.
+  public var report: OpenReport
+  /// A summary of each collection that has a record, in any order.
+  public var collections: [CollectionSummary]
+
+  /// Makes the result of an opening.
+  public init(report: OpenReport, collections: [CollectionSummary]) {
+    (self.report, self.collections) = (report, collections)
+  }
+}
+
+/// The number, the size and the schema versions of the records of a collection.
+public struct CollectionSummary: Hashable, Sendable {
+  /// Name of the collection.
+  public let name: String
+  /// Number of records, without tombstones.
+  public let recordCount: Int
+  /// Length of all values together, in bytes, or an upper bound of it.
+  public let byteCount: Int
+  /// Schema versions of the records: no record has an older or a newer one.
+  ///
+  /// The range may be wider than the versions of the records.
+  public let schemaVersions: ClosedRange<Int>
+
+  /// Makes the summary of a collection.
+  public init(name: String, recordCount: Int, byteCount: Int, schemaVersions: ClosedRange<Int>) {
+    self.name = name
+    self.recordCount = recordCount
+    self.byteCount = byteCount
+    self.schemaVersions = schemaVersions
+  }
+}
+
+/// The records of a store as of one commit, read from the storage when they are asked for.
+///
+/// A base never returns a record of another commit. If it can no longer read the records of its commit, it throws `.superseded`. A record
+/// that must exist and cannot be read is an error, and never a missing record. The deinitializer of a base releases what keeps its commit
+/// readable.
+///
+/// Any number of threads may read one base at the same time, and while the store makes calls to the backend. A read may block its thread.
+public protocol StoredBase: AnyObject, Sendable {
+  /// Number of the commit whose records this base returns.
+  var commit: Revision { get }
+
+  /// Returns the records of keys in the order of the keys, with `nil` for a key that has no record.
+  ///
+  /// - Throws: `.corrupted` for a record whose checksum differs, `.superseded` if the records of ``commit`` can no longer be read,
+  ///   `.inputOutput`, `.protectedDataUnavailable`, `.closed`.
+  func records(_ keys: [RecordKey], of collection: String) throws(RepositoryError) -> [StoredRecord?]
+
+  /// Returns the records of a collection in the order of the bytes of their keys, beginning after a key, or with the first record.
+  ///
+  /// Return at most `limit` records, and fewer if their values together are longer than about 1 MiB, but at least one. An empty result
+  /// means that no record has a later key.
+  /// - Throws: The errors of ``records(_:of:)``.
+  func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord]
+}

@@ -1,0 +1,145 @@
+internal import Foundation
+
+/// Leaves the records of collections in the storage, or reads them into memory.
+///
+/// Every function of this extension must run on the store's executor, which serializes all commits.
+extension StoreCore {
+  /// Sets the place of a collection's records, unless a repository has opened the collection before.
+  ///
+  /// - Throws: `.unsupported` if the backend cannot leave records in its storage. Otherwise the errors of reading the storage.
+  func setResidency(_ wanted: Residency, of collection: Int) throws(RepositoryError) {
+    let (name, present) = (state.names[collection], state.collections[collection])
+    guard !present.indexes.areDeclared else { return }
+    let cache = try cache(for: wanted, of: present.records, named: name)
+    guard (cache != nil) != present.records.isPaged else { return }
+    if state.isSuspended { throw .storeSuspended }
+    let records: RecordMap
+    do throws(RepositoryError) {
+      records = if let cache { try paged(present.records, named: name, cache: cache) } else { try resident(name) }
+    } catch {
+      // Also a backend that leaves records in its storage may be unable to do so with the access of this store.
+      if case .automatic = wanted, error.code == .unsupported { return }
+      throw error
+    }
+    _ = updateCollection(collection) { state in
+      let old = state
+      // Another thread may have declared indexes meanwhile, which hold the records as they were.
+      if !state.indexes.areDeclared { state.replaceRecords(with: records) }
+      return old
+    }
+  }
+
+  /// Returns the size of a collection's cache, or `nil` if memory must hold the records.
+  private func cache(for wanted: Residency, of records: RecordMap, named name: String) throws(RepositoryError) -> ByteCount? {
+    switch wanted {
+    case .full: return nil
+    case .onDisk(let cache): return cache
+    case .automatic(let limit):
+      // Records that the opening has left in the storage stay there, because only reading them would show their size.
+      guard backend is any PagingBackend else { return nil }
+      if records.isPaged { return Residency.automaticCache }
+      var size = 0
+      try records.visit { slot in
+        size += slot.byteCount
+        return size <= limit.bytes
+      }
+      return size > limit.bytes ? Residency.automaticCache : nil
+    }
+  }
+
+  /// Returns the records of a collection over a base of the newest commit.
+  private func paged(_ records: RecordMap, named name: String, cache: ByteCount) throws(RepositoryError) -> RecordMap {
+    // Values that only memory holds in their newest form are in the storage too, because a commit is durable before it is published.
+    let base = try newestBase()
+    let found = PagedRecords(name, in: base, limits: options.limits, cache: cache)
+    return RecordMap(found, count: records.count, versions: (records.oldestSchemaVersion, records.newestSchemaVersion))
+  }
+
+  /// Reads the records of a collection from the storage into memory.
+  private func resident(_ name: String) throws(RepositoryError) -> RecordMap {
+    let base = try newestBase()
+    var loader = StoreLoader(limits: options.limits)
+    var last: RecordKey?
+    while case let records = try base.records(of: name, after: last, limit: 1_024), let end = records.last?.key {
+      for record in records { loader.add(record) }
+      last = end
+    }
+    let records = loader.finish(commit: base.commit).collections.first?.records ?? RecordMap()
+    records.index()
+    if !loader.undecodable.isEmpty {
+      var report = openReport
+      report.undecodable += loader.undecodable
+      replaceReport(report)
+    }
+    return records
+  }
+
+  /// Returns the records of the storage as of the newest published commit.
+  ///
+  /// - Throws: `.locked` if other processes commit all the time. Otherwise the errors of ``PagingBackend/keepBase()``.
+  private func newestBase() throws(RepositoryError) -> any StoredBase {
+    guard let backend = backend as? any PagingBackend else { throw .cannotPage(self.backend) }
+    for _ in 0..<3 {
+      let base = try backend.keepBase()
+      if base.commit.number == state.commit {
+        // The backend may give up every base but the newest one, so the other collections must not stay at an older one.
+        moveCollections(to: base)
+        return base
+      }
+      // Another process has committed meanwhile, so its commits are published before the next attempt.
+      try follower.publishNewCommits(of: self)
+    }
+    throw RepositoryError(.locked, "expected a moment without commits of other processes, found none; try again", file: backend.name)
+  }
+
+  /// Moves the collections whose records stay in the storage on to the newest commit, if one of them has many changes in memory or the
+  /// backend asks for it.
+  func moveBaseIfWorthwhile() {
+    let paged = state.collections.filter(\.records.isPaged)
+    guard !paged.isEmpty, let backend = backend as? any PagingBackend else { return }
+    if backend.wantsNewerBase {
+      moveBase(isForced: true)
+    } else if paged.contains(where: \.records.wantsNewerBase) {
+      moveBase()
+    }
+  }
+
+  /// Moves the collections whose records stay in the storage on to the newest commit.
+  ///
+  /// All of them move together, so that the storage need not keep the state of the old commit for one of them.
+  /// - Parameter isForced: True if a base of the newest commit must be replaced, too.
+  func moveBase(isForced: Bool = false) {
+    let state = state
+    let isBehind = state.collections.contains { collection in collection.records.pagedCommit.map { $0.number != state.commit } ?? false }
+    guard isBehind || isForced, state.isOpen, let backend = backend as? any PagingBackend else { return }
+    let base: any StoredBase
+    do throws(RepositoryError) { base = try backend.keepBase() } catch {
+      return  // the changes stay in memory, and the next commit tries again
+    }
+    // Another process may have committed since the last publication. The base would then show records that are not published yet.
+    guard base.commit.number == state.commit else { return }
+    moveCollections(to: base)
+  }
+
+  /// Moves the collections whose records stay in the storage on to a base of the newest published commit.
+  private func moveCollections(to base: any StoredBase) {
+    for (position, collection) in state.collections.enumerated() where collection.records.isPaged {
+      let moved = collection.records.moved(to: base)
+      _ = updateCollection(position) { state in
+        let old = state
+        state.replaceRecords(with: moved)
+        return old
+      }
+    }
+  }
+}
+
+extension RepositoryError {
+  /// Returns the error for a backend that cannot leave records in its storage.
+  static func cannotPage(_ backend: any StorageBackend) -> RepositoryError {
+    RepositoryError(
+      .unsupported,
+      "expected a backend that leaves records in its storage, found \(type(of: backend)); open it with `residency: .full` or `.automatic`",
+      file: backend.name)
+  }
+}

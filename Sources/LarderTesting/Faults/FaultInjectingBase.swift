@@ -1,0 +1,49 @@
+public import Larder
+
+/// The records of an inner backend as of one commit, whose reads a ``FaultInjectingBackend`` holds, fails and counts.
+final class FaultInjectingBase: StoredBase {
+  private let inner: any StoredBase
+  private let backend: FaultInjectingBackend
+
+  init(_ inner: any StoredBase, of backend: FaultInjectingBackend) { (self.inner, self.backend) = (inner, backend) }
+
+  var commit: Revision { inner.commit }
+
+  func records(_ keys: [RecordKey], of collection: String) throws(RepositoryError) -> [StoredRecord?] {
+    try backend.call(.read) { () throws(RepositoryError) in try inner.records(keys, of: collection) }
+  }
+
+  func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord] {
+    try backend.call(.read) { () throws(RepositoryError) in try inner.records(of: collection, after: key, limit: limit) }
+  }
+}
+
+extension FaultInjectingBackend {
+  /// Opens the inner backend without its records, as ``open(_:_:)`` opens it with them.
+  ///
+  /// - Throws: `.unsupported` if the inner backend cannot leave records in its storage.
+  public func openPaged(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> PagedOpening {
+    let inner = try paging
+    return try call(.open) { () throws(RepositoryError) in try inner.openPaged(options, visit) }
+  }
+
+  /// Returns the records of the inner backend, each read of which is counted, and may be held or failed, as an ``Operation/read``.
+  ///
+  /// `keepBase` itself is never counted, held or failed.
+  public func keepBase() throws(RepositoryError) -> any StoredBase { FaultInjectingBase(try paging.keepBase(), of: self) }
+
+  /// True if the inner backend wants a newer base.
+  public var wantsNewerBase: Bool { (inner as? any PagingBackend)?.wantsNewerBase ?? false }
+
+  /// Upper bound of the length of all values in the inner backend.
+  public var valueSizeBound: ByteCount? { (inner as? any PagingBackend)?.valueSizeBound }
+
+  private var paging: any PagingBackend {
+    get throws(RepositoryError) {
+      guard let paging = inner as? any PagingBackend else {
+        throw RepositoryError(.unsupported, "expected an inner backend that leaves records in its storage, found another", file: name)
+      }
+      return paging
+    }
+  }
+}
