@@ -87,7 +87,7 @@ internal import Synchronization
 /// - ``verify()``
 /// - ``backup(to:)``
 /// - ``readCopy(at:_:)``
-public final class SQLiteBackend: PackingBackend {
+public final class SQLiteBackend: PackingBackend, PagingBackend {
   /// Path of the database file.
   public let name: String
   let store: Mutex<SQLiteStore>
@@ -145,6 +145,44 @@ public final class SQLiteBackend: PackingBackend {
       throw error
     }
   }
+
+  /// Opens the store without reading its records, and passes every tombstone to `visit`.
+  ///
+  /// If the table `larder_collections` has the counts of the newest commit, the cost does not depend on the number of records. Otherwise
+  /// every record is read and checked once, and ``recover(_:)`` writes the table. That is so for a store that was last written with another
+  /// `Residency`. The counts, the checksums of the tombstones, and the write-ahead log of an earlier run are checked. A record is checked
+  /// when it is read.
+  /// - Throws: the errors of ``open(_:_:)``. `.unsupported` unless the access is `.exclusive`.
+  public func openPaged(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> PagedOpening {
+    guard options.access == .exclusive else { throw SQLiteStore.pagesAlone(name) }
+    try store.withLock { store throws(RepositoryError) in try store.beginOpening(options, nil, isPaged: true) }
+    do {
+      let (collections, tombstones) = try store.withLock { store throws(RepositoryError) in try store.summarize() }
+      // `visit` is called outside the mutex, as in `open`.
+      for tombstone in tombstones { visit(tombstone) }
+      let report = try store.withLock { store throws(RepositoryError) in try store.finishOpening() }
+      return PagedOpening(report: report, collections: collections)
+    } catch {
+      store.withLock { $0.abandonOpening() }
+      throw error
+    }
+  }
+
+  /// Returns the records as of the newest commit, which a pool of two connections with open read transactions reads.
+  ///
+  /// The write-ahead log grows while the base of an older commit is in use. When the log has 4,000 pages (16 MB) and is as large as the
+  /// database, the next commit supersedes the older bases. The ninth base supersedes the first one, and ``close()`` supersedes all. On a
+  /// full disk, older bases are superseded at once.
+  /// - Throws: `.unsupported` unless the store is open with `.exclusive` access. `.inputOutput`, `.dataMissing`, `.closed`, `.poisoned`.
+  public func keepBase() throws(RepositoryError) -> any StoredBase {
+    try store.withLock { store throws(RepositoryError) in try store.keepBase() }
+  }
+
+  /// True if a base is in use and the write-ahead log has grown to 1,000 pages, or by 1,000 pages since the newest base was made.
+  public var wantsNewerBase: Bool { store.withLock { $0.wantsNewerBase } }
+
+  /// Size of the database and its write-ahead log, or `nil` if it cannot be read.
+  public var valueSizeBound: ByteCount? { store.withLock { $0.valueSizeBound } }
 
   /// Creates a new store, or copies the write-ahead log of an earlier run into the database and sets a torn end of the log aside.
   ///

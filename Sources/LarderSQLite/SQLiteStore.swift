@@ -30,6 +30,8 @@ final class SQLiteStore {
   var phase = Phase.unopened
   var options = StoreOptions()
   var path: SQLitePath?
+  /// Bases that were made since the store was opened.
+  let bases = SQLiteBases()
 
   init(_ file: URL, in fileSystem: any FileSystem, on disk: SQLiteDisk, wait: SQLiteWait) {
     (self.file, self.fileSystem, self.disk, self.wait) = (file, fileSystem, disk, wait)
@@ -44,7 +46,7 @@ final class SQLiteStore {
 
   // MARK: Opening
 
-  func beginOpening(_ options: StoreOptions, _ limits: StoreOptions.Limits?) throws(RepositoryError) {
+  func beginOpening(_ options: StoreOptions, _ limits: StoreOptions.Limits?, isPaged: Bool = false) throws(RepositoryError) {
     switch phase {
     case .unopened, .closed: break
     default: throw RepositoryError(.alreadyOpen, "this backend is open already; close it first", file: name)
@@ -54,11 +56,19 @@ final class SQLiteStore {
     wait.isEnded.store(false, ordering: .relaxed)
     let opening: SQLiteOpening
     switch options.access {
-    case .exclusive, .shared: opening = try SQLiteOpening(file, options: options, limits: limits, in: fileSystem, on: disk)
+    case .exclusive, .shared:
+      opening = try SQLiteOpening(file, options: options, limits: limits, isPaged: isPaged, in: fileSystem, on: disk)
     case .readOnly: opening = try SQLiteOpening(readOnly: file, limits, fileSystem)
     }
     path = opening.path
     phase = .opening(opening)
+  }
+
+  /// Reads the summary of the collections and the tombstones, in place of the records.
+  func summarize() throws(RepositoryError) -> (collections: [CollectionSummary], tombstones: [StoredRecord]) {
+    guard case .opening(let opening) = phase else { throw notOpen }
+    let tombstones = try opening.summarize()
+    return (opening.summary?.collections ?? [], tombstones)
   }
 
   func nextRecords() throws(RepositoryError) -> [LoadedRecords]? {
@@ -95,7 +105,47 @@ final class SQLiteStore {
   private func beginWriting(_ opening: SQLiteOpening) throws(RepositoryError) {
     let (writer, locks) = try opening.recover()
     writer.connection.wait = wait
+    writer.bases = bases
     phase = .writing(writer, locks)
+  }
+
+  /// Returns the records as of the newest commit.
+  ///
+  /// - Throws: `.unsupported` unless the store is open with `.exclusive` access.
+  func keepBase() throws(RepositoryError) -> SQLiteBase {
+    try beginWritingIfDue()
+    guard let writer = try writer(), writer.sharing == nil else { throw SQLiteStore.pagesAlone(name) }
+    try writer.checkUse()
+    let base = try SQLiteBase(path: writer.connection.path, commit: Revision(writer.row.commit))
+    bases.add(base, at: writer.connection.logPageCount)
+    return base
+  }
+
+  /// Returns the error for a store that is not open with `.exclusive` access.
+  static func pagesAlone(_ file: String) -> RepositoryError {
+    RepositoryError(
+      .unsupported,
+      "expected `.exclusive` access to leave records in a SQLite database, found another access; open it with `residency: .full`",
+      file: file)
+  }
+
+  /// Size of the database and its write-ahead log, or `nil` if it cannot be read.
+  var valueSizeBound: ByteCount? {
+    let path = file.path(percentEncoded: false)
+    do throws(RepositoryError) {
+      let sizes = try [path, path + "-wal"].map { path throws(RepositoryError) in
+        Int(clamping: try SQLitePath.status(of: path)?.st_size ?? 0)
+      }
+      return .bytes(sizes[0] + sizes[1])
+    } catch {
+      return nil
+    }
+  }
+
+  /// Whether the write-ahead log is so long that the bases in use should be replaced by one of the newest commit.
+  var wantsNewerBase: Bool {
+    guard case .writing(let writer, _) = phase else { return false }
+    return bases.wantNewer(at: writer.connection.logPageCount)
   }
 
   /// Ends an opening that failed, so that the store may be opened again.
@@ -106,7 +156,9 @@ final class SQLiteStore {
 
   // MARK: Writing
 
-  func write(_ batch: WriteBatch) throws(RepositoryError) { try writerForCommit().write(batch) }
+  func write(_ batch: WriteBatch) throws(RepositoryError) {
+    try writerForCommit().write(batch)
+  }
 
   func writeOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try writerForCommit().writeOnFullDisk(batch, keeping: options.limits.tombstones)
@@ -168,6 +220,7 @@ extension SQLiteStore {
     guard case .writing(let writer, let locks) = phase else { return abandon() }
     // The phase changes before any call that can throw, because a second `close()` must do nothing.
     phase = .closed
+    bases.supersedeAll()
     try end(writer, locks)
   }
 
@@ -226,6 +279,7 @@ extension SQLiteStore {
   ///
   /// The closure `endWriter` closes the writer of a store that is open for writing.
   func end(_ endWriter: (SQLiteWriter) -> Void) {
+    bases.supersedeAll()
     let ending = phase
     // The phase changes first, so that a second call finds `.closed` and releases nothing twice.
     phase = .closed

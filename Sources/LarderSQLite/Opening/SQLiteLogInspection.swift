@@ -23,6 +23,8 @@ struct SQLiteLogInspection {
   private(set) var holdsLaterCommit = false
   /// Offset of the first frame of a transaction at the end of the log that lacks its COMMIT, or `nil` when there is no such transaction.
   private(set) var unfinishedOffset: Int?
+  /// Numbers of the pages that the last transaction has written, among the transactions that SQLite recovers.
+  private(set) var lastPages: Set<UInt32> = []
 
   static let headerSize = 32
   /// Bytes that replace the header of a write-ahead log that is empty and keeps its space.
@@ -94,6 +96,7 @@ struct SQLiteLogInspection {
     if !isHeaderWhole { lose(at: 0) }
 
     var offset = Self.headerSize
+    var pages: Set<UInt32> = []
     var sawCommit = false
     var chainIsOurs = isHeaderWhole  // whether the previous frame belongs to the log's current generation
     var end = lostOffset == nil ? 0 : offset
@@ -109,7 +112,11 @@ struct SQLiteLogInspection {
         && running.adding(frame[0..<8], isBigEndian).adding(frame[Self.frameHeaderSize...], isBigEndian) == stored
       let isCommit = Self.number(frame, 4) != 0
       if lostOffset == nil && hasSalts && isChained {
-        if isCommit { transactions += 1 }
+        pages.insert(Self.number(frame, 0))
+        if isCommit {
+          transactions += 1
+          (lastPages, pages) = (pages, [])
+        }
         unfinishedOffset = isCommit ? nil : unfinishedOffset ?? offset
       } else {
         // SQLite begins a log anew by writing from its start with new salts, so frames of an earlier generation may stand behind the new

@@ -49,6 +49,7 @@ extension SQLiteOpening {
       // throws an error if the log's name could not be made durable.
       try fileSystem.syncDirectory(path.directory)
       let writer = try SQLiteWriter(connection, row: row, collections: collections, disk: disk)
+      writer.summary = summary
       // `rememberFiles` opens the second descriptor of the log before the checkpoint, because the checkpoint needs this descriptor to sync
       // the emptied log.
       try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
@@ -118,7 +119,8 @@ extension SQLiteOpening {
     var isUnchanged = try SQLiteStoreRow(on: connection) == storedRow
     // The row of `larder_store` may be equal although another program has committed, because a commit need not write the row. A commit of
     // another process is in the log, and has left a record with a revision above the newest revision that this opening has read.
-    if isUnchanged, try path.hasLog(on: fileSystem) { isUnchanged = try !connection.hasRecords(after: row.commit) }
+    // If the first step has believed the stored counts, it has found that the newest commit has written the row.
+    if isUnchanged, summary?.isDue != false, try path.hasLog(on: fileSystem) { isUnchanged = try !connection.hasRecords(after: row.commit) }
     guard isUnchanged else { throw changed }
     if log != nil || isHeaderTorn {
       if isHeaderTorn { try emptyFoldedLog(connection) } else { try renewLog() }
@@ -126,6 +128,7 @@ extension SQLiteOpening {
     }
     do throws(RepositoryError) {
       try writer.storeRow()
+      try writer.storeSummary()
       guard log != nil else { return }
       try SQLiteDiskSpace(of: connection, on: disk).checkFold()
       try connection.checkpoint(.truncating)

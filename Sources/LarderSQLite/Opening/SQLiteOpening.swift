@@ -36,6 +36,8 @@ final class SQLiteOpening {
   let log: SQLiteLogInspection?
   let lockTimeout: Duration
   private let reading: Reading?
+  /// Summary of the collections, if the store is opened without its records.
+  var summary: SQLiteSummary?
   /// Records that a read-only opening has read in advance, in reverse order, because `next()` removes them from the end.
   private var readAlready: [[LoadedRecords]] = []
   private let clock = ContinuousClock()
@@ -55,11 +57,15 @@ final class SQLiteOpening {
       // nothing.
       connection.keepLogOnClose()
       // SQLite's quick check reads every page of the file, so it runs only after a crash.
-      if isUnclean, try connection.problemCount(.quick, limit: 1) > 0 {
-        throw connection.damagedOrUnreadable("SQLite's quick check found damage: restore a backup")
-      }
+      if isUnclean { try Self.check(connection) }
       scan = try SQLiteScan(connection, limits: limits)
       self.connection = connection
+    }
+
+    static func check(_ connection: SQLiteConnection) throws(RepositoryError) {
+      if try connection.problemCount(.quick, limit: 1) > 0 {
+        throw connection.damagedOrUnreadable("SQLite's quick check found damage: restore a backup")
+      }
     }
   }
 
@@ -67,9 +73,12 @@ final class SQLiteOpening {
 
   /// Takes the store's locks, and makes every check that is possible before records are read.
   ///
-  /// - Parameter limits: The limits of records. If `limits` is `nil`, no record is refused for its size or depth.
+  /// - Parameters:
+  ///   - limits: The limits of records. If `limits` is `nil`, no record is refused for its size or depth.
+  ///   - isPaged: True if the store is opened without its records, so that no check may read the whole file.
   init(
-    _ file: URL, options: StoreOptions, limits: StoreOptions.Limits?, in fileSystem: any FileSystem, on disk: SQLiteDisk
+    _ file: URL, options: StoreOptions, limits: StoreOptions.Limits?, isPaged: Bool = false, in fileSystem: any FileSystem,
+    on disk: SQLiteDisk
   ) throws(RepositoryError) {
     start = clock.now
     (self.fileSystem, self.disk) = (fileSystem, disk)
@@ -89,7 +98,7 @@ final class SQLiteOpening {
       // that another process writes.
       try locks.lockDatabase()
       let log = isNew || !locks.isExclusive ? nil : try Self.inspectLog(path, fileSystem)
-      let reading = isNew ? nil : try Self.beginReading(path, log, isExclusive: locks.isExclusive, limits)
+      let reading = isNew ? nil : try Self.beginReading(path, log, isExclusive: locks.isExclusive, checks: !isPaged, limits)
       let row = reading?.scan.row ?? SQLiteStoreRow(id: UUID())
       if let log { try Self.judge(log, path, isBuffered: row.isBuffered, options.recovery) }
       (self.row, storedRow) = (row, row)
@@ -133,17 +142,17 @@ final class SQLiteOpening {
 
   /// Opens a connection in the mode that changes no file, and begins the scan of all records.
   private static func beginReading(
-    _ path: SQLitePath, _ log: SQLiteLogInspection?, isExclusive: Bool, _ limits: StoreOptions.Limits?
+    _ path: SQLitePath, _ log: SQLiteLogInspection?, isExclusive: Bool, checks: Bool, _ limits: StoreOptions.Limits?
   ) throws(RepositoryError) -> Reading {
     guard isExclusive else { return try Reading(path, .readWrite, checking: false, limits) }
     guard log != nil else { return try Reading(path, .immutable, checking: false, limits) }
     do throws(RepositoryError) {
-      return try Reading(path, .exclusive, checking: true, limits)
+      return try Reading(path, .exclusive, checking: checks, limits)
     } catch {
       // The error `.locked` shows that another program has a connection for reading. A log that another program has open already has an
       // index file (`-shm`), so the mode `.readWrite` makes no new file.
       guard error.code == .locked else { throw error }
-      return try Reading(path, .readWrite, checking: true, limits)
+      return try Reading(path, .readWrite, checking: checks, limits)
     }
   }
 
@@ -199,6 +208,43 @@ final class SQLiteOpening {
     report.commit = Revision(row.commit)
     try reading.connection.close()
     return nil
+  }
+
+  /// Reads the summary of the collections and all tombstones, in place of the records.
+  ///
+  /// If the summary is missing or not of the newest commit, every record is read once to make it.
+  func summarize() throws(RepositoryError) -> [StoredRecord] {
+    guard let reading else {
+      summary = SQLiteSummary()
+      return []
+    }
+    if try isRowCurrent(on: reading.connection), let found = try SQLiteSummary(on: reading.connection, of: storedRow) {
+      summary = found
+      let tombstones = try reading.scan.readTombstones()
+      if log != nil { try Self.checkContinuity(of: row, from: Self.foldedRow(path), path) }
+      report.recordCount = row.records
+      try reading.connection.close()
+      return tombstones
+    }
+    // The check that the opening has left out comes before the reading of all records.
+    if log != nil { try Reading.check(reading.connection) }
+    var (summary, tombstones) = (SQLiteSummary(), [StoredRecord]())
+    while let records = try next() {
+      for loaded in records {
+        loaded.forEach { record in if let value = record.value { summary.add(record, value) } else { tombstones.append(record) } }
+      }
+    }
+    self.summary = summary
+    return tombstones
+  }
+
+  /// Whether the row of `larder_store` is of the newest commit.
+  ///
+  /// In a store without a log, it is. In a log, the row is of the newest commit if the last transaction has written the row's page.
+  private func isRowCurrent(on connection: SQLiteConnection) throws(RepositoryError) -> Bool {
+    guard let log else { return true }
+    let page = try connection.number("SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = '\(SQLiteLayout.store)'")
+    return page.map { log.lastPages.contains(UInt32(clamping: $0)) } ?? false
   }
 
   /// Sets the duration in the report to the time since the opening began.

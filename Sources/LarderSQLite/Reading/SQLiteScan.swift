@@ -211,6 +211,24 @@ final class SQLiteScan {
     return records
   }
 
+  /// Reads only the tombstones, and ends the read transaction.
+  ///
+  /// Call `readTombstones()` in place of ``next()``.
+  func readTombstones() throws(RepositoryError) -> [StoredRecord] {
+    var records: [StoredRecord] = []
+    do {
+      let table = SQLiteLayout.tombstones
+      let statement = try connection.prepare("SELECT \(SQLiteLayout.columns(of: table)) FROM \(SQLiteLayout.quoted(table))")
+      (order, isWithinTable) = (AscendingKeys(), true)
+      while isWithinTable { records += try tombstones(statement) }
+    }
+    if records.count != row.tombstones {
+      throw connection.damaged("expected \(row.tombstones) tombstones, found \(records.count)")
+    }
+    try Self.end(connection)
+    return records
+  }
+
   /// A check that the keys of a table ascend.
   ///
   /// Among the tombstones, the keys of each collection must ascend.

@@ -12,6 +12,8 @@ struct SQLiteSuspension {
   let identity: FileIdentity?
   /// Whether the suspension left a write-ahead log, because the log was long or other processes use it.
   let leavesLog: Bool
+  /// Summary of the collections, if the writer has kept it up to date.
+  let summary: SQLiteSummary?
   /// Keeps a descriptor of the database open, because the system could give the identity of a deleted file to a new file.
   let anchor: SQLiteFileLock?
 }
@@ -39,6 +41,7 @@ extension SQLiteStore {
     // A reader in another process may hold its lock for seconds, and a suspension must not wait for that lock.
     wait.isEnded.store(true, ordering: .relaxed)
     writer.connection.stopWaiting()
+    bases.suspend(at: writer.row.commit)
     var failure: RepositoryError?
     var anchor: SQLiteFileLock?
     do throws(RepositoryError) {
@@ -59,7 +62,7 @@ extension SQLiteStore {
     phase = .suspended(
       SQLiteSuspension(
         row: isSettled ? writer.row : nil, storeID: writer.row.id, identity: writer.connection.openFiles.first?.identity,
-        leavesLog: !SQLitePath.isAbsent(path + "-wal"), anchor: anchor))
+        leavesLog: !SQLitePath.isAbsent(path + "-wal"), summary: writer.summary, anchor: anchor))
     if let failure { throw failure }
   }
 
@@ -88,8 +91,12 @@ extension SQLiteStore {
       try path.checkRollbackJournal(fileSystem)
       try locks.lockDatabase()
       if let writer = try reconnect(suspension, at: path, holding: locks) {
+        writer.bases = bases
+        writer.summary = suspension.summary
         phase = .writing(writer, locks)
+        bases.resume()
       } else {
+        bases.supersedeAll()
         locks.release()
         phase = .closed
       }

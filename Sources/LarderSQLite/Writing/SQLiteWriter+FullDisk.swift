@@ -58,6 +58,7 @@ extension SQLiteWriter {
       try self.checkOrder(batch, after: next)
       try self.clear(batch, keeping: tombstoneLimit, &next)
       next.commit = batch.commits.upperBound
+      try self.noteSummary(of: batch, in: next)
       return .inStore
     }
   }
@@ -67,14 +68,17 @@ extension SQLiteWriter {
   /// If a whole collection is deleted, the function uses one DELETE without a condition, which changes no page of the deleted records.
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
     let forgets = batch.records.count > tombstoneLimit
-    var deleted: [String: [RecordAddress: UInt32]] = [:]
-    for record in batch.records {
-      if collections.contains(record.collection), let crc = try table(record.collection).checksum(of: record.address) {
-        deleted[record.collection, default: [:]][record.address] = crc
+    var deleted: [String: [RecordAddress: SQLiteTable.Stored]] = [:]
+    for record in batch.records where collections.contains(record.collection) {
+      if let stored = try table(record.collection).stored(record.address, measuring: summary != nil) {
+        deleted[record.collection, default: [:]][record.address] = stored
       }
     }
     for (collection, records) in deleted {
-      for crc in records.values { next.subtract(crc) }
+      for stored in records.values {
+        next.subtract(stored.crc)
+        summary?.subtract(stored, of: collection)
+      }
       next.records -= records.count
       let name = SQLiteLayout.quoted(collection)
       if try connection.number("SELECT count(*) FROM \(name)") == Int64(records.count) {
@@ -106,6 +110,8 @@ extension SQLiteWriter {
   /// uses the log, the log keeps its space until a later call of `giveBack`. Only a failed sync matters: the writer records its error, and
   /// the next call throws that error.
   private func giveBack() {
+    // Space on a full disk matters more than old snapshots, whose pages in the log cannot be freed.
+    bases?.supersedeOld()
     do throws(RepositoryError) {
       try connection.checkPresence()
       do throws(RepositoryError) {
@@ -123,6 +129,7 @@ extension SQLiteWriter {
   private func fold() throws(RepositoryError) {
     try checkSpaceToFold()
     do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
+    if try !foldBeneathBases() { bases?.noteInTheWay() }
     try connection.waiting(.zero) { () throws(RepositoryError) in try connection.checkpoint(.truncating) }
   }
 }

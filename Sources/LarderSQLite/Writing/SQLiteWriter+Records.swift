@@ -13,7 +13,13 @@ extension SQLiteWriter {
     let table = try table(record.collection)
     let crc = record.checksum
     // The digest is a sum over all rows, so the checksum of the replaced row must be subtracted.
-    if !isNew, let old = try table.checksum(of: record.address) { next.subtract(old) } else { next.records += 1 }
+    if !isNew, let old = try table.stored(record.address, measuring: summary != nil) {
+      next.subtract(old.crc)
+      summary?.subtract(old, of: record.collection)
+    } else {
+      next.records += 1
+    }
+    if let value = record.value { summary?.add(record, value) }
     next.add(crc)
     // A record that is saved after its deletion has no tombstone any more.
     if !isNew, next.tombstones > 0, let old = try tombstones.checksum(of: record.address) {
@@ -30,10 +36,11 @@ extension SQLiteWriter {
     guard SQLiteLayout.isCollectionName(record.collection) else { throw unusable(record.collection) }
     if collections.contains(record.collection) {
       let table = try table(record.collection)
-      if let old = try table.checksum(of: record.address) {
+      if let old = try table.stored(record.address, measuring: summary != nil) {
         try table.delete(record.address)
-        next.subtract(old)
+        next.subtract(old.crc)
         next.records -= 1
+        summary?.subtract(old, of: record.collection)
       }
     }
     try bury(record, &next, carries: carries)
@@ -119,7 +126,15 @@ extension SQLiteWriter {
 /// The table of a collection and the table of tombstones have the same first four columns. The fifth column is the value in a collection's
 /// table. In the table of tombstones the fifth column is the collection's name, which is part of the key.
 final class SQLiteTable {
+  /// The checksum of a stored record, with its schema version and length, or with zeros if these were not asked for.
+  struct Stored {
+    let crc: UInt32
+    var schemaVersion = 0
+    var byteCount = 0
+  }
+
   private let selectOne: SQLiteStatement
+  private let measureOne: SQLiteStatement?
   private let upsertOne: SQLiteStatement
   private let deleteOne: SQLiteStatement
   private let holdsTombstones: Bool
@@ -130,6 +145,8 @@ final class SQLiteTable {
     let table = SQLiteLayout.quoted(name)
     let key = holdsTombstones ? "id = ?1 AND collection = ?2" : "id = ?1"
     selectOne = try connection.prepare("SELECT crc FROM \(table) WHERE \(key)")
+    measureOne =
+      holdsTombstones ? nil : try connection.prepare("SELECT crc, version, length(CAST(value AS BLOB)) FROM \(table) WHERE \(key)")
     upsertOne = try connection.prepare(
       """
       INSERT INTO \(table) (\(SQLiteLayout.columns(of: name))) VALUES (?1, ?2, ?3, ?4, ?5) \
@@ -143,6 +160,21 @@ final class SQLiteTable {
   func checksum(of address: RecordAddress) throws(RepositoryError) -> UInt32? {
     try bind(address, to: selectOne)
     return try selectOne.number().map { SQLiteChecksum(column: $0).crc }
+  }
+
+  /// Returns the checksum of a stored record, or `nil` when the table does not hold the record.
+  ///
+  /// - Parameter isMeasured: True to read the schema version and the length of the value, too.
+  func stored(_ address: RecordAddress, measuring isMeasured: Bool) throws(RepositoryError) -> Stored? {
+    guard isMeasured, let measureOne else { return try checksum(of: address).map { Stored(crc: $0) } }
+    try bind(address, to: measureOne)
+    guard try measureOne.step() else { return nil }
+    let row = measureOne.row
+    let stored = Stored(
+      crc: SQLiteChecksum(column: row.integer(0)).crc, schemaVersion: Int(clamping: row.integer(1)),
+      byteCount: Int(clamping: row.integer(2)))
+    try measureOne.reset()
+    return stored
   }
 
   /// Inserts a record, or replaces the stored record with its key.
@@ -163,6 +195,7 @@ final class SQLiteTable {
 
   func finalize() throws(RepositoryError) {
     for statement in [selectOne, upsertOne, deleteOne] { try statement.finalize() }
+    try measureOne?.finalize()
   }
 
   private func bind(_ address: RecordAddress, to statement: SQLiteStatement) throws(RepositoryError) {

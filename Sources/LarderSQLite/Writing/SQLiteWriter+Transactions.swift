@@ -18,6 +18,7 @@ extension SQLiteWriter {
   ) throws(RepositoryError) {
     if !connection.isInTransaction { try beginTransaction(durability) }
     var next = row
+    let summaryBefore = summary
     let note: StateNote
     do {
       note = try body(&next)
@@ -27,6 +28,7 @@ extension SQLiteWriter {
       }
       try commit.run(while: .committing)
     } catch {
+      summary = summaryBefore
       rollBack()
       throw poisoned(by: error)
     }

@@ -27,6 +27,12 @@ final class SQLiteWriter {
   /// Names of the collections whose tables the current transaction has created.
   var created: [String] = []
   let tombstones: SQLiteTable
+  /// Summary of the collections as of the last commit, or `nil` if this writer does not keep the table `larder_collections` up to date.
+  var summary: SQLiteSummary?
+  /// Whether the rows of `larder_collections` may be of an earlier commit, and this writer has not deleted them yet.
+  private var mayHaveOldSummary = true
+  /// Bases that read the store at an earlier commit, or at this one.
+  var bases: SQLiteBases?
 
   var synchronous: Durability?
   var hasUnsynced = false
@@ -67,6 +73,8 @@ final class SQLiteWriter {
     // The commit numbers of the batch are checked before `checkSpace` may run a checkpoint or shrink the file to free disk space. In a
     // shared store the newest commit is read inside the transaction, so the commit numbers are checked only inside the transaction.
     if sharing == nil { try checkOrder(batch, after: row) }
+    foldBeforeCommit()
+    try checkUse()
     // The disk space is checked before the transaction, because inside a transaction this store cannot free space on the disk.
     try checkSpace(for: batch)
     let pages = connection.logPageCount
@@ -82,6 +90,7 @@ final class SQLiteWriter {
         try self.apply(batch.records[position], to: &next, isNew: isFirst, carries: false)
       }
       next.commit = batch.commits.upperBound
+      try self.noteSummary(of: batch, in: next)
       // The first buffered commit sets the mark `isBuffered` in `larder_store`. The mark must be durable, so ``durability(of:)`` has
       // returned `.durable` for that commit.
       if batch.durability == .buffered { next.isBuffered = true }
@@ -91,10 +100,24 @@ final class SQLiteWriter {
       try self.apply(batch.records[carrier], to: &next, isNew: isFirst, carries: carries)
       return carries && next.carriedDigest != 0 ? .inRecord : .inStore
     }
+    mayHaveOldSummary = false
     // If the log did not grow, another program has run a checkpoint, and this commit began the log anew. Forgetting the log's length sets
     // the known length to 0. The next commit then writes the row of `larder_store`, which shows to which store the log belongs.
     if connection.logPageCount <= pages { connection.forgetLogLength() }
-    if connection.logPageCount >= SQLiteConnection.checkpointPages { foldInPassing() }
+    // While bases read the log, a checkpoint cannot copy all of it. The store makes the checkpoint before its next commit.
+    if connection.logPageCount >= SQLiteConnection.checkpointPages, bases?.areUsed != true { foldInPassing() }
+  }
+
+  /// Writes the changed counts of the collections, or deletes all counts if this writer does not keep them up to date.
+  ///
+  /// Call it within the transaction of a commit, after the records were written.
+  func noteSummary(of batch: WriteBatch, in next: SQLiteStoreRow) throws(RepositoryError) {
+    if summary != nil {
+      if let record = batch.records.last { summary?.touchIfUnchanged(record.collection) }
+      try summary?.store(commit: next.commit, on: connection)
+    } else if mayHaveOldSummary {
+      if try SQLiteSummary.exists(on: connection) { try connection.execute("DELETE FROM \(SQLiteSummary.table)") }
+    }
   }
 
   /// Returns the position of the record whose row can carry the digest of a batch, or `nil` if `larder_store` must hold the digest.
@@ -105,7 +128,7 @@ final class SQLiteWriter {
   /// new log writes the row of `larder_store`. In a shared store every commit writes the row of `larder_store`, because the other processes
   /// read no other row to find the newest commit.
   private func carrier(of batch: WriteBatch, _ positions: [Int]) -> Int? {
-    guard sharing == nil, connection.logPageCount > 0 else { return nil }
+    guard sharing == nil, summary == nil, connection.logPageCount > 0 else { return nil }
     return positions.last { batch.records[$0].revision.number == batch.commits.upperBound }
   }
 
@@ -198,6 +221,21 @@ final class SQLiteWriter {
     if sharing == nil, storedRow != row { try transaction(synchronous ?? .durable) { _ in .inStore } }
   }
 
+  /// Writes the counts of the collections, unless the table has them already.
+  ///
+  /// A full disk has no room for them. They are then written with the next commit.
+  func storeSummary() throws(RepositoryError) {
+    guard summary?.isDue == true else { return }
+    do throws(RepositoryError) {
+      try transaction(.durable) { next throws(RepositoryError) in
+        try self.summary?.store(commit: next.commit, on: self.connection)
+        return .inStore
+      }
+    } catch {
+      guard error.code == .full else { throw error }
+    }
+  }
+
   /// Writes the row of `larder_store` for the newest commit without the mark of buffered commits, in a durable transaction.
   ///
   /// The sync of the durable transaction makes all earlier commits durable. If a crash cuts off the transaction that clears the mark, the
@@ -231,6 +269,12 @@ final class SQLiteWriter {
   ///
   /// In a shared store the checkpoint waits at most half a second, so that it does not delay other processes for longer.
   private func foldEmptying() throws(RepositoryError) {
+    // A checkpoint that waits for readers would wait in vain for the bases of this store.
+    guard try foldBeneathBases() else {
+      // Beside a base that reads the database alone, this checkpoint copies and syncs nothing.
+      try connection.checkpoint(.passing)
+      return try connection.syncLog()
+    }
     guard sharing != nil else {
       // A log file that keeps its size after a checkpoint makes later commits faster. On a nearly full disk the log is truncated, because
       // free space matters more.
@@ -238,6 +282,36 @@ final class SQLiteWriter {
       return try connection.checkpoint(isPlentiful ? .marking : .truncating)
     }
     try connection.waiting(.milliseconds(500)) { () throws(RepositoryError) in try connection.checkpoint(.truncating) }
+  }
+
+  /// Copies the write-ahead log into the database, so that the next commit can begin the log anew although bases read the store.
+  ///
+  /// A base keeps the log from being copied beyond its commit, or at all if it reads the database alone. After everything was copied, a
+  /// base whose read transaction begins anew reads the database alone, and needs no page of the log.
+  /// - Returns: False if a base of an older commit is in use. True also if no base is in use, and nothing was copied.
+  func foldBeneathBases() throws(RepositoryError) -> Bool {
+    guard let bases, bases.areUsed else { return true }
+    guard !bases.areOlder(than: row.commit) else { return false }
+    try bases.pinAgain()
+    try connection.checkpoint(.passing)
+    try bases.pinAgain()
+    bases.noteEmptyLog()
+    return true
+  }
+
+  /// Copies a long write-ahead log into the database before a commit, if bases have kept the commits before from doing so.
+  ///
+  /// A failed checkpoint does not make the commit fail. Only a failed sync matters: the writer records its error.
+  private func foldBeforeCommit() {
+    guard let bases, bases.areUsed, connection.logPageCount >= SQLiteConnection.checkpointPages else { return }
+    do throws(RepositoryError) {
+      // The log of a store with an old snapshot would grow without a bound. In a large store, a walk through all records takes longer.
+      let isTooLong = try connection.logPageCount >= max(SQLiteBases.logLimit, Int(clamping: connection.number("PRAGMA page_count") ?? 0))
+      if isTooLong { bases.supersedeOld() }
+      try checkSpaceToFold()
+      do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
+      if try !foldBeneathBases(), isTooLong { bases.noteInTheWay() }
+    } catch { _ = poisoned(by: error) }
   }
 
   // MARK: The end
