@@ -8,6 +8,12 @@ func choosing(url: URL) async throws {
   let fleeting = try await LocalRepository<Spot>(inMemory: .init("spots"))
 
   print(readable, shared, fleeting)
+
+  let onDisk = StoreOptions(residency: .onDisk(cache: .megabytes(16)))
+  let archive = try await LocalRepository<Spot>(sqliteFile: url, options: onDisk)
+  let photos = RepositorySchema<Spot>("photos", residency: .onDisk(cache: .megabytes(8)))  // one collection of a store
+  let automatic = StoreOptions(residency: .automatic(limit: .megabytes(64)))  // on disk if the values are larger
+  print(archive, photos, automatic)
 }
 
 func buffered(spots: LocalRepository<Spot>, scrollPosition: Spot) async throws {

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderSQLite
+import LarderTesting
 
 enum BackendSmoke {
   static func run(_ directory: URL) async throws {
@@ -9,6 +10,10 @@ enum BackendSmoke {
     try use(JSONFileBackend(file: file("a.json")), backup: file("b.json"))
     try use(JSONFileBackend(file: file("c.json"), fileSystem: POSIXFileSystem()), backup: file("d.json"))
     try use(SQLiteBackend(file: file("a.sqlite")), backup: file("b.sqlite"))
+    try page(InMemoryBackend())
+    try page(SQLiteBackend(file: file("paged.sqlite")))
+    try page(FaultInjectingBackend(InMemoryBackend()))
+    try await stay(file("resident.sqlite"))
     let key = RecordKey("b")
     try expect(
       key.text == "b" && key.byteCount == 1 && key > RecordKey("a") && key == RecordKey("b") && key.hashValue == RecordKey("b").hashValue)
@@ -16,6 +21,38 @@ enum BackendSmoke {
     try expect([UInt8(98)].withUnsafeBytes { RecordKey(utf8: $0) } == key)
     let address = RecordAddress(collection: "jars", key: key)
     try expect(address.collection == "jars" && address.key == key && RecordAddress(collection: "a", key: key) < address)
+  }
+
+  /// Leaves records in the storage, and reads them from there.
+  private static func page(_ backend: any PagingBackend) throws {
+    let opening = try backend.openPaged(StoreOptions()) { _ in }
+    try expect(opening.report.isNew && opening.collections.isEmpty)
+    _ = try backend.recover(opening.report)
+    try backend.commit(WriteBatch(records: [record(1)], commits: 1...1))
+    let base = try backend.keepBase()
+    try expect(base.commit == Revision(1) && !backend.wantsNewerBase)
+    try expect(try base.records([RecordKey("1"), RecordKey("2")], of: "jars").map { $0?.revision } == [Revision(1), nil])
+    try expect(try base.records(of: "jars", after: nil, limit: 9).count == 1)
+    try backend.close()
+    try expect(backend.valueSizeBound.map { $0 >= .bytes(8) } ?? true && BackendCapability.paging.description == "paging")
+    let again = try backend.openPaged(StoreOptions()) { _ in }
+    let summary = CollectionSummary(name: "jars", recordCount: 1, byteCount: 8, schemaVersions: 1...1)
+    try expect(again.collections == [summary] && PagedOpening(report: again.report, collections: [summary]).collections.count == 1)
+    try expect(summary.name == "jars" && summary.recordCount == 1 && summary.byteCount == 8 && summary.schemaVersions == 1...1)
+    backend.abandon()
+  }
+
+  /// Opens a store whose records stay in the file.
+  private static func stay(_ file: URL) async throws {
+    let cache = ByteCount.megabytes(1)
+    try expect(cache.bytes == 1_000_000 && ByteCount.bytes(1) < cache)
+    var options = StoreOptions()
+    options.residency = .onDisk(cache: cache)
+    let schema = RepositorySchema<Jar>("jars", residency: .automatic(limit: cache))
+    try expect(schema.residency == .automatic(limit: cache) && Residency.full != .onDisk(cache: cache))
+    let jars = try await LocalRepository<Jar>(sqliteFile: file, schema: .init("jars"), options: options)
+    try expect(jars.openReport.residency == .onDisk(cache: cache) && RepositoryError.Code.superseded.description == "superseded")
+    try await jars.close()
   }
 
   private static func record(_ revision: UInt64) -> StoredRecord {

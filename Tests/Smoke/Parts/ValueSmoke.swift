@@ -27,7 +27,7 @@ enum ValueSmoke {
     var options = StoreOptions(
       access: .exclusive, durability: .durable, limits: .init(recordBytes: 1 << 20, keyBytes: 99, jsonDepth: 9, tombstones: 5),
       checkpoint: .init(idle: .seconds(1), bySize: true), keepsPreviousSnapshot: true, recovery: .strict, indexing: .eager,
-      buildsAutomaticIndexes: false,
+      buildsAutomaticIndexes: false, residency: .full,
       pollInterval: nil, lockTimeout: .seconds(1), migration: .init(mode: .eager, backup: .declined, batchSize: 3) { _ in },
       coding: .foundation)
     try expect(
