@@ -117,7 +117,7 @@ final class SQLiteStore {
     guard let writer = try writer(), writer.sharing == nil else { throw SQLiteStore.pagesAlone(name) }
     try writer.checkUse()
     let base = try SQLiteBase(path: writer.connection.path, commit: Revision(writer.row.commit))
-    bases.add(base, at: writer.connection.logPageCount)
+    bases.add(base, at: max(writer.connection.logPageCount, bases.leftLength))
     return base
   }
 
@@ -145,7 +145,7 @@ final class SQLiteStore {
   /// Whether the write-ahead log is so long that the bases in use should be replaced by one of the newest commit.
   var wantsNewerBase: Bool {
     guard case .writing(let writer, _) = phase else { return false }
-    return bases.wantNewer(at: writer.connection.logPageCount)
+    return bases.wantNewer(at: max(writer.connection.logPageCount, bases.leftLength))
   }
 
   /// Ends an opening that failed, so that the store may be opened again.

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import Larder
 internal import Synchronization
@@ -15,6 +16,8 @@ final class SQLiteBase: StoredBase {
   private let turn = Atomic(0)
   /// Whether the connections were closed for good.
   let isSuperseded = Atomic(false)
+  /// Time of the last read, in nanoseconds of the monotonic clock, or 0 before the first read.
+  private let lastRead = Atomic<UInt64>(0)
   /// Number of connections, and so of threads that read at the same time.
   ///
   /// Each connection has a page cache of its own, of at most 2 MB.
@@ -70,6 +73,7 @@ final class SQLiteBase: StoredBase {
   private func read<Output: Sendable>(
     _ body: @Sendable (PinnedConnection) throws(RepositoryError) -> Output
   ) throws(RepositoryError) -> Output {
+    lastRead.store(DispatchTime.now().uptimeNanoseconds, ordering: .relaxed)
     for reader in readers {
       if let output = try reader.connection.withLockIfAvailable({ state throws(RepositoryError) in try state.read(body) }) {
         if let output { return output }
@@ -88,6 +92,12 @@ final class SQLiteBase: StoredBase {
       return RepositoryError(.suspended, "the store is suspended; call resume(), and try again", file: path)
     }
     return RepositoryError(.superseded, "the database has the records of a newer commit than \(commit); take a new snapshot", file: path)
+  }
+
+  /// Whether the base was read within the last second, so that a walk over its records is probably under way.
+  var isBeingRead: Bool {
+    let last = lastRead.load(ordering: .relaxed)
+    return last > 0 && DispatchTime.now().uptimeNanoseconds < last + 1_000_000_000
   }
 
   // MARK: Pinning
@@ -244,6 +254,9 @@ final class SQLiteBases {
 
   private var bases: [SQLiteBase] { live.compactMap(\.base).filter { !$0.isSuperseded.load(ordering: .relaxed) } }
 
+  /// Length of the write-ahead log, in pages, that a checkpoint has left, until the next commit shows the length again.
+  var leftLength = 0
+
   /// Whether the store should take a newer base: the newest one was lost to a failure, or a newer one would let the log be emptied.
   ///
   /// While an old snapshot keeps the log, a newer base is worth its connections only after the log has grown again.
@@ -254,10 +267,12 @@ final class SQLiteBases {
   }
 
   /// Notes that the whole log was copied, so that the next commit begins it anew unless another program reads it.
-  func noteEmptyLog() { lengthAtNewest = 0 }
+  func noteEmptyLog() { (lengthAtNewest, leftLength) = (0, 0) }
 
   /// Notes that the log must be emptied, which only a base of the newest commit allows.
-  func noteInTheWay() { isInTheWay = areUsed }
+  ///
+  /// While another base is in use, a newer one would not help.
+  func noteInTheWay() { isInTheWay = bases.count == 1 }
 
   /// Whether a base is in use.
   var areUsed: Bool { !bases.isEmpty }
@@ -266,9 +281,11 @@ final class SQLiteBases {
   func areOlder(than commit: UInt64) -> Bool { bases.contains { $0.commit.number != commit } }
 
   /// Supersedes every base that is older than the newest one, which the store reads.
-  func supersedeOld() {
+  ///
+  /// - Parameter spares: True to spare a base that is being read, so that a long walk beside many writes can end.
+  func supersedeOld(sparingReads spares: Bool) {
     let newest = bases.map(\.commit).max()
-    for base in bases where base.commit != newest { base.supersede() }
+    for base in bases where base.commit != newest && !(spares && base.isBeingRead) { base.supersede() }
   }
 
   func supersedeAll() {

@@ -111,7 +111,7 @@ extension SQLiteWriter {
   /// the next call throws that error.
   private func giveBack() {
     // Space on a full disk matters more than old snapshots, whose pages in the log cannot be freed.
-    bases?.supersedeOld()
+    bases?.supersedeOld(sparingReads: false)
     do throws(RepositoryError) {
       try connection.checkPresence()
       do throws(RepositoryError) {

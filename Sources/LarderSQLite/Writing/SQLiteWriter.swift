@@ -101,6 +101,7 @@ final class SQLiteWriter {
       return carries && next.carriedDigest != 0 ? .inRecord : .inStore
     }
     mayHaveOldSummary = false
+    bases?.leftLength = 0
     // If the log did not grow, another program has run a checkpoint, and this commit began the log anew. Forgetting the log's length sets
     // the known length to 0. The next commit then writes the row of `larder_store`, which shows to which store the log belongs.
     if connection.logPageCount <= pages { connection.forgetLogLength() }
@@ -271,7 +272,8 @@ final class SQLiteWriter {
   private func foldEmptying() throws(RepositoryError) {
     // A checkpoint that waits for readers would wait in vain for the bases of this store.
     guard try foldBeneathBases() else {
-      // Beside a base that reads the database alone, this checkpoint copies and syncs nothing.
+      // Beside a base that reads the database alone, this checkpoint copies and syncs nothing, and it never empties the log.
+      bases?.leftLength = max(connection.logPageCount, bases?.leftLength ?? 0)
       try connection.checkpoint(.passing)
       return try connection.syncLog()
     }
@@ -303,15 +305,26 @@ final class SQLiteWriter {
   ///
   /// A failed checkpoint does not make the commit fail. Only a failed sync matters: the writer records its error.
   private func foldBeforeCommit() {
-    guard let bases, bases.areUsed, connection.logPageCount >= SQLiteConnection.checkpointPages else { return }
+    guard let bases, bases.areUsed else { return }
+    let length = max(connection.logPageCount, bases.leftLength)
+    guard length >= SQLiteConnection.checkpointPages else { return }
     do throws(RepositoryError) {
-      // The log of a store with an old snapshot would grow without a bound. In a large store, a walk through all records takes longer.
-      let isTooLong = try connection.logPageCount >= max(SQLiteBases.logLimit, Int(clamping: connection.number("PRAGMA page_count") ?? 0))
-      if isTooLong { bases.supersedeOld() }
+      // The log of a store with an old snapshot would grow without a bound.
+      let limit = try logLimit()
+      let isTooLong = length >= limit
+      if isTooLong { bases.supersedeOld(sparingReads: length / 4 < limit) }
       try checkSpaceToFold()
       do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
       if try !foldBeneathBases(), isTooLong { bases.noteInTheWay() }
     } catch { _ = poisoned(by: error) }
+  }
+
+  /// Returns the length of the write-ahead log, in pages, at which older bases are superseded.
+  private func logLimit() throws(RepositoryError) -> Int {
+    // On a disk with little space, the log must not take the space in which it is to be copied.
+    guard SQLiteDiskSpace.isPlentiful(for: 0, beside: connection.path, on: disk) else { return SQLiteConnection.checkpointPages }
+    // In a large store, a walk through all records takes longer.
+    return max(SQLiteBases.logLimit, Int(clamping: try connection.number("PRAGMA page_count") ?? 0))
   }
 
   // MARK: The end

@@ -58,7 +58,7 @@ public final class FaultInjectingBackend: PagingBackend {
   /// Kind of call that a test can hold, fail and count.
   public enum Operation: Hashable, Sendable, CaseIterable {
     case open, recover, commit, flush, checkpoint, verify, backup, close
-    /// A read of a ``StoredBase``, in a store whose records stay in the storage.
+    /// A read of a `StoredBase`, in a store whose records stay in the storage.
     case read
   }
 

@@ -229,6 +229,22 @@ struct SQLitePagingTests: SQLiteSuite {
     try backend.close()
   }
 
+  /// A checkpoint beside an old base does not empty the log, and must not hide its length.
+  @Test func checkpointsBesideNewAndOldBasesBoundTheLog() throws {
+    let (backend, _) = try openPaged()
+    var held: [any StoredBase] = [try backend.keepBase()]
+    var (largest, number): (Int, UInt64) = (0, 1)
+    for round in 0..<60 {
+      number = try write(1_000_000, to: backend, from: number)
+      largest = max(largest, try logSize())
+      // As a view that renews its snapshot, and a store that moves on before a checkpoint.
+      held = [held.last, try backend.keepBase()].compactMap(\.self)
+      if round % 2 == 0 { try backend.checkpoint() }
+    }
+    #expect(largest < 25_000_000, "\(largest)")
+    try backend.close()
+  }
+
   @Test func anOldBaseOfAShortLogIsRead() throws {
     let (backend, _) = try openPaged()
     try backend.commit([record("a", "1", at: 1)], at: 1)
