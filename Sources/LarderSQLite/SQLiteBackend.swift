@@ -172,8 +172,8 @@ public final class SQLiteBackend: PackingBackend, PagingBackend {
   ///
   /// The write-ahead log grows while the base of an older commit is in use. When the log has 4,000 pages (16 MB) and is as large as the
   /// database, the next commit supersedes the older bases. A base that was read within the last second is spared until the log is four
-  /// times as long. On a disk with less than 1 GiB of free space, 1,000 pages (4 MB) take the place of both. The ninth base supersedes the
-  /// first one, and ``close()`` supersedes all.
+  /// times as long. On a disk with less than 1 GiB of free space, 1,000 pages (4 MB) are the limit, and no base is spared. The ninth base
+  /// supersedes the first one, and ``close()`` supersedes all.
   /// - Throws: `.unsupported` unless the store is open with `.exclusive` access. `.inputOutput`, `.dataMissing`, `.closed`, `.poisoned`.
   public func keepBase() throws(RepositoryError) -> any StoredBase {
     try store.withLock { store throws(RepositoryError) in try store.keepBase() }

@@ -310,21 +310,21 @@ final class SQLiteWriter {
     guard length >= SQLiteConnection.checkpointPages else { return }
     do throws(RepositoryError) {
       // The log of a store with an old snapshot would grow without a bound.
-      let limit = try logLimit()
+      let isPlentiful = SQLiteDiskSpace.isPlentiful(for: 0, beside: connection.path, on: disk)
+      let limit = isPlentiful ? try logLimit() : SQLiteConnection.checkpointPages
       let isTooLong = length >= limit
-      if isTooLong { bases.supersedeOld(sparingReads: length / 4 < limit) }
+      // On a disk with little space, the log must not take the space in which it is to be copied.
+      if isTooLong { bases.supersedeOld(sparingReads: isPlentiful && length / 4 < limit) }
       try checkSpaceToFold()
       do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
       if try !foldBeneathBases(), isTooLong { bases.noteInTheWay() }
     } catch { _ = poisoned(by: error) }
   }
 
-  /// Returns the length of the write-ahead log, in pages, at which older bases are superseded.
+  /// Returns the length of the write-ahead log, in pages, at which older bases are superseded on a disk with much space.
   private func logLimit() throws(RepositoryError) -> Int {
-    // On a disk with little space, the log must not take the space in which it is to be copied.
-    guard SQLiteDiskSpace.isPlentiful(for: 0, beside: connection.path, on: disk) else { return SQLiteConnection.checkpointPages }
     // In a large store, a walk through all records takes longer.
-    return max(SQLiteBases.logLimit, Int(clamping: try connection.number("PRAGMA page_count") ?? 0))
+    max(SQLiteBases.logLimit, Int(clamping: try connection.number("PRAGMA page_count") ?? 0))
   }
 
   // MARK: The end
