@@ -233,10 +233,18 @@ extension Repository {
 extension LocalRepository {
   /// Returns true if a record with this id is stored, even if it does not decode.
   ///
-  /// `exists(_:)` never leaves the caller's actor, never waits and decodes nothing. Cost: about that of a dictionary look-up.
+  /// `exists(_:)` never leaves the caller's actor, never waits and decodes nothing. Cost: about that of a dictionary look-up. A record that
+  /// stays in the storage is read as by ``find(by:)``.
   /// - Throws: `.invalidKey` for an id that cannot be a key. `.closed` after the store was closed.
   public nonisolated(nonsending) func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool {
-    try core.records(of: collection)[coder.keys.key(for: id)] != nil
+    let (records, key) = (try core.records(of: collection), try coder.keys.key(for: id))
+    if records.mustRead(key), Thread.isMainThread { return try await Self.has(key, in: records) }
+    return try records[key] != nil
+  }
+
+  /// Reads a record from the storage away from the main thread, and returns whether there is one.
+  @concurrent private nonisolated static func has(_ key: RecordKey, in records: RecordMap) async throws(RepositoryError) -> Bool {
+    try records[key] != nil
   }
 }
 

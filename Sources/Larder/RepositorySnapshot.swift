@@ -46,7 +46,8 @@ where Item.ID: Hashable & Codable & Sendable {
 
   /// Returns the record with this id, or `nil` if there is none.
   ///
-  /// Cost: a hash look-up. The first read of a record also decodes it.
+  /// Cost: a hash look-up. The first read of a record also decodes it. If the records stay in the storage, a record that is not in the
+  /// cache is read on the calling thread.
   /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge`, or `.newerSchema` (from a newer app in another process) for a stored
   ///   record that cannot be read as `Item`. `.invalidKey` for an id that cannot be a key.
   public func find(by id: Item.ID) throws(RepositoryError) -> Item? {

@@ -61,6 +61,8 @@ extension StoreCore {
     var loader = StoreLoader(limits: options.limits)
     var last: RecordKey?
     while case let records = try base.records(of: name, after: last, limit: 1_024), let end = records.last?.key {
+      // In a damaged storage the blocks may not ascend, and this loop would be endless.
+      if let last, !(last < end) { throw .disorder(in: name, at: end) }
       for record in records { loader.add(record) }
       last = end
     }

@@ -69,14 +69,10 @@ final class PagedRecords: Sendable {
       let records = try base.records(of: collection, after: last, limit: limit)
       guard let end = records.last?.key else { return true }
       // A backend whose blocks do not ascend would make this loop endless.
-      if let last, !(last < end) { throw disorder(at: end) }
+      if let last, !(last < end) { throw .disorder(in: collection, at: end) }
       for record in records { if let slot = slot(of: record), !body(slot) { return false } }
       (last, limit) = (end, Self.laterBlock)
     }
-  }
-
-  private func disorder(at key: RecordKey) -> RepositoryError {
-    RepositoryError(.corrupted, "expected ascending keys in \(collection), found one out of order; run verify()", keyHash: key.hash)
   }
 
   /// Largest number of records that ``forEachDoubtful(unless:_:)`` visits.
@@ -120,6 +116,13 @@ final class PagedRecords: Sendable {
     }
     // Two passes may end at the same time. The shorter list is kept, because a record that has decoded stays decoded.
     if isComplete, left.count <= Self.doubtfulLimit { doubtful.withLock { if left.count < $0?.count ?? .max { $0 = left } } }
+  }
+}
+
+extension RepositoryError {
+  /// Returns the error for a storage whose records are not in the order of their keys.
+  static func disorder(in collection: String, at key: RecordKey) -> RepositoryError {
+    RepositoryError(.corrupted, "expected ascending keys in \(collection), found one out of order; run verify()", keyHash: key.hash)
   }
 }
 
