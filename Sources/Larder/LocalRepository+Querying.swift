@@ -141,7 +141,7 @@ extension LocalRepository {
     let removals = core.indexBuilder.removalCount
     let run = try await readyRun(query, alsoUsing: keyPath)
     // A run over records in the storage may wait for the disk, for which the main thread must not wait.
-    if run.isSmall || isQuick(run), !(run.run.records.isPaged && Thread.isMainThread) { return try body(run) }
+    if run.isSmall || isQuick(run), !(run.run.records.isPaged && isOnMainThread) { return try body(run) }
     var (attempts, newest) = (1, run)
     let output: Output
     while true {
@@ -238,7 +238,7 @@ extension LocalRepository {
   /// - Throws: `.invalidKey` for an id that cannot be a key. `.closed` after the store was closed.
   public nonisolated(nonsending) func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool {
     let (records, key) = (try core.records(of: collection), try coder.keys.key(for: id))
-    if records.mustRead(key), Thread.isMainThread { return try await Self.has(key, in: records) }
+    if records.mustRead(key), isOnMainThread { return try await Self.has(key, in: records) }
     return try records[key] != nil
   }
 
@@ -297,6 +297,11 @@ extension Transaction {
     try snapshot(of: repository).loadAll(strict: strict)
   }
 }
+
+/// True if the calling thread is the main thread, for which a read of the storage must not wait.
+///
+/// Apple's Foundation refuses `Thread.isMainThread` in an `async` function, although the thread of the moment is what counts here.
+var isOnMainThread: Bool { Thread.isMainThread }
 
 extension QueryShape {
   /// True if every record meets the query, so that only the query's offset and limit bound the result.

@@ -301,7 +301,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     // `find(by:)` does not use `snapshot`, because copying the store's whole state would slow down a look-up that costs about as much as
     // one in a dictionary.
     let (records, key) = (try core.records(of: collection), try coder.keys.key(for: id))
-    if records.mustRead(key), Thread.isMainThread { return try await Self.read(key, in: records, coder) }
+    if records.mustRead(key), isOnMainThread { return try await Self.read(key, in: records, coder) }
     do throws(RepositoryError) { return try records.value(for: key, coder) } catch {
       // The backend may have given up the base after this call has read the published state. The newest state has another base.
       guard error.code == .superseded else { throw error }
