@@ -5,7 +5,7 @@
 internal import Foundation
 internal import Synchronization
 
-/// A typed collection of `Codable` values on this device, read from memory and written to disk.
+/// A typed collection of `Codable` values on this device, which is written to disk and by default read from memory.
 ///
 /// ```swift
 /// // A JSON file in the app's own directory, created if it is missing
@@ -292,9 +292,9 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Returns the record with this id, or `nil` if there is none.
   ///
-  /// `find(by:)` never leaves the caller's actor and never waits. Cost: about that of a look-up in a dictionary. The first read of a record
-  /// also decodes it. If the records stay in the storage (``Residency/onDisk(cache:)``), a record that is not in the cache is read on the
-  /// calling thread, or off the main thread if that is the calling one.
+  /// With the records in memory, `find(by:)` never leaves the caller's actor and never waits. Cost: about that of a look-up in a
+  /// dictionary. The first read of a record also decodes it. With ``Residency/onDisk(cache:)``, a record that is not in the cache is read
+  /// from the storage: on the calling thread, or away from it if that is the main thread.
   /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` or `.newerSchema` for a stored record that cannot be read as `Item`.
   ///   `.invalidKey` for an id that cannot be a key. `.closed` after the store was closed.
   public nonisolated(nonsending) func find(by id: Item.ID) async throws(RepositoryError) -> Item? {

@@ -6,7 +6,8 @@
 /// ```
 ///
 /// Use a snapshot in the body of a view, and for several reads that must all see the same commit. Taking a snapshot copies a few pointers,
-/// and reads of a snapshot never wait. Later writes do not change a snapshot.
+/// and reads of a snapshot wait for no write. Later writes do not change a snapshot. With ``Residency/onDisk(cache:)``, a read of a record
+/// that is not in the cache reads the storage on the calling thread, also if that is the main thread.
 ///
 /// The reads of a snapshot run on the calling thread. For a query that examines many records, use ``LocalRepository/fetch(_:)``. Do not
 /// keep a snapshot longer than you need it, because a snapshot keeps its records in memory.

@@ -20,7 +20,7 @@ public import Foundation
 ///
 /// ## Threads and lifetime
 ///
-/// Call a store from every thread, actor and task. Reads return from memory and never wait. One executor commits the writes of all
+/// Call a store from every thread, actor and task. Reads wait for no write. One executor commits the writes of all
 /// repositories of a store, and writes that arrive together share one sync to the disk.
 ///
 /// Opening a store costs one pass over its file, and each repository costs only the building of its unique indexes. A store stays open
@@ -161,10 +161,12 @@ public final class Store: Sendable {
   /// app goes to the background, and ``resume()`` when it comes back: see <doc:InAnXcodeApp>. Between ``suspend()`` and ``resume()``,
   /// another process may use the store.
   ///
-  /// Reads, snapshots, live queries and observers go on with the records in memory. A write waits for ``resume()``, and throws `.suspended`
-  /// if it has waited for ``StoreOptions/suspensionTimeout``. Other calls that need the files (`checkpoint`, `backup`, `flush` and
-  /// `refresh`) throw `.suspended` at once, and `verify` reports that error. A checkpoint that is running in the background is given up,
-  /// without a loss of data.
+  /// Reads, snapshots, live queries and observers go on with the records in memory. With ``Residency/onDisk(cache:)``, a read of a record
+  /// that is not in the cache throws `.suspended` until ``resume()`` has returned.
+  ///
+  /// A write waits for ``resume()``, and throws `.suspended` if it has waited for ``StoreOptions/suspensionTimeout``. Other calls that need
+  /// the files (`checkpoint`, `backup`, `flush` and `refresh`) throw `.suspended` at once, and `verify` reports that error. A checkpoint
+  /// that is running in the background is given up, without a loss of data.
   ///
   /// Every acknowledged write is durable when `suspend()` returns, including `.buffered` writes. A call of `suspend()` on a store that is
   /// already suspended or closed does nothing.
@@ -181,6 +183,9 @@ public final class Store: Sendable {
   /// An exclusive store that another process has written may have to be read again, and then ``openReport`` has the findings of the new
   /// reading. After writes of another process, an exclusive SQLite store is always read again, and a JSON file is read again if the other
   /// process has made a checkpoint. Each close of a JSON file of up to 1 MiB makes a checkpoint.
+  ///
+  /// A store with ``Residency/onDisk(cache:)`` is not read again. If another process has written, `resume()` throws `.superseded`. Close
+  /// the store then, and open it again.
   ///
   /// Cost: under a millisecond if no other process has written. After writes of another process, a `.shared` store reads only the new
   /// commits. An exclusive JSON store reads only the new commits if the other process has appended to the same journal. Reading a whole
