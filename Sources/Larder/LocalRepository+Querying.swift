@@ -233,8 +233,8 @@ extension Repository {
 extension LocalRepository {
   /// Returns true if a record with this id is stored, even if it does not decode.
   ///
-  /// `exists(_:)` never leaves the caller's actor, never waits and decodes nothing. Cost: about that of a dictionary look-up. A record that
-  /// stays in the storage is read as by ``find(by:)``.
+  /// With the records in memory, `exists(_:)` never leaves the caller's actor and never waits. `exists(_:)` decodes nothing. Cost: about
+  /// that of a dictionary look-up. A record that stays in the storage is read as by ``find(by:)``.
   /// - Throws: `.invalidKey` for an id that cannot be a key. `.closed` after the store was closed.
   public nonisolated(nonsending) func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool {
     let (records, key) = (try core.records(of: collection), try coder.keys.key(for: id))
@@ -300,7 +300,8 @@ extension Transaction {
 
 /// True if the calling thread is the main thread, for which a read of the storage must not wait.
 ///
-/// Apple's Foundation refuses `Thread.isMainThread` in an `async` function, although the thread of the moment is what counts here.
+/// Apple's Foundation refuses `Thread.isMainThread` in an `async` function, which may change its thread at an `await`. Each caller of this
+/// property uses the value before its next `await`.
 var isOnMainThread: Bool { Thread.isMainThread }
 
 extension QueryShape {

@@ -88,8 +88,10 @@ public struct CollectionSummary: Hashable, Sendable {
 /// The records of a store as of one commit, read from the storage when they are asked for.
 ///
 /// A base never returns a record of another commit. If it can no longer read the records of its commit, it throws `.superseded`. A record
-/// that must exist and cannot be read is an error, and never a missing record. The deinitializer of a base releases what keeps its commit
-/// readable.
+/// that must exist and cannot be read is an error, and never a missing record.
+///
+/// The store drops its references to a base that it no longer needs. End the transactions and close the connections of a base in its
+/// deinitializer, so that the storage can free the old versions of the records.
 ///
 /// Any number of threads may read one base at the same time, and while the store makes calls to the backend. A read may block its thread.
 public protocol StoredBase: AnyObject, Sendable {

@@ -211,7 +211,9 @@ struct RecordMap: Sendable {
   /// Number of changes from which a base whose records stay in the storage is replaced by a newer one, or a small base in memory.
   static let changeLimit = 4_096
 
-  /// Whether the changes in memory are so many that ``moved(to:)`` should free them.
+  /// Whether the overlay has at least ``changeLimit`` changes, or its changes take more than a quarter of the cache and 1 MiB.
+  ///
+  /// The store then replaces the map by ``moved(to:)``, which frees the changes.
   var wantsNewerBase: Bool {
     guard let paged = base.paged else { return false }
     return overlay.count >= Self.changeLimit || storage.changeCost > paged.cacheSize / 4 + 1 << 20

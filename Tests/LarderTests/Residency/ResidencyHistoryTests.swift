@@ -106,7 +106,7 @@ import Testing
     case 11: pair.snapshots.append(pair.notes.map(\.snapshot))
     default: break
     }
-    // Whatever is asked, the answers are the same, also in the snapshots from before.
+    // Both repositories return the same results, and so do the snapshots of earlier steps.
     try await pair.both(hint) { try await $0.loadAll() }
     try await pair.both(hint) { try await $0.find(by: id) }
     try await pair.both(hint) { try await $0.exists(id) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-/// Records that stay in the storage: what is read when, and what a failing read does.
+/// Records that stay in the storage: the calls that read the storage, and the errors of a read that fails.
 @Suite(.timeLimit(.minutes(5))) final class ResidencyTests {
   private let disk = FaultInjectingBackend(InMemoryBackend())
   private static let options = StoreOptions(checkpoint: .manual, residency: .onDisk(cache: .megabytes(1)))
