@@ -158,7 +158,8 @@ struct RecordMap: Sendable {
     guard let old = try self[key] else { return nil }
     let isInBase = try base.slot(for: key) != nil
     makeUnique()
-    storage.count -= 1
+    // The number at opening is that of the storage. A hostile file may have counted too few records.
+    storage.count = max(count - 1, 0)
     noteUnchecked(nil, of: key)
     // The base (the immutable record set) never changes, so an overlay entry without a record hides the deleted record of the base.
     if isInBase {

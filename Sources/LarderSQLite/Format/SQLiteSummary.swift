@@ -13,8 +13,8 @@ struct SQLiteSummary {
   }
 
   private struct Count {
-    var records = 0
-    var bytes = 0
+    var records: Int64 = 0
+    var bytes: Int64 = 0
     /// Number of the newest commit that has changed a record of this collection and version.
     var commit: UInt64 = 0
   }
@@ -23,6 +23,8 @@ struct SQLiteSummary {
   private var changed: Set<Address> = []
   /// Whether the table exists and has the rows of all counts that are not in `changed`.
   private var isStored = false
+  /// Whether a deletion has shown that the stored counts were wrong, so that the table must have no rows.
+  private var isWrong = false
 
   static let table = "larder_collections"
   static let createTable = """
@@ -37,36 +39,54 @@ struct SQLiteSummary {
   /// Makes the summary of an empty store.
   init() {}
 
-  /// Reads the summary, or returns `nil` if the table is missing, damaged, or of another commit than the row of `larder_store`.
+  /// Reads the summary, or returns `nil` if the table is missing or damaged, or its counts cannot be those of the store.
   ///
-  /// `row` must be the row of the newest commit.
-  init?(on connection: SQLiteConnection, of row: SQLiteStoreRow) throws(RepositoryError) {
+  /// - Parameters:
+  ///   - row: The row of `larder_store`, which must be that of the newest commit.
+  ///   - collections: Names of the collections that have a table.
+  init?(
+    on connection: SQLiteConnection, of row: SQLiteStoreRow, and collections: [String]
+  ) throws(RepositoryError) {
     guard try Self.exists(on: connection) else { return nil }
+    // A hostile file may have any numbers under a right checksum. No database has more bytes of records than its pages have, and with this
+    // limit no later addition can overflow.
+    let size = (try connection.number("PRAGMA page_count") ?? 0) * (try connection.number("PRAGMA page_size") ?? 0)
+    let limit = min(size, Int64(Int.max / 2))
+    var total = Count()
     let statement = try connection.prepare("SELECT name, version, records, bytes, commit_number, crc FROM \(Self.table)")
     while try statement.step() {
-      let address = Address(collection: try statement.text(0), version: Int(clamping: try statement.integer(1)))
+      guard let version = Int(exactly: try statement.integer(1)) else { return nil }
+      let address = Address(collection: try statement.text(0), version: version)
       let count = Count(
-        records: Int(clamping: try statement.integer(2)), bytes: Int(clamping: try statement.integer(3)),
-        commit: UInt64(bitPattern: try statement.integer(4)))
-      guard try statement.integer(5) == Self.checksum(address, count), count.records >= 0, count.bytes >= 0 else { return nil }
+        records: try statement.integer(2), bytes: try statement.integer(3), commit: UInt64(bitPattern: try statement.integer(4)))
+      guard try statement.integer(5) == Self.checksum(address, count), 0...limit ~= count.records, 0...limit ~= count.bytes else {
+        return nil
+      }
+      total.records += count.records
+      total.bytes += count.bytes
+      total.commit = max(total.commit, count.commit)
+      guard total.records <= limit, total.bytes <= limit else { return nil }
       counts[address] = count
     }
-    // A hostile file may have any numbers under a right checksum.
-    guard counts.values.map(\.commit).max() ?? 0 == row.commit, Self.sum(counts.values.map(\.records)) == row.records,
-      Self.sum(counts.values.map(\.bytes)) != nil
-    else { return nil }
+    guard total.commit == row.commit, total.records == Int64(row.records) else { return nil }
+    // A collection whose records were not counted would look empty.
+    let counted = Set(counts.filter { $0.value.records > 0 }.map(\.key.collection))
+    for name in collections {
+      guard try Self.hasRecord(in: name, on: connection) == counted.contains(name) else { return nil }
+    }
+    guard counted.isSubset(of: collections) else { return nil }
     isStored = true
   }
 
-  /// Returns the sum of numbers, or `nil` if it does not fit.
-  private static func sum(_ numbers: [Int]) -> Int? {
-    var sum = 0
-    for number in numbers {
-      let (next, isTooLarge) = sum.addingReportingOverflow(number)
-      if isTooLarge { return nil }
-      sum = next
+  /// Whether a collection has a record.
+  private static func hasRecord(in collection: String, on connection: SQLiteConnection) throws(RepositoryError) -> Bool {
+    do throws(RepositoryError) {
+      return try connection.number("SELECT 1 FROM \(SQLiteLayout.quoted(collection)) LIMIT 1") != nil
+    } catch {
+      // The other records of a damaged collection can be read, so its damage must not keep the store from being opened.
+      guard error.code == .corrupted else { throw error }
+      return true
     }
-    return sum
   }
 
   /// Whether the database has a table with the name and the columns of the summary.
@@ -88,16 +108,22 @@ struct SQLiteSummary {
   mutating func add(_ record: StoredRecord, _ value: Data) {
     change(record.collection, record.schemaVersion) { count in
       count.records += 1
-      count.bytes += value.count
+      count.bytes += Int64(value.count)
     }
   }
 
   /// Subtracts a record that was deleted or replaced.
+  ///
+  /// A hostile file may have counted too few records of a collection. As soon as the count is less than zero, no row of the table can be
+  /// trusted, and ``store(commit:on:)`` deletes all of them.
   mutating func subtract(_ stored: SQLiteTable.Stored, of collection: String) {
+    var isBelowZero = false
     change(collection, stored.schemaVersion) { count in
       count.records -= 1
-      count.bytes -= stored.byteCount
+      count.bytes -= Int64(stored.byteCount)
+      if count.records < 0 || count.bytes < 0 { isBelowZero = true }
     }
+    if isBelowZero { isWrong = true }
   }
 
   /// Marks a collection as changed by a commit that has changed no record.
@@ -113,6 +139,12 @@ struct SQLiteSummary {
 
   /// Writes the changed counts as those of a commit, within the transaction of the commit.
   mutating func store(commit: UInt64, on connection: SQLiteConnection) throws(RepositoryError) {
+    if isWrong {
+      // Without rows, the next opening reads every record and makes the counts anew.
+      if isStored { try connection.execute("DELETE FROM \(Self.table)") }
+      isStored = false
+      return
+    }
     if !isStored {
       if try Self.exists(on: connection) {
         try connection.execute("DELETE FROM \(Self.table)")
@@ -129,8 +161,8 @@ struct SQLiteSummary {
       let count = counts[address] ?? Count()
       try statement.bind(address.collection, at: 1)
       try statement.bind(Int64(address.version), at: 2)
-      try statement.bind(Int64(count.records), at: 3)
-      try statement.bind(Int64(count.bytes), at: 4)
+      try statement.bind(count.records, at: 3)
+      try statement.bind(count.bytes, at: 4)
       try statement.bind(Int64(bitPattern: commit), at: 5)
       try statement.bind(Self.checksum(address, count), at: 6)
       try statement.run()
@@ -147,7 +179,8 @@ struct SQLiteSummary {
     Dictionary(grouping: counts.filter { $0.value.records > 0 }, by: \.key.collection).map { name, counts in
       let versions = counts.map(\.key.version)
       return CollectionSummary(
-        name: name, recordCount: counts.reduce(0) { $0 + $1.value.records }, byteCount: counts.reduce(0) { $0 + $1.value.bytes },
+        name: name, recordCount: Int(clamping: counts.reduce(0) { $0 + $1.value.records }),
+        byteCount: Int(clamping: counts.reduce(0) { $0 + $1.value.bytes }),
         schemaVersions: (versions.min() ?? 1)...(versions.max() ?? 1))
     }
   }

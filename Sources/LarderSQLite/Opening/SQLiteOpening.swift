@@ -218,7 +218,7 @@ final class SQLiteOpening {
       summary = SQLiteSummary()
       return []
     }
-    if try isRowCurrent(on: reading.connection), let found = try SQLiteSummary(on: reading.connection, of: storedRow) {
+    if try isRowCurrent(on: reading.connection), let found = try SQLiteSummary(on: reading.connection, of: storedRow, and: collections) {
       summary = found
       let tombstones = try reading.scan.readTombstones()
       if log != nil { try Self.checkContinuity(of: row, from: Self.foldedRow(path), path) }
