@@ -140,16 +140,16 @@ extension LocalRepository {
   ) async throws(RepositoryError) -> Output {
     let removals = core.indexBuilder.removalCount
     let run = try await readyRun(query, alsoUsing: keyPath)
-    // A run over records in the storage may wait for the disk, for which the main thread must not wait.
-    if run.isSmall || isQuick(run), !(run.run.records.isPaged && isOnMainThread) { return try body(run) }
     var (attempts, newest) = (1, run)
     let output: Output
     while true {
       do throws(RepositoryError) {
+        // A run over records in the storage may wait for the disk, for which the main thread must not wait.
+        if newest.isSmall || isQuick(newest), !(newest.run.records.isPaged && isOnMainThread) { return try body(newest) }
         output = try await Self.answerElsewhere(newest, body)
         break
       } catch {
-        // A long read beside many writes may outlive the base that it reads.
+        // A read beside many writes may outlive the base that it reads.
         guard error.code == .superseded, attempts < 3 else { throw error }
         attempts += 1
         newest = try await readyRun(query, alsoUsing: keyPath)
@@ -238,8 +238,14 @@ extension LocalRepository {
   /// - Throws: `.invalidKey` for an id that cannot be a key. `.closed` after the store was closed.
   public nonisolated(nonsending) func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool {
     let (records, key) = (try core.records(of: collection), try coder.keys.key(for: id))
-    if records.mustRead(key), isOnMainThread { return try await Self.has(key, in: records) }
-    return try records[key] != nil
+    do throws(RepositoryError) {
+      if records.mustRead(key), isOnMainThread { return try await Self.has(key, in: records) }
+      return try records[key] != nil
+    } catch {
+      // The newest state has another base, if the backend has given up the base meanwhile.
+      guard error.code == .superseded else { throw error }
+      return try await Self.has(key, in: try core.records(of: collection))
+    }
   }
 
   /// Reads a record from the storage away from the main thread, and returns whether there is one.
@@ -261,9 +267,16 @@ extension LocalRepository {
     return try await readingRecords { records throws(RepositoryError) in
       let items = try await records.items(coder)
       // Usually every record has decoded, so the two counts are equal, and no record is examined a second time.
-      if items.count < records.count { try records.checkDecodable(coder) }
+      if items.count < records.count { try await Self.checkDecodable(records, coder) }
       return items
     }
+  }
+
+  /// Throws `.decodingFailed` if a record does not decode, and reads the records away from the main thread.
+  @concurrent private nonisolated static func checkDecodable(
+    _ records: RecordMap, _ coder: RecordCoder<Item>
+  ) async throws(RepositoryError) {
+    try records.checkDecodable(coder)
   }
 
   /// Returns the records that meet the query, and with `strict: true` throws if a record of the collection does not decode.
@@ -298,11 +311,19 @@ extension Transaction {
   }
 }
 
-/// True if the calling thread is the main thread, for which a read of the storage must not wait.
+/// True on the main thread and on a thread that serves the main queue, both of which must not wait for a read of the storage.
 ///
+/// An asynchronous main function on Linux ends the main thread, and other threads serve the main queue, on which the main actor runs.
 /// Apple's Foundation refuses `Thread.isMainThread` in an `async` function, which may change its thread at an `await`. Each caller of this
 /// property uses the value before its next `await`.
-var isOnMainThread: Bool { Thread.isMainThread }
+var isOnMainThread: Bool { Thread.isMainThread || DispatchQueue.getSpecific(key: mainQueueKey) != nil }
+
+/// Key under which only the main queue has a value.
+private let mainQueueKey: DispatchSpecificKey<Bool> = {
+  let key = DispatchSpecificKey<Bool>()
+  DispatchQueue.main.setSpecific(key: key, value: true)
+  return key
+}()
 
 extension QueryShape {
   /// True if every record meets the query, so that only the query's offset and limit bound the result.

@@ -301,11 +301,13 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     // `find(by:)` does not use `snapshot`, because copying the store's whole state would slow down a look-up that costs about as much as
     // one in a dictionary.
     let (records, key) = (try core.records(of: collection), try coder.keys.key(for: id))
-    if records.mustRead(key), isOnMainThread { return try await Self.read(key, in: records, coder) }
-    do throws(RepositoryError) { return try records.value(for: key, coder) } catch {
+    do throws(RepositoryError) {
+      if records.mustRead(key), isOnMainThread { return try await Self.read(key, in: records, coder) }
+      return try records.value(for: key, coder)
+    } catch {
       // The backend may have given up the base after this call has read the published state. The newest state has another base.
       guard error.code == .superseded else { throw error }
-      return try core.records(of: collection).value(for: key, coder)
+      return try await Self.read(key, in: try core.records(of: collection), coder)
     }
   }
 
@@ -323,8 +325,9 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// - Throws: `.closed` after the store was closed.
   public nonisolated(nonsending) func loadAll() async throws(RepositoryError) -> [Item] {
     try await readingRecords { records throws(RepositoryError) in
-      // Up to 512 records are decoded on the caller's actor, which takes less time than starting tasks for them.
-      guard records.count > ConcurrentMap.partSize else {
+      // Up to 512 records are decoded on the caller's actor, which takes less time than starting tasks for them. The main thread must not
+      // wait for records that stay in the storage.
+      guard records.count > ConcurrentMap.partSize || records.isPaged && isOnMainThread else {
         return try RepositorySnapshot(revision: .zero, collection: schema.name, records: records, coder: coder).allItems()
       }
       return try await records.items(coder)

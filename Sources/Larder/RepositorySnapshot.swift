@@ -67,7 +67,8 @@ where Item.ID: Hashable & Codable & Sendable {
   /// Returns all records that decode, as ``loadAll()`` does, or throws if the storage cannot be read.
   func allItems() throws(RepositoryError) -> [Item] {
     var items: [Item] = []
-    items.reserveCapacity(count)
+    // A hostile file may have counted too many records.
+    if !records.isPaged { items.reserveCapacity(count) }
     try records.visitOrdered(by: .bytes) { slot in
       do throws(RepositoryError) { items.append(try slot.value(coder)) } catch {}  // `undecodable` lists this record
       return true

@@ -103,8 +103,9 @@ extension RecordMap {
   /// other threads, so that the caller's actor stays free.
   nonisolated(nonsending) func undecodableCount<Item>(_ coder: RecordCoder<Item>) async throws(RepositoryError) -> Int {
     let few = ConcurrentMap.partSize
-    // Examining a few records takes less time than a hop to another executor.
-    if doubtfulCount <= 8 * few, try tally.untouched <= few { return try undecodable(coder).count }
+    // Examining a few records takes less time than a hop to another executor. The main thread must not wait for records in the storage.
+    let isQuick = !isPaged || doubtfulCount == 0 || !isOnMainThread
+    if isQuick, doubtfulCount <= 8 * few, try tally.untouched <= few { return try undecodable(coder).count }
     return try await undecodableCountElsewhere(coder)
   }
 

@@ -178,8 +178,8 @@ extension RecordMap {
   /// - Throws: The errors of ``PagedRecords/forEach(after:_:)``, and no error if the records are in memory.
   func ordered() throws(RepositoryError) -> [RecordSlot] {
     guard isPaged else { return merged(with: overlay.slots.sorted { $0.key < $1.key }) }
+    // No memory is reserved for `count`, because a hostile file may have counted too many records.
     var slots: [RecordSlot] = []
-    slots.reserveCapacity(count)
     try visitOrdered(by: .bytes) { slot in
       slots.append(slot)
       return true

@@ -98,7 +98,8 @@ extension QueryRun {
     var slots: [RecordSlot] = []
     // The loop appends a slot before it compares the count, so with a limit of 0 it would return one record too many.
     guard needed > 0 else { return slots }
-    slots.reserveCapacity(Swift.min(choice.bound, needed))
+    // A hostile file may have counted too many records of a collection whose records stay in the storage.
+    if !indexes.holdsStubs { slots.reserveCapacity(Swift.min(choice.bound, needed)) }
     try walkUnresolved(stretches: stretches) { slot, _, _ in
       slots.append(slot)
       return slots.count < needed
