@@ -16,6 +16,12 @@ static inline int larder_sqlite3_bind_text(
   return sqlite3_bind_text64(statement, index, text ? text : "", length, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
+// As for a text: null bytes would bind NULL, not a blob without bytes.
+static inline int larder_sqlite3_bind_blob(
+    sqlite3_stmt *statement, int index, const void *bytes, sqlite3_uint64 length) {
+  return sqlite3_bind_blob64(statement, index, bytes ? bytes : "", length, SQLITE_TRANSIENT);
+}
+
 // Reads the database file below the pager, through SQLite's own descriptor: closing one of ours would drop the POSIX locks of
 // every other connection of this process. Reading past the end gives zeros and SQLITE_IOERR_SHORT_READ.
 static inline int larder_sqlite3_read_file(

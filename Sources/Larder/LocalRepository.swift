@@ -193,6 +193,9 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       try await core.executor.run { [core, collection] () throws(RepositoryError) in try core.setResidency(residency, of: collection) }
     }
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
+    if core.state.collections[collection].records.isPaged {
+      await core.executor.run { [core, collection] in core.useStoredIndexes(of: collection) }
+    }
     try await core.indexBuilder.build(eagerIndexes, of: collection, in: core)
     noteDuplicates()
     try await noteUndecodable()

@@ -136,9 +136,10 @@ extension RepositorySnapshot {
 
   /// Returns the number of records that meet the query, which is the number that ``fetch(_:)`` would return.
   ///
-  /// Cost: two searches in the index if an ordered or unique index answers the whole query. For a query that matches all records, the cost
-  /// is a decode of the records that were not read yet, on the calling thread. For all other queries, the cost is that of ``fetch(_:)``.
-  /// ``RepositorySnapshot/count`` returns the number of stored records at no cost.
+  /// Cost: two searches in the index if an ordered or unique index answers the whole query. An index on disk reads the keys of its range.
+  /// For a query that matches all records, the cost is a decode of the records that were not read yet, on the calling
+  /// thread. For all other queries, the cost is that of ``fetch(_:)``. ``RepositorySnapshot/count`` returns the number of stored records at
+  /// no cost.
   /// - Throws: the same errors as ``fetch(_:)``.
   public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
 

@@ -116,7 +116,7 @@ final class SQLiteStore {
     try beginWritingIfDue()
     guard let writer = try writer(), writer.sharing == nil else { throw SQLiteStore.pagesAlone(name) }
     try writer.checkUse()
-    let base = try SQLiteBase(path: writer.connection.path, commit: Revision(writer.row.commit))
+    let base = try SQLiteBase(path: writer.connection.path, commit: Revision(writer.row.commit), indexes: writer.indexes.complete)
     bases.add(base, at: max(writer.connection.logPageCount, bases.leftLength))
     return base
   }
@@ -155,6 +155,19 @@ final class SQLiteStore {
   }
 
   // MARK: Writing
+
+  /// Returns the writer for a change of an index.
+  func indexWriter() throws(RepositoryError) -> SQLiteWriter { try writerForCommit() }
+
+  /// The indexes of a store that was opened without its records, or `nil` for another one.
+  var indexes: SQLiteIndexes? {
+    switch phase {
+    case .opening(let opening), .opened(let opening): opening.summary.map { _ in opening.indexes }
+    case .writing(let writer, _): writer.summary.map { _ in writer.indexes }
+    case .suspended(let suspension): suspension.summary.map { _ in suspension.indexes }
+    case .unopened, .reading, .closed: nil
+    }
+  }
 
   func write(_ batch: WriteBatch) throws(RepositoryError) {
     try writerForCommit().write(batch)
@@ -312,7 +325,7 @@ extension SQLiteStore {
         if writer.sharing == nil, scan.row != writer.row, scan.problems.isEmpty {
           report.problems.append(writer.connection.damaged("expected the records of commit \(writer.row.commit), found others"))
         }
-        report.problems += try scan.problems + Self.integrityProblems(writer.connection)
+        report.problems += try scan.problems + Self.integrityProblems(writer.connection) + writer.indexProblems()
       } else if let path {
         // A read-only store keeps no connection between calls, because an open connection would keep a writer from removing its log.
         let found = try SQLiteReadOnlyReader(path, fileSystem).verify()

@@ -10,6 +10,7 @@ internal import Synchronization
 public final class InMemoryBackend: PagingBackend {
   private struct State: Sendable {
     var records: [RecordAddress: StoredRecord] = [:]
+    var indexes: [StoredIndexID: MemoryIndex] = [:]
     var commit = Revision.zero
     var isOpen = false
     var isReadOnly = false
@@ -27,6 +28,17 @@ public final class InMemoryBackend: PagingBackend {
       // A tombstone that replaces a tombstone must count once in `tombstoneCount`.
       if let old, old.value == nil { tombstoneCount -= 1 }
       if record.value == nil { tombstoneCount += 1 }
+    }
+
+    /// Applies the edits of a batch, and drops each index of a changed collection that the batch does not keep up to date.
+    mutating func editIndexes(_ batch: WriteBatch) {
+      let changed = Set(batch.records.map(\.collection))
+      for id in indexes.keys where changed.contains(id.collection) && !batch.indexes.contains(id) { indexes[id] = nil }
+      for edit in batch.indexEdits {
+        guard var index = indexes.removeValue(forKey: edit.index) else { continue }
+        // An edit that does not fit shows that the index has other keys than the records, so the index stays removed.
+        if index.apply(edit) { indexes[edit.index] = index }
+      }
     }
 
     /// Passes all records and tombstones to `visit`, sorted by collection and key.
@@ -97,7 +109,52 @@ public final class InMemoryBackend: PagingBackend {
   /// - Throws: `.closed`.
   public func keepBase() throws(RepositoryError) -> any StoredBase {
     try checkOpen()
-    return state.withLock { MemoryBase($0.records, commit: $0.commit) }
+    return state.withLock { MemoryBase($0.records, $0.indexes.filter(\.value.isComplete), commit: $0.commit) }
+  }
+
+  /// Always `true`.
+  public var storesIndexes: Bool { true }
+
+  /// Returns whether an index is complete and fits the records of the newest commit.
+  public func holdsIndex(_ index: StoredIndexID) -> Bool { state.withLock { $0.indexes[index]?.isComplete ?? false } }
+
+  /// Adds keys to an index.
+  ///
+  /// - Throws: `.closed`, `.unsupported` if no index is being built, or for keys that do not ascend.
+  public func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
+    try changeIndexes { indexes in
+      var found = isFirst ? MemoryIndex() : indexes.removeValue(forKey: index)
+      if isFirst { indexes[index] = nil }
+      guard found?.isComplete == false, found?.append(keys) == true else { return false }
+      indexes[index] = found
+      return true
+    }
+  }
+
+  /// Marks an index as complete.
+  ///
+  /// - Throws: `.closed`, `.unsupported` if there is no such index.
+  public func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) {
+    try changeIndexes { indexes in
+      guard indexes[index] != nil else { return false }
+      indexes[index]?.boundaries = boundaries
+      return true
+    }
+  }
+
+  /// Removes an index.
+  ///
+  /// - Throws: `.closed`.
+  public func dropIndex(_ index: StoredIndexID) throws(RepositoryError) {
+    try changeIndexes { indexes in
+      indexes[index] = nil
+      return true
+    }
+  }
+
+  private func changeIndexes(_ body: (inout [StoredIndexID: MemoryIndex]) -> Bool) throws(RepositoryError) {
+    try checkOpen()
+    guard state.withLock({ body(&$0.indexes) }) else { throw .storesNoIndexes(name) }
   }
 
   /// Marks the backend as open, and returns its contents.
@@ -135,6 +192,7 @@ public final class InMemoryBackend: PagingBackend {
       // A gap or an overlap of commit numbers means that the store and its backend disagree about the number of the newest commit.
       guard batch.commits.lowerBound == state.commit.number + 1 else { return .notConsecutive(batch, after: state.commit, file: name) }
       for record in batch.records { state.put(record) }
+      state.editIndexes(batch)
       state.commit = Revision(batch.commits.upperBound)
       return nil
     }
@@ -222,14 +280,71 @@ extension CollectionSummary {
   }
 }
 
+/// The keys of an index in an ``InMemoryBackend``.
+private struct MemoryIndex: Sendable {
+  private(set) var keys: [Data] = []
+  var boundaries: [Data]?
+
+  var isComplete: Bool { boundaries != nil }
+
+  /// Adds keys behind the others, and returns false if they do not ascend.
+  mutating func append(_ more: [Data]) -> Bool {
+    let first = max(keys.count - 1, 0)
+    keys += more
+    return zip(keys[first...], keys[first...].dropFirst()).allSatisfy { $0.precedes($1) }
+  }
+
+  /// Removes one key and adds another, and returns false if the first is missing or the second is there.
+  mutating func apply(_ edit: IndexEdit) -> Bool {
+    if let removed = edit.removed {
+      let position = position(of: removed)
+      guard position < keys.count, keys[position] == removed else { return false }
+      keys.remove(at: position)
+    }
+    if let added = edit.added {
+      let position = position(of: added)
+      guard position == keys.count || keys[position] != added else { return false }
+      keys.insert(added, at: position)
+    }
+    return true
+  }
+
+  /// Returns the position of the first key at or after a key.
+  func position(of key: Data) -> Int { (0..<keys.count).partitionPoint { !keys[$0].precedes(key) } }
+}
+
 /// The records of an ``InMemoryBackend`` as of one commit.
 private final class MemoryBase: StoredBase {
   let commit: Revision
   private let records: [RecordAddress: StoredRecord]
+  private let indexes: [StoredIndexID: MemoryIndex]
   /// The keys of each collection in order, once a walk has needed them.
   private let sorted = Mutex<[String: [RecordKey]]>([:])
 
-  init(_ records: [RecordAddress: StoredRecord], commit: Revision) { (self.records, self.commit) = (records, commit) }
+  init(_ records: [RecordAddress: StoredRecord], _ indexes: [StoredIndexID: MemoryIndex], commit: Revision) {
+    (self.records, self.indexes, self.commit) = (records, indexes, commit)
+  }
+
+  func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data] { try stored(index).boundaries ?? [] }
+
+  func indexKeys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
+    let index = try stored(index)
+    return Array(index.keys[range(in: index, from: lower, below: upper)])
+  }
+
+  func indexKeyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
+    range(in: try stored(index), from: lower, below: upper).count
+  }
+
+  private func stored(_ index: StoredIndexID) throws(RepositoryError) -> MemoryIndex {
+    guard let found = indexes[index] else { throw .storesNoIndexes("memory") }
+    return found
+  }
+
+  private func range(in index: MemoryIndex, from lower: Data, below upper: Data?) -> Range<Int> {
+    let start = index.position(of: lower)
+    return start..<max(start, upper.map(index.position) ?? index.keys.count)
+  }
 
   func records(_ keys: [RecordKey], of collection: String) throws(RepositoryError) -> [StoredRecord?] {
     keys.map { key in

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// A backend that can leave a store's records in its storage, for ``Residency/onDisk(cache:)``.
 ///
 /// ```swift
@@ -41,6 +43,41 @@ public protocol PagingBackend: StorageBackend {
   /// With the bound, a store that is opened with ``Residency/automatic(limit:)`` and is small is opened once, with its records. By default,
   /// `valueSizeBound` is `nil`.
   var valueSizeBound: ByteCount? { get }
+
+  /// Whether the storage can hold indexes. By default `false`.
+  ///
+  /// If `storesIndexes` is `false`, the store calls none of the members below, and builds its indexes in memory.
+  var storesIndexes: Bool { get }
+
+  /// Returns whether the storage holds an index that is complete and fits the records of the newest commit.
+  ///
+  /// The store calls `holdsIndex` before its first use of an index and after commits, so it must be cheap.
+  func holdsIndex(_ index: StoredIndexID) -> Bool
+
+  /// Adds keys to an index that is being built, in one durable or buffered transaction between two commits.
+  ///
+  /// The keys ascend, and follow the keys of the calls before. Batches that are committed between two calls may edit the keys that were
+  /// added already. The edits follow the rules of ``WriteBatch/indexEdits``.
+  /// - Parameters:
+  ///   - index: The index to build.
+  ///   - keys: Keys of further records, in ascending order.
+  ///   - isFirst: True to begin the index anew, without the keys of an earlier attempt.
+  /// - Throws: `.unsupported` if no index is being built, because the backend has dropped it. Otherwise the errors of
+  ///   ``StorageBackend/commit(_:)``, with the index unchanged.
+  func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError)
+
+  /// Marks an index as complete, or replaces the boundaries of a complete index.
+  ///
+  /// - Parameters:
+  ///   - boundaries: Ascending keys that divide the index into blocks of some hundred keys, beginning with an empty key.
+  ///   - index: An index to which all keys were added.
+  /// - Throws: The errors of ``extendIndex(_:by:isFirst:)``.
+  func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError)
+
+  /// Removes an index, whether it is complete or not. An index that is missing is no error.
+  ///
+  /// - Throws: The errors of ``StorageBackend/commit(_:)``.
+  func dropIndex(_ index: StoredIndexID) throws(RepositoryError)
 }
 
 extension PagingBackend {
@@ -48,6 +85,25 @@ extension PagingBackend {
   public var wantsNewerBase: Bool { false }
   /// By default `nil`.
   public var valueSizeBound: ByteCount? { nil }
+  /// By default `false`.
+  public var storesIndexes: Bool { false }
+  /// By default `false`.
+  public func holdsIndex(_ index: StoredIndexID) -> Bool { false }
+  /// By default throws `.unsupported`.
+  public func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
+    throw .storesNoIndexes(name)
+  }
+  /// By default throws `.unsupported`.
+  public func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) { throw .storesNoIndexes(name) }
+  /// By default does nothing.
+  public func dropIndex(_ index: StoredIndexID) throws(RepositoryError) {}
+}
+
+extension RepositoryError {
+  /// Returns the error for a call that concerns an index which the storage does not hold.
+  public static func storesNoIndexes(_ file: String) -> RepositoryError {
+    RepositoryError(.unsupported, "expected an index in the storage, found none; build it with `extendIndex` first", file: file)
+  }
 }
 
 /// The result of opening a store without reading its records.
@@ -85,6 +141,37 @@ public struct CollectionSummary: Hashable, Sendable {
   }
 }
 
+/// The identity of an index that a ``PagingBackend`` holds beside the records of a collection.
+public struct StoredIndexID: Hashable, Sendable {
+  /// Name of the collection.
+  public let collection: String
+  /// Text that names the indexed properties, the schema version, and the form of the keys.
+  ///
+  /// Two indexes with different keys for the same records have different names.
+  public let name: String
+
+  /// Makes an identity.
+  public init(collection: String, name: String) { (self.collection, self.name) = (collection, name) }
+}
+
+/// A change of one record's key in a stored index.
+///
+/// A key holds the indexed values of one record and the record's id. Keys of one index are ordered by their bytes, as unsigned numbers, and
+/// a key that begins another one comes first.
+public struct IndexEdit: Hashable, Sendable {
+  /// The index to change.
+  public let index: StoredIndexID
+  /// Key to remove, or `nil` for a record that was inserted.
+  public let removed: Data?
+  /// Key to add, or `nil` for a record that was deleted.
+  public let added: Data?
+
+  /// Makes a change.
+  public init(index: StoredIndexID, removed: Data?, added: Data?) {
+    (self.index, self.removed, self.added) = (index, removed, added)
+  }
+}
+
 /// The records of a store as of one commit, read from the storage when they are asked for.
 ///
 /// A base never returns a record of another commit. If it can no longer read the records of its commit, it throws `.superseded`. A record
@@ -110,4 +197,36 @@ public protocol StoredBase: AnyObject, Sendable {
   /// means that no record has a later key.
   /// - Throws: The errors of ``records(_:of:)``.
   func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord]
+
+  /// Returns the boundaries of a complete index.
+  ///
+  /// - Throws: `.unsupported` if this base has no such index. The other errors are those of ``records(_:of:)``.
+  func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data]
+
+  /// Returns the keys of a complete index from a key on and below another one, in ascending order.
+  ///
+  /// - Parameters:
+  ///   - index: A complete index of this base.
+  ///   - lower: The least key that may be returned.
+  ///   - upper: The least key that is not returned, or `nil` for all keys from `lower` on.
+  /// - Throws: The errors of ``boundaries(of:)``.
+  func indexKeys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data]
+
+  /// Returns the number of keys that ``indexKeys(of:from:below:)`` would return.
+  ///
+  /// - Throws: The errors of ``boundaries(of:)``.
+  func indexKeyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int
+}
+
+extension StoredBase {
+  /// By default throws `.unsupported`, for a backend that stores no indexes.
+  public func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data] { throw .storesNoIndexes(index.collection) }
+  /// By default throws `.unsupported`.
+  public func indexKeys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
+    throw .storesNoIndexes(index.collection)
+  }
+  /// By default throws `.unsupported`.
+  public func indexKeyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
+    throw .storesNoIndexes(index.collection)
+  }
 }

@@ -101,12 +101,23 @@ public struct WriteBatch: Sendable {
   public let commits: ClosedRange<UInt64>
   /// Kind of failure after which the batch must still be stored.
   public let durability: Durability
+  /// Changes of stored indexes, in the order of the commits.
+  public let indexEdits: [IndexEdit]
+  /// Stored indexes for which ``indexEdits`` has every change of the batch.
+  ///
+  /// Only a ``PagingBackend`` that stores indexes reads the list. It drops each other index of a collection that the batch changes.
+  public let indexes: Set<StoredIndexID>
 
   /// Creates a batch.
-  public init(records: [StoredRecord], commits: ClosedRange<UInt64>, durability: Durability = .durable) {
+  public init(
+    records: [StoredRecord], commits: ClosedRange<UInt64>, durability: Durability = .durable, indexEdits: [IndexEdit] = [],
+    indexes: Set<StoredIndexID> = []
+  ) {
     self.records = records
     self.commits = commits
     self.durability = durability
+    self.indexEdits = indexEdits
+    self.indexes = indexes
   }
 }
 

@@ -212,9 +212,9 @@ final class CommitQueue: Sendable {
       return
     }
     var failure: RepositoryError?
-    let groups = stage(writes, on: state, of: core)
-    for (number, group) in groups.enumerated() {
-      failure = group.commit(to: core, after: failure, isLast: number == groups.count - 1)
+    var groups = stage(writes, on: state, of: core)
+    for number in groups.indices {
+      failure = groups[number].commit(to: core, after: failure, isLast: number == groups.count - 1)
     }
   }
 
@@ -314,7 +314,7 @@ private struct CommitGroup {
   ///   - earlier: Error of the previous commit group, if its commit failed. A group that was staged on top of a failed group fails too.
   ///   - isLast: False if another group was staged on top of this one.
   /// - Returns: The error that prevented the commit of this group, or `nil`.
-  func commit(to core: StoreCore, after earlier: RepositoryError?, isLast: Bool) -> RepositoryError? {
+  mutating func commit(to core: StoreCore, after earlier: RepositoryError?, isLast: Bool) -> RepositoryError? {
     let failure = earlier ?? makeDurable(by: core)
     let hasCommitted = failure == nil && !pending.isEmpty
     // The previous published state is released after the callers are resumed, because its release took a seventh of the executor's time
@@ -325,6 +325,7 @@ private struct CommitGroup {
       // miss the deletions of that state.
       let deletions = pending.changes.compactMap(\.deletion)
       if !deletions.isEmpty { core.hub.note(deletions) }
+      pending.dropLostIndexes()
       before = core.publish(pending.collections, commit: pending.latest)
     }
     for claim in claims {

@@ -1,14 +1,14 @@
 internal import Dispatch
+internal import Foundation
 internal import Synchronization
 
 /// Builds the indexes of a store and applies later changes to them, while commits go on.
 ///
 /// An index is built when a query first uses it. Before its first use, an index exists only as a declaration in its collection.
 final class IndexBuilder: Sendable {
-  /// Tasks that build an index or have built it, by the collection and position of the index, which return the error of a failed build.
+  /// Tasks that build an index, by the collection and position of the index, which return the error of a failed build.
   ///
-  /// A finished task stays in `builds`, so that a later query finds the task and does not build the index again. A task that has failed is
-  /// removed, so that a later query tries again.
+  /// A finished task is removed, because a commit may remove an index in the storage, and a later query then builds it again.
   private let builds = Mutex<[Address: Task<RepositoryError?, Never>]>([:])
   /// True while changes in index logs wait to be applied to the indexes, or are being applied.
   ///
@@ -22,6 +22,15 @@ final class IndexBuilder: Sendable {
   ///
   /// Waking a thread for each commit would cost more than applying the changes together.
   private static let pauseBeforeSettling = 0.1
+
+  /// Indexes that are being copied to the storage, which commits change as far as they are copied.
+  private let copying = Mutex<[IndexCopy]>([])
+  /// Task that ends when the indexes that were built so far are copied to the storage.
+  private let copyTask = Mutex<Task<Void, Never>?>(nil)
+  /// Number of times that an index in the storage was found not to fit the records.
+  private let refutations = Mutex<[StoredIndexID: Int]>([:])
+  /// Number of keys that one transaction copies, for which commits wait.
+  let copiedCount = Atomic(2_000)
 
   /// Address of an index: the position of its collection, and the position of the index among the collection's declared indexes.
   private struct Address: Hashable, Sendable {
@@ -50,33 +59,41 @@ final class IndexBuilder: Sendable {
 
   /// Builds indexes, and returns the error of a build that has failed.
   private func buildMissing(_ wanted: [Int], of collection: Int, in core: StoreCore) async -> RepositoryError? {
-    do throws(RepositoryError) {
-      try await Self.build(wanted, of: collection, in: core)
-      return nil
-    } catch {
+    var failure: RepositoryError?
+    do throws(RepositoryError) { try await Self.build(wanted, of: collection, in: core) } catch {
+      failure = error
       await core.executor.run {
         core.updateCollection(collection) { state in for index in wanted { state.indexes.cancelBuilding(index) } }
       }
-      builds.withLock { builds in for index in wanted { builds[Address(collection: collection, index: index)] = nil } }
-      return error
     }
+    builds.withLock { builds in for index in wanted { builds[Address(collection: collection, index: index)] = nil } }
+    return failure
   }
 
   private static func build(_ wanted: [Int], of collection: Int, in core: StoreCore) async throws(RepositoryError) {
     // The records are copied and the index's change log is started in one executor block. If a commit ran between the copy and the start of
     // the log, its changes would be missing in the index.
-    let begun: (records: RecordMap, indexes: IndexSet)? = await core.executor.run {
+    let begun: (wanted: [Int], records: RecordMap, indexes: IndexSet)? = await core.executor.run {
       core.updateCollection(collection) { state in
-        guard wanted.contains(where: { !state.indexes.isBuilt($0) }) else { return nil }
-        for index in wanted { state.indexes.startBuilding(index) }
-        return (state.records, state.indexes)
+        // Another build may have ended since the caller read the state.
+        let wanted = wanted.filter { !state.indexes.isBuilt($0) }
+        if wanted.isEmpty { return nil }
+        for index in wanted {
+          if case .stored(let entries) = state.indexes.bodies[index] {
+            core.indexBuilder.refutations.withLock { $0[entries.run.id, default: 0] += 1 }
+          }
+          state.indexes.startBuilding(index)
+        }
+        return (wanted, state.records, state.indexes)
       }
     }
     guard let begun else { return }
+    let wanted = begun.wanted
     let bodies = try await DispatchQueue.global(qos: .userInitiated).run { () throws(RepositoryError) in
       try begun.indexes.built(wanted, over: begun.records)
     }
     await core.executor.run { finish(wanted, bodies, of: collection, definedBy: begun.indexes, in: core) }
+    core.indexBuilder.copySoon(wanted, of: collection, in: core)
   }
 
   /// Publishes indexes that were built over the records of an earlier commit, with the changes that were logged meanwhile.
@@ -194,6 +211,115 @@ final class IndexBuilder: Sendable {
   }
 }
 
+// MARK: - Copying to the storage
+
+extension IndexBuilder {
+  /// Indexes that are being copied to the storage.
+  var copies: [IndexCopy] { copying.withLock { $0 } }
+
+  /// Copies indexes that were built in memory to the storage, in the background, so that later openings need not build them.
+  ///
+  /// Each transaction copies a part of the keys between two commits. If copying fails, the index stays in memory, and the next store that
+  /// builds it tries again.
+  func copySoon(_ indexes: [Int], of collection: Int, in core: StoreCore) {
+    let state = core.state
+    guard state.collections[collection].records.isPaged, (core.backend as? any PagingBackend)?.storesIndexes == true else { return }
+    // A type that decodes a record to other values each time would refute each copy.
+    let refuted = refutations.withLock { $0.filter { $0.value > 1 } }
+    let ids = state.collections[collection].indexes.storedIDs(of: state.names[collection])
+      .filter { indexes.contains($0.index) && refuted[$0.id] == nil }
+    if ids.isEmpty { return }
+    copyTask.withLock { last in
+      // One index is copied after the other, so that commits do not wait for two of them.
+      last = Task(priority: .utility) { [weak core, last] in
+        await last?.value
+        for (index, id) in ids {
+          let copy = IndexCopy(id, collection: collection, index: index)
+          self.copying.withLock { $0.append(copy) }
+          // The store is referenced only for the time of one transaction, so that a store whose last user is gone is released at once.
+          while let executor = core?.executor, await executor.run({ [weak core] in self.extend(copy, in: core) }) {}
+        }
+      }
+    }
+  }
+
+  /// Copies the indexes in memory again whose copies a suspension has ended.
+  func resumeCopies(in core: StoreCore) {
+    for (position, collection) in core.state.collections.enumerated() where collection.records.isPaged {
+      let indexes = collection.indexes.bodies.indices.filter { index in
+        if case .followed = collection.indexes.bodies[index] { true } else { false }
+      }
+      copySoon(indexes, of: position, in: core)
+    }
+  }
+
+  /// Waits until the indexes that were built so far are copied to the storage, or stay in memory.
+  func awaitCopies() async { await copyTask.withLock { $0 }?.value }
+
+  /// Copies the next keys of an index, or ends the copy after the last key.
+  ///
+  /// Must run on the store's executor, which serializes all commits.
+  /// - Returns: False if the copy has ended.
+  private func extend(_ copy: IndexCopy, in core: StoreCore?) -> Bool {
+    if let core, copyMore(copy, in: core) { return true }
+    // The copy ends in the block of the executor in which the index becomes the stored one, so no commit edits its keys twice.
+    copying.withLock { $0.removeAll { $0 === copy } }
+    return false
+  }
+
+  private func copyMore(_ copy: IndexCopy, in core: StoreCore) -> Bool {
+    let state = core.state
+    guard state.isOpen, !state.isSuspended, !copy.isGivenUp, let backend = core.backend as? any PagingBackend else { return false }
+    let collection = state.collections[copy.collection]
+    // A record without an entry, which does not decode, may have one in a later version of the app.
+    guard let tree = collection.indexes.tree(copy.index), tree.count == collection.records.count else { return giveUp(copy, in: backend) }
+    let start = copy.end.map { end in tree.rank(whereFirst: { end.precedes(IndexKey.bytes(of: $0)) }) } ?? 0
+    var keys: [Data] = []
+    tree.forEach(in: start..<min(start + copiedCount.load(ordering: .relaxed), tree.count)) { entry in
+      keys.append(IndexKey.bytes(of: entry))
+      return keys[keys.count - 1].count <= IndexKey.limit
+    }
+    if let last = keys.last, last.count > IndexKey.limit { return giveUp(copy, in: backend) }
+    do throws(RepositoryError) {
+      if !keys.isEmpty || copy.end == nil {
+        try backend.extendIndex(copy.id, by: keys, isFirst: copy.end == nil)
+        copy.append(keys)
+        return true
+      }
+      try backend.storeBoundaries(copy.boundaries, of: copy.id)
+    } catch {
+      return giveUp(copy, in: backend)
+    }
+    use(copy, in: core)
+    return false
+  }
+
+  private func giveUp(_ copy: IndexCopy, in backend: any PagingBackend) -> Bool {
+    copy.giveUp()
+    // The next commit of the collection drops the index, too.
+    do throws(RepositoryError) { try backend.dropIndex(copy.id) } catch {}
+    return false
+  }
+
+  /// Replaces an index in memory by its complete copy in the storage.
+  private func use(_ copy: IndexCopy, in core: StoreCore) {
+    let before = core.state.collections[copy.collection].records.unchangedBase
+    core.moveBase(isForced: true)
+    let collection = core.state.collections[copy.collection]
+    // Without a base of the newest commit, the index stays in memory, and the next commit drops its copy.
+    guard let base = collection.records.unchangedBase, base !== before, base.commit.number == core.state.commit else { return }
+    let definition = collection.indexes.definitions[copy.index]
+    let run = StoredRun(copy.id, columns: definition.columns.count, order: definition.order, in: base)
+    let freed = core.updateCollection(copy.collection) { state in
+      let old = state.indexes.bodies[copy.index]
+      state.indexes.bodies[copy.index] = .stored(StoredEntries(run))
+      return old
+    }
+    // Freeing a tree takes time for each of its entries.
+    DispatchQueue.global(qos: .utility).async { withExtendedLifetime(freed) { FreedMemory.giveBack() } }
+  }
+}
+
 extension TypedQueryRun {
   /// Builds the indexes that a query can use and that are not built yet, and returns the planned query.
   ///
@@ -210,18 +336,30 @@ extension TypedQueryRun {
     while true {
       let state = try state()
       let missing = state.indexes.missing(for: query.shape, alsoUsing: keyPath)
-      if missing.isEmpty {
+      do throws(RepositoryError) {
+        guard missing.isEmpty else {
+          try await core.indexBuilder.build(missing, of: collection, in: core)
+          continue
+        }
+        // Planning reads an index in the storage, for which the main thread must not wait.
+        if state.indexes.holdsStubs, isOnMainThread { return try await planned(query, coder, over: state) }
         // A strict query decodes every record of the collection. `undecodableCount` decodes many records on other threads, so that the
         // caller's actor is not blocked.
         if query.shape.isStrict { _ = try await state.records.undecodableCount(coder) }
         return try Self(query, coder: coder, over: state)
-      }
-      do throws(RepositoryError) { try await core.indexBuilder.build(missing, of: collection, in: core) } catch {
+      } catch {
         // A build that takes long beside many writes may outlive the base that it reads.
         guard error.code == .superseded, attempts < 3 else { throw error }
         attempts += 1
       }
     }
+  }
+
+  @concurrent private static func planned(
+    _ query: Query<Item>, _ coder: RecordCoder<Item>, over state: CollectionState
+  ) async throws(RepositoryError) -> Self {
+    if query.shape.isStrict { _ = try await state.records.undecodableCount(coder) }
+    return try Self(query, coder: coder, over: state)
   }
 
   /// Builds an automatic index in the background, if the query has sorted many records without an index.

@@ -11,6 +11,10 @@ package struct PendingState {
   private(set) var records: [StoredRecord] = []
   /// Changes for observers, one for each entry of ``records``.
   private(set) var changes: [RecordChange] = []
+  /// Changes of stored indexes, each with the position in ``records`` of the change that causes it.
+  var indexEdits: [(position: Int, edit: IndexEdit)] = []
+  /// Indexes that are being copied to the storage.
+  let copies: [IndexCopy]
   /// Total size of ``records``.
   private(set) var size = WriteSize()
   /// Origin of the write that is being staged, which observers receive with its changes.
@@ -44,6 +48,7 @@ package struct PendingState {
     collections = state.collections
     names = state.names
     triggers = core.register.triggers
+    copies = core.indexBuilder.copies
     committed = state.commit
     commit = state.commit
   }
@@ -52,7 +57,7 @@ package struct PendingState {
   mutating func moveOut() -> PendingState {
     let moved = self
     // An array with two owners is copied as a whole at its first change.
-    (collections, records, changes) = ([], [], [])
+    (collections, records, changes, indexEdits) = ([], [], [], [])
     return moved
   }
 
@@ -91,6 +96,9 @@ package struct PendingState {
           changes.reserveCapacity(changes.count + records.count)
         }
         removeAutomaticIndexes(of: collection, before: records.count)
+        if collections[collection].records.isPaged {
+          try collections[collection].records.prefetch(records.map(\.key), size: records.reduce(0) { $0 + $1.value.count })
+        }
         for record in records { try put(record, in: collection) }
       case .delete(let key, let collection, let version, let expectation):
         _ = try delete(key, in: collection, schemaVersion: version, expecting: expectation)
@@ -240,6 +248,7 @@ package struct PendingState {
     // file unreadable.
     try RecordLimit.checkReadableForm(of: stored, key: slot.key)
     let old = try collections[collection].upsert(slot, isContested: &isContested)
+    noteIndexEdits(IndexChange(old: old, new: slot), in: collection)
     size.add(key: slot.key, value: stored.json)
     records.append(
       StoredRecord(
@@ -256,6 +265,7 @@ package struct PendingState {
     _ key: RecordKey, in collection: Int, schemaVersion: Int
   ) throws(RepositoryError) -> Bool {
     guard let old = try collections[collection].remove(key) else { return false }
+    noteIndexEdits(IndexChange(old: old, new: nil), in: collection)
     size.add(key: key, value: nil)
     records.append(
       StoredRecord(collection: names[collection], key: key, revision: revision, schemaVersion: schemaVersion, value: nil))
@@ -327,6 +337,7 @@ package struct PendingState {
     size = savepoint.size
     records.removeLast(records.count - savepoint.recordCount)
     changes.removeLast(changes.count - savepoint.recordCount)
+    while let last = indexEdits.last, last.position >= savepoint.recordCount { indexEdits.removeLast() }
   }
 
   /// Splits off the writes before a savepoint, and returns them as a pending state that must be committed first.
@@ -337,6 +348,8 @@ package struct PendingState {
     head.endedCount = savepoint.recordCount
     records.removeFirst(savepoint.recordCount)
     changes.removeFirst(savepoint.recordCount)
+    indexEdits.removeAll { $0.position < savepoint.recordCount }
+    for edit in indexEdits.indices { indexEdits[edit].position -= savepoint.recordCount }
     endedCount -= savepoint.recordCount
     // The split-off writes and the remaining writes become two batches of the backend, whose commit numbers must be consecutive.
     committed = savepoint.commit
@@ -350,34 +363,16 @@ package struct PendingState {
   ///
   /// The pending state must have at least one staged record.
   func writeBatch(_ durability: Durability) -> WriteBatch {
-    WriteBatch(records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability)
-  }
-}
-
-/// Checks of unique indexes for the records that a write has staged.
-extension PendingState {
-  /// Checks that no staged record has the same values as another record in a unique index.
-  ///
-  /// - Throws: `.uniqueViolation` for the first record that has such values.
-  func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
-    for (collection, new, old) in try uniqueChanges(in: changes) {
-      if let violation = collections[collection].indexes.violation(of: new, replacing: old) { throw violation }
-    }
+    WriteBatch(
+      records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability,
+      indexEdits: indexEdits.map(\.edit), indexes: storedIndexes)
   }
 
-  /// Returns the changed records of collections with a unique index, each with its value now and its value before the changes.
-  func uniqueChanges(
-    in changes: ArraySlice<RecordChange>
-  ) throws(RepositoryError) -> [(collection: Int, new: RecordSlot, old: RecordSlot?)] {
-    var before: [Int: [RecordKey: RecordSlot?]] = [:]
-    for change in changes where collections[change.collection].indexes.areUnique {
-      // A record may change several times in one write. Only the first change of a record holds its value from before the write.
-      if before[change.collection]?[change.key] == nil { before[change.collection, default: [:]][change.key] = .some(change.old) }
+  /// Gives up the indexes that the backend has dropped in the last commit, because a change did not fit their keys.
+  mutating func dropLostIndexes() {
+    guard let backend = core.backend as? any PagingBackend else { return }
+    for collection in collections.indices where collections[collection].indexes.holdsStubs {
+      collections[collection].indexes.dropStored { !backend.holdsIndex($0) }
     }
-    var found: [(collection: Int, new: RecordSlot, old: RecordSlot?)] = []
-    for (collection, records) in before {
-      for (key, old) in records { if let new = try collections[collection].records[key] { found.append((collection, new, old)) } }
-    }
-    return found
   }
 }

@@ -113,7 +113,7 @@ extension StoreCore {
   func moveBase(isForced: Bool = false) {
     let state = state
     let isBehind = state.collections.contains { collection in collection.records.pagedCommit.map { $0.number != state.commit } ?? false }
-    guard isBehind || isForced, state.isOpen, let backend = backend as? any PagingBackend else { return }
+    guard state.collections.contains(where: \.records.isPaged), isBehind || isForced, state.isOpen, let backend = backend as? any PagingBackend else { return }
     let base: any StoredBase
     do throws(RepositoryError) { base = try backend.keepBase() } catch {
       return  // the changes stay in memory, and the next commit tries again
@@ -127,12 +127,50 @@ extension StoreCore {
   private func moveCollections(to base: any StoredBase) {
     for (position, collection) in state.collections.enumerated() where collection.records.isPaged {
       let moved = collection.records.moved(to: base)
+      let indexes = movedIndexes(of: collection, to: base)
       _ = updateCollection(position) { state in
         let old = state
         state.replaceRecords(with: moved)
+        for (index, body) in indexes { state.indexes.bodies[index] = body }
         return old
       }
     }
+  }
+
+  /// Returns the indexes in the storage over a newer base, by position, and stores new boundaries of their blocks.
+  private func movedIndexes(of collection: CollectionState, to base: any StoredBase) -> [(index: Int, body: IndexBody)] {
+    guard let backend = backend as? any PagingBackend else { return [] }
+    return collection.indexes.bodies.enumerated().compactMap { index, body in
+      guard case .stored(let entries) = body else { return nil }
+      guard backend.holdsIndex(entries.run.id) else { return (index, .absent) }
+      // Without its boundaries, a run that no query has read would not divide the blocks that have grown. An error is found by the next query.
+      do throws(RepositoryError) { _ = try entries.run.boundaries() } catch {}
+      let moved = entries.moved(to: base)
+      if let boundaries = moved.run.newBoundaries {
+        // Without the boundaries in the storage, the next opening divides the large blocks again.
+        do throws(RepositoryError) { try backend.storeBoundaries(boundaries, of: entries.run.id) } catch {}
+      }
+      return (index, .stored(moved))
+    }
+  }
+
+  /// Uses the indexes that the storage holds, for a collection whose indexes were just declared.
+  ///
+  /// Without a call of `useStoredIndexes` before the collection's first commit, that commit would not change the stored indexes, and the
+  /// backend would drop them.
+  func useStoredIndexes(of collection: Int) {
+    let present = state.collections[collection]
+    // A base with changes in memory has other keys than the newest commit.
+    guard let backend = backend as? any PagingBackend, backend.storesIndexes, let base = present.records.unchangedBase else { return }
+    var bodies: [(index: Int, body: IndexBody)] = []
+    for (index, id) in present.indexes.storedIDs(of: state.names[collection]) {
+      guard case .absent = present.indexes.bodies[index], backend.holdsIndex(id) else { continue }
+      let definition = present.indexes.definitions[index]
+      bodies.append(
+        (index, .stored(StoredEntries(StoredRun(id, columns: definition.columns.count, order: definition.order, in: base)))))
+    }
+    let stored = bodies
+    updateCollection(collection) { state in for (index, body) in stored { state.indexes.bodies[index] = body } }
   }
 }
 

@@ -68,9 +68,11 @@ extension StoreCore {
     // be committed before the held ones.
     commits.takeHeld()
     setSuspended(false)
-    // If the base could not be moved on before the suspension, or not be opened again, the suspension has ended it.
-    moveBase()
+    // If the base could not be moved on before the suspension, or not be opened again, the suspension has ended it. Another process may
+    // also have removed an index.
+    moveBase(isForced: true)
     moveBaseIfWorthwhile()
+    indexBuilder.resumeCopies(in: self)
   }
 
   /// Publishes the commits that other processes have made during the suspension.

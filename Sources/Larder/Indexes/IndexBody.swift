@@ -10,6 +10,8 @@ enum IndexBody: Sendable {
   /// The index is built, and has a log of later changes of records that the next reader of the index applies. See ``FollowedIndex``.
   case followed(FollowedIndex)
   case ordered(PersistentTree<IndexEntry>)
+  /// An ordered index in the storage, with its later changes.
+  case stored(StoredEntries)
   case geo(GeoIndex)
   case text(TextIndex)
 
@@ -17,6 +19,7 @@ enum IndexBody: Sendable {
   var isBuilt: Bool {
     switch self {
     case .absent, .building: false
+    case .stored(let entries): !entries.run.isUnfit
     case .followed, .ordered, .geo, .text: true
     }
   }
@@ -49,8 +52,9 @@ extension IndexDefinition {
     let (old, new) = (change.old, change.new)
     var isContested = false
     switch body {
-    // `IndexSet` and `FollowedIndex` append changes to the logs of `.building` and `.followed`, and call `apply` only with a built index.
-    case .absent, .building, .followed:
+    // `IndexSet` and `FollowedIndex` append changes to the logs of `.building` and `.followed`, and call `apply` only with a built index in
+    // memory.
+    case .absent, .building, .followed, .stored:
       break
     case .ordered(var tree):
       // `body` is emptied first, so that `tree` has one owner and changes in place. If the tree had a second owner, each change would copy
@@ -85,6 +89,21 @@ extension IndexDefinition {
       body = .text(text)
     }
     return isContested
+  }
+}
+
+/// The change of a record's entry in an ordered index that the storage can hold.
+struct StoredEdit {
+  let before: IndexEntry?
+  let after: IndexEntry?
+
+  /// Returns `nil` if a record has no entry, or one that is too long: such an index stays in memory.
+  ///
+  /// A record that does not decode may decode in a later version of the app, which the index in the storage could not notice.
+  init?(_ change: IndexChange, _ definition: IndexDefinition) {
+    (before, after) = (change.old.flatMap(definition.entry), change.new.flatMap(definition.entry))
+    guard (change.old == nil) == (before == nil), (change.new == nil) == (after == nil) else { return nil }
+    if let after, IndexKey.bytes(of: after).count > IndexKey.limit { return nil }
   }
 }
 

@@ -26,6 +26,10 @@ struct IndexDefinition: Sendable {
   let columns: [Column]
   /// Use of an automatic index, or `nil` for an index that a schema declares.
   let automatic: AutomaticIndex?
+  /// Name of the index in a storage that holds indexes, or `nil` for an index that is always in memory.
+  let storedName: String?
+  /// Order of the entries of an ordered index.
+  let order: IndexEntry.Order
   /// True if the index holds its records as stubs without values, because the values stay in the storage.
   var holdsStubs = false
   /// Closure that decodes and caches the value of a record, or returns `nil` for a record that does not decode.
@@ -48,6 +52,16 @@ struct IndexDefinition: Sendable {
       let isDescending = column.isDescending && position < IndexEntry.Order.directionLimit
       return Column(keyPath: column.keyPath, isDescending: isDescending, rawValues: column.rawValues)
     }
+    order = IndexEntry.Order(descending: columns.map(\.isDescending), keys: coder.keys.order)
+    let names = declaration.columns.map(\.storedName)
+    if case .ordered(isUnique: false) = declaration.kind, automatic == nil, names.allSatisfy({ $0 != nil }) {
+      // An index of other values, or of another order, has another name, so that it is built anew.
+      storedName =
+        "ordered(\(names.compactMap(\.self).joined(separator: ", "))), version \(coder.schemaVersion), "
+        + "ids as \(coder.keys.order.isOfBytes ? "texts" : "numbers"), form \(IndexKey.version)"
+    } else {
+      storedName = nil
+    }
     value = { slot in do throws(RepositoryError) { return try slot.decoded(coder) } catch { return nil } }
     peek = { slot in do throws(RepositoryError) { return try slot.peek(coder) } catch { return nil } }
     // The closures that read index values unwrap optionals with `guard`, because `flatMap` would look up type metadata at each record.
@@ -55,8 +69,7 @@ struct IndexDefinition: Sendable {
     case .ordered:
       kind = .ordered
       let read = declaration.columns.map(\.value)
-      let order = IndexEntry.Order(descending: columns.map(\.isDescending), keys: coder.keys.order)
-      readEntry = { value, slot in
+      readEntry = { [order] value, slot in
         // Another repository may have decoded the record as another type. A record that was decoded as another type has no entry in the
         // index.
         guard let value = coder.typed(value) else { return nil }

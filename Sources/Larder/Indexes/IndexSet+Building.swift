@@ -7,7 +7,12 @@ extension IndexSet {
   /// Starts to log changes of records for an index that will be built from the records of the current commit.
   mutating func startBuilding(_ index: Int) {
     // An index under construction keeps its log. A new empty log would lose the changes since the start of its build.
-    if case .absent = bodies[index] { bodies[index] = .building([]) }
+    switch bodies[index] {
+    case .absent: bodies[index] = .building([])
+    // An index in the storage that does not fit the records is replaced by one in memory.
+    case .stored(let entries) where entries.run.isUnfit: bodies[index] = .building([])
+    case .stored, .building, .followed, .ordered, .geo, .text: break
+    }
   }
 
   /// Ends the log of an index whose build has failed, so that a later query builds the index anew.

@@ -22,6 +22,8 @@ struct IndexSet: Sendable {
   var bodies: [IndexBody]
   /// True if the indexes hold stubs of records, because the values stay in the storage.
   private(set) var holdsStubs = false
+  /// Edits of the indexes in the storage that the last call of ``replace(_:with:)`` has made.
+  private(set) var storedEdits: [(index: StoredIndexID, edit: StoredEdit)] = []
 
   /// Creates an empty index set for a collection that no repository has opened.
   init() { self.init([], keys: .bytes, areDeclared: false) }
@@ -77,7 +79,30 @@ struct IndexSet: Sendable {
     if case .followed(let followed) = bodies[index] { followed.body(definitions[index]) } else { bodies[index] }
   }
 
-  /// Returns the entries of an ordered index, or `nil` if the index is of another kind or not built.
+  /// Returns the entries of an ordered index in the storage, or `nil` if the index is of another kind or does not fit the records.
+  func storedEntries(_ index: Int) -> StoredEntries? {
+    if case .stored(let entries) = bodies[index], !entries.run.isUnfit { entries } else { nil }
+  }
+
+  /// Returns the positions of the indexes that a storage can hold, with the identity of each.
+  ///
+  /// Of two indexes with one name, only the first one can be stored.
+  func storedIDs(of collection: String) -> [(index: Int, id: StoredIndexID)] {
+    var names: Set<String> = []
+    return definitions.enumerated().compactMap { index, definition in
+      guard let name = definition.storedName, names.insert(name).inserted else { return nil }
+      return (index, StoredIndexID(collection: collection, name: name))
+    }
+  }
+
+  /// Gives up the indexes in the storage that are lost, so that a later query builds them in memory.
+  mutating func dropStored(ifLost isLost: (StoredIndexID) -> Bool) {
+    for index in bodies.indices {
+      if case .stored(let entries) = bodies[index], isLost(entries.run.id) { bodies[index] = .absent }
+    }
+  }
+
+  /// Returns the entries of an ordered index in memory, or `nil` if the index is of another kind or not built.
   func tree(_ index: Int) -> PersistentTree<IndexEntry>? {
     if case .ordered(let tree) = body(index) { tree } else { nil }
   }
@@ -114,10 +139,15 @@ extension IndexSet {
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool {
     let change = IndexChange(old: old, new: new)
     var isContested = false
+    if holdsStubs { storedEdits.removeAll(keepingCapacity: true) }
     for index in bodies.indices {
       // An index that no query has needed yet is not built and is skipped, so that a declared index costs no write time before its first
       // use.
       if case .absent = bodies[index] { continue }
+      if case .stored = bodies[index] {
+        editStored(index, change)
+        continue
+      }
       if let automatic = definitions[index].automatic, !automatic.isWorthChange() {
         bodies[index] = .absent
         continue
@@ -132,6 +162,18 @@ extension IndexSet {
     return isContested
   }
 
+  /// Applies a change of one record to an index in the storage.
+  private mutating func editStored(_ index: Int, _ change: IndexChange) {
+    guard case .stored(var entries) = bodies[index] else { return }
+    // The index has one owner while it changes. An index that the change does not fit stays `.absent`: the commit does not name it, so the
+    // backend drops it.
+    bodies[index] = .absent
+    guard let edit = StoredEdit(change, definitions[index]) else { return }
+    entries.replace(edit.before, with: edit.after)
+    storedEdits.append((entries.run.id, edit))
+    bodies[index] = .stored(entries)
+  }
+
   private func follow(_ change: IndexChange, by definition: IndexDefinition, in body: inout IndexBody) -> Bool {
     switch body {
     // Each case of the `switch` empties `body` before it changes the content, so that the content has one owner and changes in place.
@@ -143,7 +185,7 @@ extension IndexSet {
       body = .absent
       index.follow(change, definition)
       body = .followed(index)
-    case .absent, .ordered, .geo, .text:
+    case .absent, .ordered, .stored, .geo, .text:
       return definition.apply(change, to: &body)
     }
     return false

@@ -3,8 +3,8 @@ internal import Synchronization
 
 /// A value in the form that indexes and cursors compare, with one total order over all indexable types.
 ///
-/// The order of kinds is: absent, `false`, `true`, numbers, text, identifiers. NaN comes last of all and equals itself. Text compares as
-/// Swift's `String` does, by canonical equivalence. Minus zero equals zero. Among numbers, integers come before floating-point numbers. A
+/// The order of kinds is: absent, `false`, `true`, numbers, text, identifiers. NaN comes last of all and equals itself. Equal texts
+/// are those that Swift's `String` finds equal, and texts are ordered by the bytes of their composed forms. Minus zero equals zero. Among numbers, integers come before floating-point numbers. A
 /// property has one type, so integers and floating-point numbers do not meet in one column.
 public struct IndexValue: Hashable, Sendable {
   enum Form: Hashable, Sendable {
@@ -60,7 +60,7 @@ extension IndexValue: Comparable {
     switch (left.form, right.form) {
     // Pairs of values of one kind come first, and the most frequent pairs at the top, because each comparison in an index search runs this
     // `switch`.
-    case (.text(let left), .text(let right)): left < right
+    case (.text(let left), .text(let right)): IndexHead.precedes(left, right)
     case (.integer(let left), .integer(let right)): left < right
     case (.real(let left), .real(let right)): left < right
     case (.identifier(let high, let low), .identifier(let otherHigh, let otherLow)): (high, low) < (otherHigh, otherLow)

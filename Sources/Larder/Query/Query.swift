@@ -192,7 +192,7 @@ extension Query {
   /// Returns the query sorted by a property.
   ///
   /// If you call `sorted` again, the further property orders records that are equal in the earlier properties. The id orders records that
-  /// are equal in all sorted properties. Text is ordered as Swift's `String` is, and NaN counts as greater than every number. If the
+  /// are equal in all sorted properties. Text is ordered by the bytes of its composed form. NaN counts as greater than every number. If the
   /// property's type is also ``IndexableValue``, its index values are compared.
   public func sorted<Value: Comparable & Sendable>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward

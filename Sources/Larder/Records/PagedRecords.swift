@@ -3,7 +3,7 @@ internal import Synchronization
 /// The records of a collection at one commit, read from the storage through a ``StoredBase``, with a cache of the records read last.
 final class PagedRecords: Sendable {
   let collection: String
-  private let base: any StoredBase
+  let base: any StoredBase
   private let limits: StoreOptions.Limits
   private let cache: SlotCache
   /// Records that are not known to decode, or `nil` before every record was tried.
@@ -48,6 +48,17 @@ final class PagedRecords: Sendable {
     if let slot = cache[key] { return slot }
     guard let found = try base.records([key], of: collection).first, let record = found else { return nil }
     return slot(of: record).map(cache.insertIfAbsent)
+  }
+
+  /// Reads records into the cache, unless half of the cache is too small for them.
+  func prefetch(_ keys: [RecordKey], size: Int) throws(RepositoryError) {
+    guard keys.count * RecordSlot.overhead + 2 * size <= cache.limit / 2 else { return }
+    let missing = keys.filter { cache[$0] == nil }
+    // The stored values may be longer than the new ones, so few of them are read at once.
+    for start in stride(from: 0, to: missing.count, by: Self.firstBlock) {
+      let part = Array(missing[start..<min(start + Self.firstBlock, missing.count)])
+      for case let record? in try base.records(part, of: collection) { _ = slot(of: record).map(cache.insertIfAbsent) }
+    }
   }
 
   /// Whether the cache has the record of a key.

@@ -91,15 +91,25 @@ struct RecordMap: Sendable {
     }
   }
 
+  /// Reads the records of keys into the cache, in the order of the keys, in which the storage reads each page once.
+  ///
+  /// - Parameter size: Length of the values that the records probably have. Records that do not fit into the cache are not read.
+  /// - Throws: The errors of ``StoredBase/records(_:of:)``.
+  func prefetch(_ keys: [RecordKey], size: Int) throws(RepositoryError) {
+    guard keys.count > 1, let paged = base.paged else { return }
+    try paged.prefetch(keys.filter { storage.overlay[$0] == nil }.sorted(), size: size)
+  }
+
   /// Returns the record of a slot from an index, with its value.
   ///
   /// - Throws: `.corrupted` if the storage has no such record, or another version of it. The other errors are those of the subscript.
   func resolved(_ slot: RecordSlot) throws(RepositoryError) -> RecordSlot {
     guard slot.isStub else { return slot }
-    // The index and the records are of one commit. A difference shows that the storage is damaged.
-    guard let found = try self[slot.key], found.revision == slot.revision else {
+    // The index and the records are of one commit. A difference shows that the storage is damaged. An index in the storage has no
+    // revisions.
+    guard let found = try self[slot.key], found.revision == slot.revision || slot.revision == .zero else {
       throw RepositoryError(
-        .corrupted, "expected a record of revision \(slot.revision), which an index holds, found none in the storage; run verify()",
+        .corrupted, "expected a record that an index holds, found none, or another revision, in the storage; run verify()",
         keyHash: slot.key.hash)
     }
     return found
@@ -219,6 +229,9 @@ struct RecordMap: Sendable {
     guard let paged = base.paged else { return false }
     return overlay.count >= Self.changeLimit || storage.changeCost > paged.cacheSize / 4 + 1 << 20
   }
+
+  /// The base of the records in the storage, or `nil` if the records are in memory or have changes in memory.
+  var unchangedBase: (any StoredBase)? { overlay.isEmpty ? base.paged?.base : nil }
 
   /// Number of the commit whose records stay in the storage, or `nil` if the records are in memory.
   var pagedCommit: Revision? { base.paged?.commit }

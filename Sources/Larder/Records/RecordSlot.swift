@@ -77,6 +77,13 @@ final class RecordSlot: Sendable {
     content = Mutex(.stub)
   }
 
+  /// Makes the stub of a record of which only the key is known, as an index in the storage has it.
+  init(stubOf key: RecordKey) {
+    (self.key, version, revision, rewriting) = (key, 0, .zero, nil)
+    encodedCount = 0
+    content = Mutex(.stub)
+  }
+
   /// A slot of the same record without its value, for an index over records that stay in the storage.
   var stub: RecordSlot { isStub ? self : RecordSlot(stubOf: self) }
 
@@ -84,7 +91,10 @@ final class RecordSlot: Sendable {
   var isStub: Bool { content.withLock { if case .stub = $0 { true } else { false } } }
 
   /// Estimate of the memory of the record in bytes, for a bound on the records that are held.
-  var cost: Int { 256 + 2 * byteCount }
+  var cost: Int { Self.overhead + 2 * byteCount }
+
+  /// Estimate of the memory of a record besides its value, in bytes.
+  static let overhead = 256
 
   /// Length of the record's encoded bytes when this object was made, or 0 for a stub and for a record over a size limit.
   var byteCount: Int { Int(encodedCount) }

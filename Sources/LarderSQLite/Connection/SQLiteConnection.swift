@@ -135,6 +135,9 @@ final class SQLiteConnection {
   /// Returns the integer in the first column of a query's first row, or `nil` when there is no row.
   func number(_ sql: String) throws(RepositoryError) -> Int64? { try prepare(sql).number() }
 
+  /// Number of rows that the last INSERT, UPDATE or DELETE has changed.
+  var changedRows: Int { Int(sqlite3_changes(handle)) }
+
   /// Whether a transaction is open.
   ///
   /// After some failures SQLite has rolled the transaction back by itself.

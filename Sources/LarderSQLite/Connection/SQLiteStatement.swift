@@ -42,6 +42,11 @@ final class SQLiteStatement {
     larder_sqlite3_bind_text(handle, index, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), sqlite3_uint64(bytes.count))
   }
 
+  /// Binds bytes as a blob, which SQLite orders behind every text and number.
+  func bindBlob(_ data: Data, at index: Int32) throws(RepositoryError) {
+    try check(data.withUnsafeBytes { larder_sqlite3_bind_blob(handle, index, $0.baseAddress, sqlite3_uint64($0.count)) })
+  }
+
   // MARK: Running
 
   /// Moves to the next row, or returns false after the last one.
@@ -93,6 +98,18 @@ final class SQLiteStatement {
     guard sqlite3_column_type(handle, column) == SQLITE_TEXT else {
       throw connection.damaged("expected text in column \(column) of a row, found another type")
     }
+    return try storedBytes(column)
+  }
+
+  /// Returns the bytes of a blob column, valid until the next step, or throws `.corrupted` for a column of another type.
+  func blob(_ column: Int32) throws(RepositoryError) -> UnsafeRawBufferPointer {
+    guard sqlite3_column_type(handle, column) == SQLITE_BLOB else {
+      throw connection.damaged("expected a blob in column \(column) of a row, found another type")
+    }
+    return try storedBytes(column)
+  }
+
+  private func storedBytes(_ column: Int32) throws(RepositoryError) -> UnsafeRawBufferPointer {
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
     // SQLite returns a null address for an empty text, and also when it has no memory. A null address with a count above 0 means that
@@ -122,6 +139,8 @@ struct SQLiteColumns {
   fileprivate let handle: OpaquePointer?
 
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+  func isBlob(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_BLOB }
 
   /// Returns the bytes of a column, valid until the next step.
   func bytes(_ column: Int32) -> UnsafeRawBufferPointer {

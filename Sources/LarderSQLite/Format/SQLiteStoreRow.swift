@@ -66,6 +66,9 @@ struct SQLiteStoreRow: Equatable {
     WHERE id = ?1
     """
 
+  /// Changes the row before an ``update`` that leaves it as it was, so that SQLite writes the row's page.
+  static let touch = "UPDATE larder_store SET commit_number = -1"
+
   /// Reads the row of `larder_store`, or throws `.corrupted` if the row is damaged.
   init(on connection: SQLiteConnection) throws(RepositoryError) {
     let statement = try connection.prepare(Self.select)

@@ -49,7 +49,7 @@ extension SQLiteOpening {
       // throws an error if the log's name could not be made durable.
       try fileSystem.syncDirectory(path.directory)
       let writer = try SQLiteWriter(connection, row: row, collections: collections, disk: disk)
-      writer.summary = summary
+      (writer.summary, writer.indexes) = (summary, indexes)
       // `rememberFiles` opens the second descriptor of the log before the checkpoint, because the checkpoint needs this descriptor to sync
       // the emptied log.
       try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
@@ -119,7 +119,7 @@ extension SQLiteOpening {
     var isUnchanged = try SQLiteStoreRow(on: connection) == storedRow
     // The row of `larder_store` may be equal although another program has committed, because a commit need not write the row. A commit of
     // another process is in the log, and has left a record with a revision above the newest revision that this opening has read.
-    // If the first step has believed the stored counts, it has found that the newest commit has written the row.
+    // If the first step used the stored counts, the newest commit has written the row.
     if isUnchanged, summary?.isDue != false, try path.hasLog(on: fileSystem) { isUnchanged = try !connection.hasRecords(after: row.commit) }
     guard isUnchanged else { throw changed }
     if log != nil || isHeaderTorn {

@@ -38,6 +38,8 @@ final class SQLiteOpening {
   private let reading: Reading?
   /// Summary of the collections, if the store is opened without its records.
   var summary: SQLiteSummary?
+  /// Complete indexes in the database, which need the summary of the newest commit.
+  var indexes = SQLiteIndexes()
   /// Records that a read-only opening has read in advance, in reverse order, because `next()` removes them from the end.
   private var readAlready: [[LoadedRecords]] = []
   private let clock = ContinuousClock()
@@ -220,6 +222,7 @@ final class SQLiteOpening {
     }
     if try isRowCurrent(on: reading.connection), let found = try SQLiteSummary(on: reading.connection, of: storedRow, and: collections) {
       summary = found
+      indexes = try SQLiteIndexes(on: reading.connection)
       let tombstones = try reading.scan.readTombstones()
       if log != nil { try Self.checkContinuity(of: row, from: Self.foldedRow(path), path) }
       report.recordCount = row.records

@@ -12,6 +12,8 @@ final class SQLiteBase: StoredBase {
   private let path: String
   /// Names of the collections that have a table.
   private let collections: Set<String>
+  /// Complete indexes at the commit, with the numbers of their tables.
+  private let indexes: [StoredIndexID: Int64]
   private let readers: [Reader]
   private let turn = Atomic(0)
   /// Whether the connections were closed for good.
@@ -48,13 +50,13 @@ final class SQLiteBase: StoredBase {
   ///
   /// No commit may happen during the call.
   /// - Parameter commit: Number of the newest commit.
-  init(path: String, commit: Revision) throws(RepositoryError) {
-    (self.path, self.commit) = (path, commit)
+  init(path: String, commit: Revision, indexes: [StoredIndexID: Int64]) throws(RepositoryError) {
+    (self.path, self.commit, self.indexes) = (path, commit, indexes)
     var readers: [Reader] = []
-    let first = try PinnedConnection(path)
+    let first = try PinnedConnection(path, indexes)
     collections = Set(try first.collections())
     readers.append(Reader(first))
-    for _ in 1..<Self.connectionCount { readers.append(Reader(try PinnedConnection(path))) }
+    for _ in 1..<Self.connectionCount { readers.append(Reader(try PinnedConnection(path, indexes))) }
     self.readers = readers
   }
 
@@ -68,6 +70,18 @@ final class SQLiteBase: StoredBase {
   func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord] {
     guard collections.contains(collection) else { return [] }
     return try read { connection throws(RepositoryError) in try connection.records(of: collection, after: key, limit: limit) }
+  }
+
+  func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data] {
+    try read { connection throws(RepositoryError) in try connection.boundaries(of: index) }
+  }
+
+  func indexKeys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
+    try read { connection throws(RepositoryError) in try connection.keys(of: index, from: lower, below: upper) }
+  }
+
+  func indexKeyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
+    try read { connection throws(RepositoryError) in try connection.keyCount(of: index, from: lower, below: upper) }
   }
 
   private func read<Output: Sendable>(
@@ -104,12 +118,13 @@ final class SQLiteBase: StoredBase {
 
   /// Begins the read transactions anew.
   ///
-  /// Call `pinAgain()` only while the newest commit of the database is ``commit``.
-  func pinAgain() throws(RepositoryError) {
+  /// Call `pinAgain(keeping:)` only while the newest commit of the database is ``commit``.
+  /// - Parameter current: The complete indexes in the database, since an index may have been dropped without a commit.
+  func pinAgain(keeping current: [StoredIndexID: Int64]) throws(RepositoryError) {
     for reader in readers {
       try reader.connection.withLock { state throws(RepositoryError) in
         guard case .pinned(let connection) = state else { return }
-        do throws(RepositoryError) { try connection.pinAgain() } catch {
+        do throws(RepositoryError) { try connection.pinAgain(keeping: current) } catch {
           // A connection without a read transaction would read the records of later commits.
           state = .superseded
           isSuperseded.store(true, ordering: .relaxed)
@@ -130,11 +145,12 @@ final class SQLiteBase: StoredBase {
 
   /// Opens the connections again.
   ///
-  /// Call `resume()` only if the database is unchanged since ``suspend()``.
-  func resume() throws(RepositoryError) {
+  /// Call `resume(keeping:)` only if the database is unchanged since ``suspend()``.
+  func resume(keeping current: [StoredIndexID: Int64]) throws(RepositoryError) {
+    let indexes = indexes.filter { current[$0.key] == $0.value }
     for reader in readers {
       try reader.connection.withLock { state throws(RepositoryError) in
-        if case .suspended = state { state = .pinned(try PinnedConnection(path)) }
+        if case .suspended = state { state = .pinned(try PinnedConnection(path, indexes)) }
       }
     }
   }
@@ -144,10 +160,13 @@ final class SQLiteBase: StoredBase {
 private final class PinnedConnection {
   private let connection: SQLiteConnection
   private var statements: [String: SQLiteStatement] = [:]
+  /// Complete indexes in the read transaction, with the numbers of their tables.
+  private var indexes: [StoredIndexID: Int64]
   /// Length of the values after which a block of records ends.
   private static let blockSize = 1 << 20
 
-  init(_ path: String) throws(RepositoryError) {
+  init(_ path: String, _ indexes: [StoredIndexID: Int64]) throws(RepositoryError) {
+    self.indexes = indexes
     guard let connection = try SQLiteConnection(path: path, .readOnly) else {
       throw RepositoryError(.dataMissing, "the database was removed while the store was open: put it back, and open it again", file: path)
     }
@@ -165,9 +184,10 @@ private final class PinnedConnection {
     }
   }
 
-  func pinAgain() throws(RepositoryError) {
+  func pinAgain(keeping current: [StoredIndexID: Int64]) throws(RepositoryError) {
     try connection.execute("COMMIT", while: .reading)
     try pin()
+    indexes = indexes.filter { current[$0.key] == $0.value }
   }
 
   func collections() throws(RepositoryError) -> [String] { try SQLiteLayout.collections(on: connection) }
@@ -212,10 +232,73 @@ private final class PinnedConnection {
       guard record.checksum == checksum.crc else { throw connection.damagedRow(record) }
       return record
     } catch {
-      // A statement that stands on a row would keep `pinAgain()` from ending the transaction.
+      // A statement that stands on a row would keep `pinAgain(keeping:)` from ending the transaction.
       do throws(RepositoryError) { try statement.reset() } catch {}
       throw error
     }
+  }
+
+  // MARK: Indexes
+
+  func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data] {
+    let statement = try statement(SQLiteIndexes.selectRow)
+    return try SQLiteIndexes.boundaries(of: index, try number(of: index), statement, on: connection)
+  }
+
+  func keys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
+    let table = SQLiteIndexes.keyTable(try number(of: index))
+    var last: Data?
+    if !lower.isEmpty {
+      // A damaged key may lead SQLite's search past the first keys of the range. The search then ends directly behind the damaged key.
+      let before = try statement("SELECT key, crc FROM \(table) WHERE key < ?1 ORDER BY key DESC LIMIT 1")
+      try before.bindBlob(lower, at: 1)
+      try forEachKey(before, of: index, after: nil) { key in
+        last = key
+        return true
+      }
+    }
+    let statement = try statement("SELECT key, crc FROM \(table) WHERE key >= ?1 ORDER BY key")
+    try statement.bindBlob(lower, at: 1)
+    var keys: [Data] = []
+    // The range ends here and not in SQL, where a damaged key could end it early.
+    try forEachKey(statement, of: index, after: last) { key in
+      if let upper, !SQLiteIndexes.precedes(key, upper) { return false }
+      keys.append(key)
+      return true
+    }
+    return keys
+  }
+
+  /// Calls `body` with each key of a statement, after the comparison of its checksum, until `body` returns false.
+  private func forEachKey(
+    _ statement: SQLiteStatement, of index: StoredIndexID, after last: Data?, _ body: (Data) -> Bool
+  ) throws(RepositoryError) {
+    var last = last
+    do throws(RepositoryError) {
+      while try SQLiteIndexes.step(statement, in: index, on: connection) {
+        let key = try SQLiteIndexes.key(statement, after: last, of: index, on: connection)
+        guard body(key) else { return try statement.reset() }
+        last = key
+      }
+    } catch {
+      // A statement that stands on a row would keep `pinAgain(keeping:)` from ending the transaction.
+      do throws(RepositoryError) { try statement.reset() } catch {}
+      throw error
+    }
+  }
+
+  /// Returns the number of keys in a range, whose checksums are not compared.
+  func keyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
+    let table = SQLiteIndexes.keyTable(try number(of: index))
+    let statement = try statement("SELECT count(*) FROM \(table) WHERE key >= ?1\(upper == nil ? "" : " AND key < ?2")")
+    try statement.bindBlob(lower, at: 1)
+    if let upper { try statement.bindBlob(upper, at: 2) }
+    return Int(clamping: try statement.number() ?? 0)
+  }
+
+  private func number(of index: StoredIndexID) throws(RepositoryError) -> Int64 {
+    guard let number = indexes[index] else { throw .storesNoIndexes(connection.path) }
+    return number
   }
 
   private func statement(_ sql: String) throws(RepositoryError) -> SQLiteStatement {
@@ -294,7 +377,9 @@ final class SQLiteBases {
   }
 
   /// Begins the read transactions of all bases anew, which must all be of the newest commit.
-  func pinAgain() throws(RepositoryError) { for base in bases { try base.pinAgain() } }
+  func pinAgain(keeping indexes: [StoredIndexID: Int64]) throws(RepositoryError) {
+    for base in bases { try base.pinAgain(keeping: indexes) }
+  }
 
   /// Closes the connections of the bases of a commit, and supersedes the older ones.
   func suspend(at commit: UInt64) {
@@ -304,5 +389,7 @@ final class SQLiteBases {
   /// Opens the connections again that ``suspend(at:)`` has closed.
   ///
   /// If that fails, the bases are superseded, and the store takes a new one before its next commit.
-  func resume() { for base in bases { do throws(RepositoryError) { try base.resume() } catch { base.supersede() } } }
+  func resume(keeping indexes: [StoredIndexID: Int64]) {
+    for base in bases { do throws(RepositoryError) { try base.resume(keeping: indexes) } catch { base.supersede() } }
+  }
 }

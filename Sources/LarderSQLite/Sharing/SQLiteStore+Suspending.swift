@@ -14,6 +14,9 @@ struct SQLiteSuspension {
   let leavesLog: Bool
   /// Summary of the collections, if the writer has kept it up to date.
   let summary: SQLiteSummary?
+  /// Indexes in the database, and the number that changes with each table that is created or dropped.
+  let indexes: SQLiteIndexes
+  let schemaVersion: Int64?
   /// Keeps a descriptor of the database open, because the system could give the identity of a deleted file to a new file.
   let anchor: SQLiteFileLock?
 }
@@ -44,6 +47,7 @@ extension SQLiteStore {
     bases.suspend(at: writer.row.commit)
     var failure: RepositoryError?
     var anchor: SQLiteFileLock?
+    var schemaVersion: Int64?
     do throws(RepositoryError) {
       // The anchor, which keeps a descriptor of the database open, is registered before the locks are released, because the release of the
       // last store closes all descriptors of the file.
@@ -51,6 +55,7 @@ extension SQLiteStore {
       // A checkpoint after a commit does not throw its failed sync, but records it in the writer. `checkUse()` throws the recorded error,
       // so that the suspension does not report success.
       try writer.checkUse()
+      schemaVersion = try writer.connection.number("PRAGMA schema_version")
       if writer.connection.logPageCount <= Self.foldedPages { try end(writer, locks) } else { try settle(writer) }
     } catch {
       failure = error
@@ -62,7 +67,8 @@ extension SQLiteStore {
     phase = .suspended(
       SQLiteSuspension(
         row: isSettled ? writer.row : nil, storeID: writer.row.id, identity: writer.connection.openFiles.first?.identity,
-        leavesLog: !SQLitePath.isAbsent(path + "-wal"), summary: writer.summary, anchor: anchor))
+        leavesLog: !SQLitePath.isAbsent(path + "-wal"), summary: writer.summary, indexes: writer.indexes,
+        schemaVersion: schemaVersion, anchor: anchor))
     if let failure { throw failure }
   }
 
@@ -92,9 +98,8 @@ extension SQLiteStore {
       try locks.lockDatabase()
       if let writer = try reconnect(suspension, at: path, holding: locks) {
         writer.bases = bases
-        writer.summary = suspension.summary
         phase = .writing(writer, locks)
-        bases.resume()
+        bases.resume(keeping: writer.indexes.complete)
       } else {
         bases.supersedeAll()
         locks.release()
@@ -131,6 +136,14 @@ extension SQLiteStore {
         }
       }
       let writer = try writer(on: connection, row, locks)
+      if suspension.summary != nil {
+        writer.summary = suspension.summary
+        // Another process may have built or dropped an index without a commit. A build creates a table, which changes the schema. A drop
+        // deletes a row.
+        var isUnchanged = try connection.number("PRAGMA schema_version") == suspension.schemaVersion
+        if isUnchanged { isUnchanged = try suspension.indexes.areThoseOfRows(on: connection) }
+        writer.indexes = isUnchanged ? suspension.indexes : try SQLiteIndexes(on: connection)
+      }
       // The first commit to an empty write-ahead log must write the row of `larder_store`. An existing log already holds commits, so its
       // length must not count as 0.
       if let log { connection.noteLogLength(bytes: log.size) }

@@ -61,6 +61,9 @@ struct SQLiteDiskSpace {
     free = disk.freeBytes(path).map { Int64($0) }
   }
 
+  /// Bytes by which a checkpoint makes the file longer.
+  var growth: Int { Int(clamping: max(target - size, 0)) }
+
   /// Disk space that must stay free, in bytes, so that a transaction can delete all records.
   ///
   /// The deletion writes the write-ahead log and the list of the file's free pages.

@@ -9,8 +9,24 @@ extension SQLiteWriter {
   func checkSpace(for batch: WriteBatch) throws(RepositoryError) {
     guard sharing == nil, batch.records.contains(where: { $0.value != nil }) else { return }
     // Besides the pages of its value, each record may change other pages. The estimate adds two pages for each of the first 64 records.
-    let bytes = batch.records.reduce(0) { $0 + $1.key.byteCount + ($1.value?.count ?? 0) }
-    let needed = bytes + bytes / 8 + min(batch.records.count, 64) * 8192
+    let bytes =
+      batch.records.reduce(0) { $0 + $1.key.byteCount + ($1.value?.count ?? 0) }
+      + batch.indexEdits.reduce(0) { $0 + ($1.added?.count ?? 0) }
+    // An edit of an index changes up to two pages, as a record does.
+    try checkSpace(for: bytes + bytes / 8 + (min(batch.records.count, 64) + min(batch.indexEdits.count, 64)) * 8192)
+  }
+
+  /// Throws `.full` unless the disk has room for the keys of an index in the log and in the file, beside the reserve.
+  ///
+  /// An index is written in many transactions, and the pages of the earlier ones may be in the log alone. They need room in the file, too.
+  func checkSpaceForIndex(_ byteCount: Int) throws(RepositoryError) {
+    if SQLiteDiskSpace.isPlentiful(for: 2 * byteCount, beside: connection.path, on: disk) { return }
+    let space = try SQLiteDiskSpace(of: connection, on: disk)
+    try space.check(2 * byteCount + space.growth)
+  }
+
+  /// Throws `.full` if a number of bytes would not leave the reserve of disk space free.
+  func checkSpace(for needed: Int) throws(RepositoryError) {
     // `isPlentiful` takes one system call, where the exact check takes three pragmas and a read of the file's header.
     if SQLiteDiskSpace.isPlentiful(for: needed, beside: connection.path, on: disk) { return }
     do throws(RepositoryError) {
@@ -43,18 +59,31 @@ extension SQLiteWriter {
     // The deletions need space in the write-ahead log, so `giveBack` first returns the log's space to the disk.
     giveBack()
     do throws(RepositoryError) {
-      try clear(batch, keeping: tombstoneLimit)
+      try clearWithIndexes(batch, keeping: tombstoneLimit)
     } catch {
       guard error.code == .full, tombstoneLimit > 0 else { throw error }
-      try clear(batch, keeping: 0)
+      try clear(batch.withoutIndexes, keeping: 0)
     }
     giveBack()
+  }
+
+  /// Commits deletions, and drops the indexes of the batch's collections if the disk has no room for their changed pages.
+  private func clearWithIndexes(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
+    do throws(RepositoryError) {
+      try clear(batch, keeping: tombstoneLimit)
+    } catch {
+      guard error.code == .full, !batch.indexes.isEmpty else { throw error }
+      // Dropping an index writes a few pages, where removing its keys may write every page of the index. The tombstones take the pages that
+      // the tables of keys leave free.
+      try dropIndexes(of: Set(batch.records.map(\.collection)))
+      try clear(batch.withoutIndexes, keeping: tombstoneLimit)
+    }
   }
 
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
     // If a sync has failed while space was returned to the disk, no later commit may be acknowledged.
     try checkUse()
-    try transaction(.durable) { next throws(RepositoryError) in
+    try transaction(editingIndexes: .durable) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
       try self.clear(batch, keeping: tombstoneLimit, &next)
       next.commit = batch.commits.upperBound
@@ -88,6 +117,7 @@ extension SQLiteWriter {
         for address in records.keys { try table.delete(address) }
       }
     }
+    try editIndexes(by: batch)
     // Tombstones are written after the deletions, so that they take the freed pages. If the tombstones made the file longer, a checkpoint
     // would have no room on the full disk.
     guard forgets else {
@@ -119,6 +149,7 @@ extension SQLiteWriter {
       } catch {
         guard error.code == .full else { throw error }
       }
+      try dropLeftovers()
       guard try SQLiteDiskSpace(of: connection, on: disk).isCompactingWorthwhile else { return }
       try connection.withAttachment { () throws(RepositoryError) in try connection.execute("VACUUM") }
       try fold()
@@ -132,4 +163,9 @@ extension SQLiteWriter {
     if try !foldBeneathBases() { bases?.noteInTheWay() }
     try connection.waiting(.zero) { () throws(RepositoryError) in try connection.checkpoint(.truncating) }
   }
+}
+
+extension WriteBatch {
+  /// The batch without the changes of its indexes, which drops the indexes.
+  fileprivate var withoutIndexes: WriteBatch { WriteBatch(records: records, commits: commits, durability: durability) }
 }

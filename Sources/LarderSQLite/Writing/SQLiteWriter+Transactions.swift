@@ -18,17 +18,23 @@ extension SQLiteWriter {
   ) throws(RepositoryError) {
     if !connection.isInTransaction { try beginTransaction(durability) }
     var next = row
-    let summaryBefore = summary
+    let (summaryBefore, indexesBefore) = (summary, indexes)
     let note: StateNote
     do {
       note = try body(&next)
       if note == .inStore {
+        // SQLite does not write a page whose bytes stay the same. Without the row's page in the last transaction of the log, an opening
+        // after a kill takes the counts of the collections for those of an earlier commit.
+        if next == storedRow { try connection.execute(SQLiteStoreRow.touch) }
         try next.bind(to: updateRow)
         try updateRow.run()
       }
       try commit.run(while: .committing)
     } catch {
-      summary = summaryBefore
+      (summary, indexes) = (summaryBefore, indexesBefore)
+      // The rollback removes the tables of keys that this transaction has created, and a later one may use their numbers.
+      let numbers = Set(indexes.entries.values.map(\.number))
+      indexTables = indexTables.filter { numbers.contains($0.key) }
       rollBack()
       throw poisoned(by: error)
     }

@@ -29,6 +29,12 @@ final class SQLiteWriter {
   let tombstones: SQLiteTable
   /// Summary of the collections as of the last commit, or `nil` if this writer does not keep the table `larder_collections` up to date.
   var summary: SQLiteSummary?
+  /// Indexes in the database as of the last transaction, which only a writer with a `summary` keeps up to date.
+  var indexes = SQLiteIndexes()
+  /// Tables of the indexes that this writer has changed so far, with their prepared statements.
+  var indexTables: [Int64: SQLiteIndexTable] = [:]
+  /// Indexes in whose tables a commit has found damage, and which the next commit drops.
+  var damagedIndexes: Set<StoredIndexID> = []
   /// Whether the rows of `larder_collections` may be of an earlier commit, and this writer has not deleted them yet.
   private var mayHaveOldSummary = true
   /// Bases that read the store at an earlier commit, or at this one.
@@ -78,7 +84,7 @@ final class SQLiteWriter {
     // The disk space is checked before the transaction, because inside a transaction this store cannot free space on the disk.
     try checkSpace(for: batch)
     let pages = connection.logPageCount
-    try transaction(durability(of: batch.durability)) { next throws(RepositoryError) in
+    try transaction(editingIndexes: durability(of: batch.durability)) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
       // In a store without records and tombstones there is no earlier row to look up.
       let isFirst = next.records == 0 && next.tombstones == 0
@@ -90,6 +96,7 @@ final class SQLiteWriter {
         try self.apply(batch.records[position], to: &next, isNew: isFirst, carries: false)
       }
       next.commit = batch.commits.upperBound
+      try self.editIndexes(by: batch)
       try self.noteSummary(of: batch, in: next)
       // The first buffered commit sets the mark `isBuffered` in `larder_store`. The mark must be durable, so ``durability(of:)`` has
       // returned `.durable` for that commit.
@@ -101,6 +108,13 @@ final class SQLiteWriter {
       return carries && next.carriedDigest != 0 ? .inRecord : .inStore
     }
     mayHaveOldSummary = false
+    noteLog(after: pages)
+  }
+
+  /// Notes the length of the write-ahead log after a transaction, and runs a checkpoint if the log is long.
+  ///
+  /// - Parameter pages: Length of the log before the transaction.
+  func noteLog(after pages: Int) {
     bases?.leftLength = 0
     // If the log did not grow, another program has run a checkpoint, and this commit began the log anew. Forgetting the log's length sets
     // the known length to 0. The next commit then writes the row of `larder_store`, which shows to which store the log belongs.
@@ -109,7 +123,7 @@ final class SQLiteWriter {
     if connection.logPageCount >= SQLiteConnection.checkpointPages, bases?.areUsed != true { foldInPassing() }
   }
 
-  /// Writes the changed counts of the collections, or deletes all counts if this writer does not keep them up to date.
+  /// Writes the changed counts of the collections, or deletes all counts and indexes if this writer does not keep them up to date.
   ///
   /// Call it within the transaction of a commit, after the records were written.
   func noteSummary(of batch: WriteBatch, in next: SQLiteStoreRow) throws(RepositoryError) {
@@ -117,6 +131,7 @@ final class SQLiteWriter {
       if let record = batch.records.last { summary?.touchIfUnchanged(record.collection) }
       try summary?.store(commit: next.commit, on: connection)
     } else if mayHaveOldSummary {
+      try indexes.deleteOtherRows(on: connection)
       if try SQLiteSummary.exists(on: connection) { try connection.execute("DELETE FROM \(SQLiteSummary.table)") }
     }
   }
@@ -184,6 +199,7 @@ final class SQLiteWriter {
     try checkUse()
     try forgetTombstones(over: tombstoneLimit)
     do throws(RepositoryError) {
+      try dropLeftovers()
       // The row of `larder_store` is written before the checkpoint, so that the same checkpoint copies it into the database. A full disk
       // may have room for the row of `larder_store` only after the checkpoint.
       try settleRow()
@@ -230,11 +246,13 @@ final class SQLiteWriter {
     do throws(RepositoryError) {
       try transaction(.durable) { next throws(RepositoryError) in
         try self.summary?.store(commit: next.commit, on: self.connection)
+        try self.indexes.deleteOtherRows(on: self.connection)
         return .inStore
       }
     } catch {
       guard error.code == .full else { throw error }
     }
+    try dropLeftovers()
   }
 
   /// Writes the row of `larder_store` for the newest commit without the mark of buffered commits, in a durable transaction.
@@ -294,9 +312,9 @@ final class SQLiteWriter {
   func foldBeneathBases() throws(RepositoryError) -> Bool {
     guard let bases, bases.areUsed else { return true }
     guard !bases.areOlder(than: row.commit) else { return false }
-    try bases.pinAgain()
+    try bases.pinAgain(keeping: indexes.complete)
     try connection.checkpoint(.passing)
-    try bases.pinAgain()
+    try bases.pinAgain(keeping: indexes.complete)
     bases.noteEmptyLog()
     return true
   }
@@ -304,7 +322,7 @@ final class SQLiteWriter {
   /// Copies a long write-ahead log into the database before a commit, if bases have kept the commits before from doing so.
   ///
   /// A failed checkpoint does not make the commit fail. Only a failed sync matters: the writer records its error.
-  private func foldBeforeCommit() {
+  func foldBeforeCommit() {
     guard let bases, bases.areUsed else { return }
     let length = max(connection.logPageCount, bases.leftLength)
     guard length >= SQLiteConnection.checkpointPages else { return }
@@ -361,5 +379,6 @@ final class SQLiteWriter {
     for statement in [begin, commit, updateRow, dataVersion] { try statement.finalize() }
     try sharing?.reader.finalize()
     for table in [tombstones] + tables.values { try table.finalize() }
+    for table in indexTables.values { try table.finalize() }
   }
 }

@@ -32,7 +32,46 @@ extension BackendRequirement {
       try trial.compare(first, at: 1, with: before)
       try trial.compare(second, at: 2, with: between)
     },
+    BackendRequirement(
+      "anIndexFollowsItsBatches", "a stored index has the keys of its batches, a base keeps them, and an unnamed index is dropped",
+      needs: [.paging]
+    ) { trial in
+      try trial.open()
+      try trial.commit(.put("a"), .put("", in: "others"))
+      try trial.close()
+      var backend = try trial.openPaged()
+      // A backend may leave indexes to the store, which then keeps them in memory.
+      guard backend.storesIndexes else { return }
+      let index = StoredIndexID(collection: "records", name: "ordered(x)")
+      try backend.extendIndex(index, by: ["b", "d", "dd"].map(key), isFirst: true)
+      try trial.commit([[.put("b")]], edits: [IndexEdit(index: index, removed: key("d"), added: key("a"))])
+      try trial.require(!backend.holdsIndex(index), "an index is held before it is complete")
+      try backend.extendIndex(index, by: [key("e"), Data([0xFF, 0])], isFirst: false)
+      try backend.storeBoundaries([Data(), key("c")], of: index)
+      let (first, before) = (try backend.keepBase(), [key("a"), key("b"), key("dd"), key("e"), Data([0xFF, 0])])
+      try trial.commit([[.put("c")]], edits: [IndexEdit(index: index, removed: Data([0xFF, 0]), added: nil)])
+      // A batch that changes another collection need not name the index.
+      try trial.commit(.put("z", in: "others"))
+      try trial.compare(index, in: first, with: before)
+      try trial.compare(index, in: try backend.keepBase(), with: Array(before.dropLast()))
+      try trial.close()
+      backend = try trial.openPaged()
+      try trial.require(backend.holdsIndex(index), "a complete index is missing after the next opening")
+      try trial.compare(index, in: try backend.keepBase(), with: Array(before.dropLast()))
+      try backend.storeBoundaries([Data()], of: index)
+      try trial.commit([[.put("d")]], edits: [IndexEdit(index: index, removed: key("none"), added: nil)])
+      try trial.require(!backend.holdsIndex(index), "an index is held after an edit that removes a missing key")
+      try backend.extendIndex(index, by: [key("k")], isFirst: true)
+      try backend.storeBoundaries([Data()], of: index)
+      try trial.commit(.put("e"))
+      try trial.require(!backend.holdsIndex(index), "an index is held after a batch that changes its collection and does not name it")
+      try trial.close()
+      backend = try trial.openPaged()
+      try trial.require(!backend.holdsIndex(index), "a dropped index is there after the next opening")
+    },
   ]
+
+  private static func key(_ text: String) -> Data { Data(text.utf8) }
 }
 
 extension Trial {
@@ -63,6 +102,19 @@ extension Trial {
         "\(summary.name) has a record outside the schema versions \(summary.schemaVersions)")
     }
     return backend
+  }
+
+  /// Compares the keys of an index in a base with the expected keys, which must ascend.
+  func compare(_ index: StoredIndexID, in base: any StoredBase, with keys: [Data]) throws {
+    try require(try base.boundaries(of: index) == [Data(), Data("c".utf8)], "an index has other boundaries than it was given")
+    for (first, lower) in ([Data()] + keys).enumerated() {
+      for (last, upper) in (keys.map(Optional.some) + [nil]).enumerated() where first <= last + 1 {
+        let expected = Array(keys[max(first - 1, 0)..<max(last, max(first - 1, 0))])
+        let found = try base.indexKeys(of: index, from: lower, below: upper)
+        try require(found == expected, "a range of an index has other keys, or another order")
+        try require(try base.indexKeyCount(of: index, from: lower, below: upper) == expected.count, "a range of an index has another count")
+      }
+    }
   }
 
   /// Compares the records of a base with the records that a store had at the base's commit.

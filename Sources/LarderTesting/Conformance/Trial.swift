@@ -112,8 +112,12 @@ final class Trial {
   }
 
   /// Commits one batch, in which each group of writes is one commit.
-  func commit(_ groups: [[Write]], _ durability: Durability = .durable, to other: (any StorageBackend)? = nil) throws {
-    let batch = batch(groups, from: commit + 1, durability)
+  ///
+  /// - Parameter edits: Edits of the stored indexes that the batch names.
+  func commit(
+    _ groups: [[Write]], _ durability: Durability = .durable, to other: (any StorageBackend)? = nil, edits: [IndexEdit] = []
+  ) throws {
+    let batch = batch(groups, from: commit + 1, durability, edits: edits)
     try (other ?? backend).commit(batch)
     // The expected records change only after the commit has succeeded, because a batch that throws must leave nothing in the store.
     for record in batch.records { expected[record.address] = record }
@@ -131,7 +135,9 @@ final class Trial {
   }
 
   /// Makes a batch whose groups of writes have the commit numbers from `first` on.
-  func batch(_ groups: [[Write]], from first: UInt64, _ durability: Durability = .durable) -> WriteBatch {
+  func batch(
+    _ groups: [[Write]], from first: UInt64, _ durability: Durability = .durable, edits: [IndexEdit] = []
+  ) -> WriteBatch {
     var records: [StoredRecord] = []
     for (index, writes) in groups.enumerated() {
       for write in writes {
@@ -141,7 +147,9 @@ final class Trial {
             schemaVersion: write.version, value: write.value))
       }
     }
-    return WriteBatch(records: records, commits: first...(first + UInt64(groups.count) - 1), durability: durability)
+    return WriteBatch(
+      records: records, commits: first...(first + UInt64(groups.count) - 1), durability: durability, indexEdits: edits,
+      indexes: Set(edits.map(\.index)))
   }
 
   /// Removes a tombstone from the expected records, because the limit of tombstones allows the backend to drop it.

@@ -1,3 +1,4 @@
+public import Foundation
 public import Larder
 
 /// The records of an inner backend as of one commit, whose reads a ``FaultInjectingBackend`` holds, fails and counts.
@@ -15,6 +16,18 @@ final class FaultInjectingBase: StoredBase {
 
   func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord] {
     try backend.call(.read) { () throws(RepositoryError) in try inner.records(of: collection, after: key, limit: limit) }
+  }
+
+  func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data] {
+    try backend.call(.read) { () throws(RepositoryError) in try inner.boundaries(of: index) }
+  }
+
+  func indexKeys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
+    try backend.call(.read) { () throws(RepositoryError) in try inner.indexKeys(of: index, from: lower, below: upper) }
+  }
+
+  func indexKeyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
+    try backend.call(.read) { () throws(RepositoryError) in try inner.indexKeyCount(of: index, from: lower, below: upper) }
   }
 }
 
@@ -34,6 +47,25 @@ extension FaultInjectingBackend {
 
   /// True if the inner backend wants a newer base.
   public var wantsNewerBase: Bool { (inner as? any PagingBackend)?.wantsNewerBase ?? false }
+
+  /// True if the inner backend can hold indexes.
+  public var storesIndexes: Bool { (inner as? any PagingBackend)?.storesIndexes ?? false }
+
+  /// Returns whether the inner backend holds an index.
+  public func holdsIndex(_ index: StoredIndexID) -> Bool { (inner as? any PagingBackend)?.holdsIndex(index) ?? false }
+
+  /// Adds keys to an index of the inner backend, which is never counted, held or failed.
+  public func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
+    try paging.extendIndex(index, by: keys, isFirst: isFirst)
+  }
+
+  /// Marks an index of the inner backend as complete.
+  public func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) {
+    try paging.storeBoundaries(boundaries, of: index)
+  }
+
+  /// Removes an index of the inner backend.
+  public func dropIndex(_ index: StoredIndexID) throws(RepositoryError) { try paging.dropIndex(index) }
 
   /// Upper bound of the length of all values in the inner backend.
   public var valueSizeBound: ByteCount? { (inner as? any PagingBackend)?.valueSizeBound }

@@ -13,6 +13,7 @@ enum BackendSmoke {
     try page(InMemoryBackend())
     try page(SQLiteBackend(file: file("paged.sqlite")))
     try page(FaultInjectingBackend(InMemoryBackend()))
+    try keepIndex(SQLiteBackend(file: file("indexed.sqlite")))
     try await stay(file("resident.sqlite"))
     let key = RecordKey("b")
     try expect(
@@ -40,6 +41,27 @@ enum BackendSmoke {
     try expect(again.collections == [summary] && PagedOpening(report: again.report, collections: [summary]).collections.count == 1)
     try expect(summary.name == "jars" && summary.recordCount == 1 && summary.byteCount == 8 && summary.schemaVersions == 1...1)
     backend.abandon()
+  }
+
+  /// Keeps an index in the storage, and reads its keys from there.
+  private static func keepIndex(_ backend: any PagingBackend) throws {
+    _ = try backend.recover(try backend.openPaged(StoreOptions()) { _ in }.report)
+    let index = StoredIndexID(collection: "jars", name: "label")
+    try expect(backend.storesIndexes && !backend.holdsIndex(index) && index.collection == "jars" && index.name == "label")
+    try backend.extendIndex(index, by: [], isFirst: true)
+    try backend.storeBoundaries([Data()], of: index)
+    let edit = IndexEdit(index: index, removed: nil, added: Data([1]))
+    try expect(edit.index == index && edit.removed == nil && edit.added == Data([1]))
+    let batch = WriteBatch(records: [record(1)], commits: 1...1, indexEdits: [edit], indexes: [index])
+    try expect(batch.indexEdits == [edit] && batch.indexes == [index])
+    try backend.commit(batch)
+    let base = try backend.keepBase()
+    try expect(try backend.holdsIndex(index) && base.boundaries(of: index) == [Data()])
+    try expect(try base.indexKeys(of: index, from: Data(), below: nil) == [Data([1])])
+    try expect(try base.indexKeyCount(of: index, from: Data(), below: Data([1])) == 0)
+    try backend.dropIndex(index)
+    try expect(RepositoryError.storesNoIndexes("a.sqlite").code == .unsupported)
+    try backend.close()
   }
 
   /// Opens a store whose records stay in the file.

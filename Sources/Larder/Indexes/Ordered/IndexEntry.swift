@@ -142,7 +142,8 @@ struct IndexEntry: Sendable {
     // Two texts with equal heads have their first seven bytes in common. The whole texts are compared, because skipping the seven bytes
     // would copy the texts.
     case (.text(let text), .text(let otherText)):
-      return order.placed(text == otherText ? .orderedSame : text < otherText ? .orderedAscending : .orderedDescending, 0)
+      let isBefore = text != otherText && IndexHead.precedes(text, otherText)
+      return order.placed(text == otherText ? .orderedSame : isBefore ? .orderedAscending : .orderedDescending, 0)
     default:
       let isFirstEqual = IndexHead.isExact(head, isDescending: order.isDescending(0))
       return order.compare(values, other.values, from: isFirstEqual ? 1 : 0)

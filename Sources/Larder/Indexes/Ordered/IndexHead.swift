@@ -54,7 +54,7 @@ enum IndexHead {
   ///
   /// The bit patterns of IEEE 754 ascend for positive numbers and descend for negative numbers, so `ascendingBits` inverts the bits of
   /// negative numbers and sets the sign bit of positive numbers.
-  private static func ascendingBits(_ value: Double) -> UInt64 {
+  static func ascendingBits(_ value: Double) -> UInt64 {
     let bits = value.bitPattern
     return bits >> 63 == 0 ? bits | 1 << 63 : ~bits  // UInt64
   }
@@ -93,7 +93,7 @@ enum IndexHead {
   }
 
   /// Returns the floating-point number for an integer that ``ascendingBits(_:)`` returned.
-  private static func number(ascendingBits bits: UInt64) -> Double { Double(bitPattern: bits >> 63 == 1 ? bits ^ 1 << 63 : ~bits) }
+  static func number(ascendingBits bits: UInt64) -> Double { Double(bitPattern: bits >> 63 == 1 ? bits ^ 1 << 63 : ~bits) }
 
   /// Returns the bits of a value after its head, as a number, and true if the head and the number determine the value.
   static func rest(of value: IndexValue, isDescending: Bool) -> (number: UInt64, isAll: Bool) {
@@ -118,16 +118,52 @@ enum IndexHead {
   /// U+0300 is the first combining scalar. The requested bytes of a text are already in composed form if no scalar from U+0300 on begins in
   /// them or directly after them. Scalars below U+0300 take one or two bytes, and their first byte is less than the first byte of U+0300.
   private static func bytes(of text: String, from start: Int, count: Int) -> (number: UInt64, length: Int) {
-    var text = text
-    // 0xCC is the first byte of U+0300. Two more bytes are tested, because a combining scalar directly after the requested bytes may change
-    // the last scalar in them.
-    let isPlain = text.withUTF8 { bytes in bytes.prefix(start + count + 2).allSatisfy { $0 < 0xCC } }
-    if !isPlain { text = text.precomposedStringWithCanonicalMapping }
+    // Two more bytes are tested, because a combining scalar directly after the requested bytes may change the last scalar in them.
+    var text = composed(text, first: start + count + 2)
     return text.withUTF8 { bytes in
       var number: UInt64 = 0
       for position in start..<start + count { number = number << 8 | (position < bytes.count ? UInt64(bytes[position]) : 0) }
       return (number, bytes.count)
     }
+  }
+
+  /// Returns true if the left text comes first, by the bytes of their composed forms.
+  ///
+  /// Swift's `<` is no order for texts in several forms: "e\u{301}" equals "é", and comes behind "éa", which comes behind "é".
+  static func precedes(_ left: String, _ right: String) -> Bool {
+    var (left, right) = (left, right)
+    let isBefore: Bool? = left.withUTF8 { left in
+      right.withUTF8 { right in
+        isComposed(left[...]) && isComposed(right[...]) ? precedes(left, right) : nil
+      }
+    }
+    if let isBefore { return isBefore }
+    (left, right) = (composed(left), composed(right))
+    return left.withUTF8 { left in right.withUTF8 { right in precedes(left, right) } }
+  }
+
+  private static func precedes(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard let first = left.baseAddress, let second = right.baseAddress else { return left.count < right.count }
+    let order = memcmp(first, second, min(left.count, right.count))
+    return order == 0 ? left.count < right.count : order < 0
+  }
+
+  /// Returns a text in Unicode's composed form, or unchanged if its first `count` bytes are in that form already.
+  static func composed(_ text: String, first count: Int = .max) -> String {
+    var text = text
+    let isPlain = text.withUTF8 { isComposed($0.prefix(count)) }
+    return isPlain ? text : text.precomposedStringWithCanonicalMapping
+  }
+
+  /// Returns true if bytes are surely in composed form.
+  ///
+  /// 0xCC is the first byte of U+0300. The Chinese characters from U+4000 to U+9FFF begin with a byte from 0xE4 to 0xE9, and compose with
+  /// nothing.
+  private static func isComposed(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+    // The compiler makes vector instructions of a maximum, and not of a search.
+    var greatest: UInt8 = 0
+    for byte in bytes { greatest = max(greatest, byte) }
+    return greatest < 0xCC || bytes.allSatisfy { $0 < 0xCC || 0xE4...0xE9 ~= $0 }
   }
 }
 

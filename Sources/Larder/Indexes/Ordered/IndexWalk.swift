@@ -81,7 +81,7 @@ struct IndexWalk {
   }
 
   /// Number of entries from which `groupsReversed` visits a group in place instead of gathering it in an array.
-  private static let large = 16
+  fileprivate static let large = 16
 
   /// Visits the groups of entries with equal values from the last to the first, and the entries of each group in ascending order.
   private func groupsReversed(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
@@ -165,4 +165,88 @@ enum IndexOrderUse: Equatable, Sendable {
   case none
   /// The results come in groups of entries with equal values in the first `columns` columns, in the order of the index or in reverse.
   case groups(columns: Int, isReversed: Bool)
+}
+
+// MARK: - Indexes in the storage
+
+extension StoredEntries {
+  /// Visits the entries of a range in the order of a query, as ``IndexWalk/visit(_:_:from:_:)`` does.
+  ///
+  /// - Parameter columns: Number of columns of the index.
+  /// - Returns: False if `body` ended the traversal.
+  @discardableResult
+  func visit(
+    _ range: Range<Position>, _ use: IndexOrderUse, columns: Int, from start: IndexWalk.Start?,
+    _ body: (IndexEntry) throws(RepositoryError) -> Bool
+  ) throws(RepositoryError) -> Bool {
+    guard case .groups(let grouped, let isReversed) = use else { return try forEach(in: range, body) }
+    var range = range
+    let first = Position(block: 0, offset: 0)
+    if let start {
+      if grouped == columns, start.values.count == columns {
+        let position = try position(of: start.values, start.key)
+        guard isReversed else { return try forEach(in: max(position, range.lowerBound)..<max(position, range.upperBound), body) }
+        // A reversed traversal still visits each group in ascending order of ids, so the rest of the position's group comes first.
+        let rest = try (position..<max(position, end(of: start.values))).clamped(to: range)
+        guard try forEach(in: rest, body) else { return false }
+        return try groupsReversed((first..<self.start(of: start.values)).clamped(to: range), body)
+      }
+      let bounds = isReversed ? first..<(try end(of: start.values)) : (try self.start(of: start.values))..<(try end())
+      range = range.clamped(to: bounds)
+    }
+    if grouped < columns { return try wholeGroups(range, columns: grouped, isReversed: isReversed, body) }
+    return isReversed ? try groupsReversed(range, body) : try forEach(in: range, body)
+  }
+
+  /// Visits the groups of a query that sorts by fewer columns than the index has, with the records of each group sorted by id.
+  private func wholeGroups(
+    _ range: Range<Position>, columns: Int, isReversed: Bool, _ body: (IndexEntry) throws(RepositoryError) -> Bool
+  ) throws(RepositoryError) -> Bool {
+    var group: [IndexEntry] = []
+    let keys = run.order.keys
+    func visitGroup() throws(RepositoryError) -> Bool {
+      for entry in group.sorted(by: { keys.isBefore($0.slot.key, $1.slot.key) }) { if try !body(entry) { return false } }
+      group.removeAll(keepingCapacity: true)
+      return true
+    }
+    let isWhole = try forEach(in: range, reversed: isReversed) { (entry) throws(RepositoryError) -> Bool in
+      if let first = group.first, !entry.hasValues(of: first, inFirst: columns) {
+        guard try visitGroup() else { return false }
+      }
+      group.append(entry)
+      return true
+    }
+    return isWhole ? try visitGroup() : false
+  }
+
+  /// Visits the groups of entries with equal values from the last to the first, and the entries of each group in ascending order.
+  private func groupsReversed(
+    _ range: Range<Position>, _ body: (IndexEntry) throws(RepositoryError) -> Bool
+  ) throws(RepositoryError) -> Bool {
+    var end = range.upperBound
+    while end > range.lowerBound {
+      var group: [IndexEntry] = []
+      var wantsMore = true
+      // Most groups are small. One reversed visit serves many small groups.
+      try forEach(in: range.lowerBound..<end, reversed: true) { (entry) throws(RepositoryError) -> Bool in
+        if let first = group.first, !entry.hasValues(of: first) {
+          for entry in group.reversed() where wantsMore { wantsMore = try body(entry) }
+          group.removeAll(keepingCapacity: true)
+        }
+        group.append(entry)
+        return wantsMore && group.count < IndexWalk.large
+      }
+      guard wantsMore else { return false }
+      guard let first = group.first else { return true }
+      // The visit has ended in a large group, or at the first entry of the range. A large group may hold most of the index, so it is
+      // visited in place.
+      let start = max(range.lowerBound, try self.start(of: first.values))
+      let next = min(end, try self.end(of: first.values))
+      // In a damaged index, the keys may not have the order of their values, and this loop would be endless.
+      guard start < next else { throw run.damaged }
+      guard try forEach(in: start..<next, body) else { return false }
+      end = start
+    }
+    return true
+  }
 }

@@ -8,6 +8,10 @@ public struct IndexColumn<Item>: Sendable {
   ///
   /// See ``RawIndexValues``.
   let rawValues: RawIndexValues?
+  /// Name of the property with its type, or `nil` for a property that is computed or observed.
+  ///
+  /// A later version of the app may compute another value from the same record, and an index in the storage would not notice.
+  let storedName: String?
   let value: @Sendable (Item) -> IndexValue
 
   /// Returns a column that sorts from the least value of the property to the greatest.
@@ -22,19 +26,25 @@ public struct IndexColumn<Item>: Sendable {
 
   /// Creates a column from a key path and a closure that reads the index value of a record's property.
   init(
-    keyPath: any PartialKeyPath<Item> & Sendable, isDescending: Bool, rawValues: RawIndexValues? = nil,
+    keyPath: any PartialKeyPath<Item> & Sendable, isDescending: Bool, rawValues: RawIndexValues? = nil, storedName: String? = nil,
     value: @escaping @Sendable (Item) -> IndexValue
   ) {
     self.keyPath = keyPath
     self.isDescending = isDescending
     self.rawValues = rawValues
+    self.storedName = storedName
     self.value = value
   }
 
   private init<Value: IndexableValue>(_ keyPath: any KeyPath<Item, Value> & Sendable, isDescending: Bool) {
     let rawValues = RawIndexValues.of(Value.self)
     let read = PropertyReader(keyPath)
-    self.init(keyPath: keyPath, isDescending: isDescending, rawValues: rawValues) { item in
+    let isStored = MemoryLayout<Item>.offset(of: keyPath as KeyPath<Item, Value>) != nil
+    let name = "\(keyPath.propertyName) \(String(reflecting: Value.self))\(isDescending ? " desc" : "")"
+    // Without reflection metadata a property is named by its offset, and a private type by its address, which another launch may give to
+    // another property or type.
+    let storedName = isStored && !name.contains("<offset") && !name.contains("unknown context") ? name : nil
+    self.init(keyPath: keyPath, isDescending: isDescending, rawValues: rawValues, storedName: storedName) { item in
       let property = read(item)
       let indexValue = property.indexValue
       // The index value is checked before it enters the index. If the check fails, the index values of the property's type are not exact,

@@ -1,4 +1,6 @@
-/// An index of a collection, which a schema declares and Larder keeps in memory with every backend.
+/// An index of a collection, which a schema declares.
+///
+/// Memory holds the index. Only an ordered index of stored properties stays in the storage with ``Residency/onDisk(cache:)``.
 ///
 /// ```swift
 /// indexes: [.ordered(\.country, \.name), .unique(\.slug), .geo(\.latitude, \.longitude), .fullText(\.name, \.notes)]
@@ -11,7 +13,9 @@
 /// thread applies the changes. Declarations of indexes are not stored, so you may add and remove indexes at any time.
 ///
 /// A type may decode the same bytes to other values each time, for example to the current time for a missing date. An index orders and
-/// finds each record by the values that the index read when it indexed the record, even if the record later decodes to other values.
+/// finds each record by the values that the index read when it indexed the record, even if the record later decodes to other values. An
+/// index in the storage outlives the process, so raise the schema's version if a new version of your app decodes an indexed property in
+/// another way. A query that meets a record with other values than the index reads without the index, which is then built anew.
 ///
 /// Cost: an index takes memory for the indexed values of each record. Each write appends its changes to a log of the index, or updates a
 /// unique index. If a unique index is declared, each write also decodes the written record, which adds some microseconds. Indexing a change

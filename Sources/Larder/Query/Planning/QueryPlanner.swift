@@ -18,9 +18,11 @@ struct QueryPlanner {
     var covered: [Int] = []
     /// Ranks (positions of entries) in the ordered index, one range of ranks for each span of the index that is read.
     var ranks: [Range<Int>] = []
+    /// Ranges of an ordered index in the storage, in place of ``ranks``.
+    var positions: [Range<StoredEntries.Position>] = []
     /// Greatest number of records that the access path yields.
     ///
-    /// For an index of places or words, the number is an estimate.
+    /// For an index of places or words, and for an index in the storage, the number is an estimate.
     var reach: Int
     /// Number of records that the query is expected to read before it has as many results as its limit.
     var estimate: Int
@@ -56,7 +58,7 @@ struct QueryPlanner {
       return Choice(
         access: .nothing, covered: Array(query.conditions.indices), reach: 0, estimate: 0, givesOrder: true, isCertain: true)
     }
-    var choices = orderedChoices()
+    var choices = try orderedChoices()
     if let words = query.words {
       // Only the full-text index can find words. The query's other conditions are tested for each record that the index finds.
       let index = try declared(.fullText, "fullText", for: "matching")
@@ -132,22 +134,30 @@ struct QueryPlanner {
 
   // MARK: Ordered indexes
 
-  private func orderedChoices() -> [Choice] {
-    indexes.definitions.indices.compactMap { index in
-      let definition = indexes.definitions[index]
+  private func orderedChoices() throws(RepositoryError) -> [Choice] {
+    var choices: [Choice] = []
+    for (index, definition) in indexes.definitions.enumerated() {
       // `canUse` is checked before `tree`, because `tree` applies the pending changes of an index. Applying the changes is wasted work for
       // an index that the query cannot use.
-      guard definition.kind == .ordered, Self.canUse(definition, for: query) else { return nil }
+      guard definition.kind == .ordered, Self.canUse(definition, for: query) else { continue }
       // An automatic index answers the order for which it was built, and nothing else. With conditions, a walk in its order may read more
       // records than a scan, and with a part of its columns, the walk sorts whole groups of records.
       let isPlain = query.conditions.isEmpty && !hasResidual && query.maximum != nil && query.order.count == definition.columns.count
-      if definition.automatic != nil, !isPlain { return nil }
-      guard let tree = indexes.tree(index) else { return nil }
-      return choice(index, over: tree, columns: definition.columns)
+      if definition.automatic != nil, !isPlain { continue }
+      do throws(RepositoryError) {
+        if let choice = try choice(index, columns: definition.columns) { choices.append(choice) }
+      } catch {
+        // The query does without a damaged index, which a later query builds anew.
+        guard error.code == .corrupted, case .stored(let entries) = indexes.bodies[index], entries.run.isUnfit else { throw error }
+      }
     }
+    return choices
   }
 
-  private func choice(_ index: Int, over tree: PersistentTree<IndexEntry>, columns: [IndexDefinition.Column]) -> Choice? {
+  private func choice(_ index: Int, columns: [IndexDefinition.Column]) throws(RepositoryError) -> Choice? {
+    let stored = indexes.holdsStubs ? indexes.storedEntries(index) : nil
+    let resident = stored == nil ? indexes.tree(index) : nil
+    guard stored != nil || resident != nil else { return nil }
     var covered: [Int] = []
     var spans = [IndexSpan(prefix: [])]
     var next = 0
@@ -157,10 +167,10 @@ struct QueryPlanner {
     prefix: while next < columns.count {
       let asked = constraints(on: columns[next].keyPath)
       if let (conjunct, value) = asked.equal {
-        note(conjunct, on: columns[next], in: &covered)
+        note(conjunct, on: columns[next], isStored: stored != nil, in: &covered)
         for span in spans.indices { spans[span].prefix.append(value) }
       } else if let (conjunct, values) = asked.oneOf, isOneSpan {
-        note(conjunct, on: columns[next], in: &covered)
+        note(conjunct, on: columns[next], isStored: stored != nil, in: &covered)
         // The spans (ranges of the index) are made from only one list of values, because a second list would multiply the number of spans.
         spans = values.map { IndexSpan(prefix: spans[0].prefix + [$0]) }
         isOneSpan = spans.count == 1
@@ -168,8 +178,15 @@ struct QueryPlanner {
         for range in asked.ranges {
           // NaN sorts outside every range. A condition that NaN meets too (`orNotANumber`) is therefore a range only if no entry with the
           // prefix has NaN, which is usual.
-          guard !range.orNotANumber || spans.allSatisfy({ !$0.hasNotANumber(in: tree) }) else { continue }
-          note(range.conjunct, on: columns[next], in: &covered)
+          if range.orNotANumber {
+            var hasNotANumber = false
+            for span in spans where !hasNotANumber {
+              if let resident { hasNotANumber = span.hasNotANumber(in: resident) }
+              if let stored { hasNotANumber = try span.hasNotANumber(in: stored) }
+            }
+            if hasNotANumber { continue }
+          }
+          note(range.conjunct, on: columns[next], isStored: stored != nil, in: &covered)
           for span in spans.indices { spans[span].narrow(range.lower, range.upper) }
         }
         break prefix
@@ -182,8 +199,16 @@ struct QueryPlanner {
     guard next > 0 || bound || order != .none else { return nil }
 
     let isDescending = next < columns.count && columns[next].isDescending
-    let ranks = spans.map { $0.ranks(in: tree, isDescending: isDescending) }
-    let reach = ranks.reduce(0) { $0 + $1.count }
+    let ranks = resident.map { tree in spans.map { $0.ranks(in: tree, isDescending: isDescending) } } ?? []
+    var reach = ranks.reduce(0) { $0 + $1.count }
+    var positions: [Range<StoredEntries.Position>] = []
+    if let stored {
+      for span in spans {
+        let range = try span.positions(in: stored, isDescending: isDescending)
+        reach += try stored.estimate(range, of: recordCount)
+        positions.append(range)
+      }
+    }
     var estimate = reach
     var isCertain = false
     if order != .none, let needed = query.needed, reach > 0 {
@@ -200,11 +225,13 @@ struct QueryPlanner {
       }
     }
     return Choice(
-      access: .ordered(index: index, spans: spans, order), covered: covered, ranks: ranks, reach: reach, estimate: estimate,
-      givesOrder: order != .none, isCertain: isCertain)
+      access: .ordered(index: index, spans: spans, order), covered: covered, ranks: ranks, positions: positions, reach: reach,
+      estimate: estimate, givesOrder: order != .none, isCertain: isCertain)
   }
 
-  private func note(_ conjunct: Int, on column: IndexDefinition.Column, in covered: inout [Int]) {
+  private func note(_ conjunct: Int, on column: IndexDefinition.Column, isStored: Bool, in covered: inout [Int]) {
+    // The values of an index in the storage were not compared with their raw values in this process.
+    if isStored, column.rawValues != nil { return }
     // If a condition is not exact, the range of the index may also hold records that do not meet it. A condition that is not exact
     // therefore does not count as covered, and each record is tested for it.
     guard query.conditions[conjunct].isExact, column.rawValues?.areExact ?? true, !covered.contains(conjunct) else { return }
@@ -262,6 +289,12 @@ extension IndexSpan {
     !IndexSpan(prefix: prefix + [.notANumber]).ranks(in: tree, isDescending: false).isEmpty
   }
 
+  /// Returns true if an entry of an index in the storage that begins with the span's prefix has NaN in the column after the prefix.
+  func hasNotANumber(in entries: StoredEntries) throws(RepositoryError) -> Bool {
+    let range = try IndexSpan(prefix: prefix + [.notANumber]).positions(in: entries, isDescending: false)
+    return try !entries.forEach(in: range) { (_) throws(RepositoryError) -> Bool in false }
+  }
+
   /// Narrows the span (a range of the index) to its intersection with the given bounds.
   mutating func narrow(_ lower: Bound?, _ upper: Bound?) {
     // Of two bounds with the same value, the exclusive one admits fewer entries and is kept.
@@ -316,6 +349,15 @@ struct IndexSpan: Sendable {
     let end = last?.isInclusive ?? true ? tree.end(of: high) : tree.start(of: high)
     // If the bounds contradict each other, such as `> 5` and `< 3`, the end lies before the start. `max` prevents a Swift range with
     // reversed bounds, which would trap.
+    return start..<max(start, end)
+  }
+
+  /// Returns the positions of the span's entries in an index in the storage, as ``ranks(in:isDescending:)`` does for one in memory.
+  func positions(in entries: StoredEntries, isDescending: Bool) throws(RepositoryError) -> Range<StoredEntries.Position> {
+    let (first, last) = isDescending ? (upper, lower) : (lower, upper)
+    let (low, high) = (prefix + (first.map { [$0.value] } ?? []), prefix + (last.map { [$0.value] } ?? []))
+    let start = first?.isInclusive ?? true ? try entries.start(of: low) : try entries.end(of: low)
+    let end = last?.isInclusive ?? true ? try entries.end(of: high) : try entries.start(of: high)
     return start..<max(start, end)
   }
 }

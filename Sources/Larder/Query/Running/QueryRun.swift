@@ -25,6 +25,12 @@ struct QueryRun: Sendable {
     if case .ordered(let index, _, _) = choice.access { indexes.definitions[index].automatic?.noteUse() }
   }
 
+  /// Plans the query of another run again, without the indexes in the storage that do not fit the records.
+  init(replanning run: QueryRun) throws(RepositoryError) {
+    (shape, records, indexes) = (run.shape, run.records, run.indexes)
+    choice = try QueryPlanner(query: shape, indexes: indexes, recordCount: records.count).plan()
+  }
+
   /// True if the access path (an index or a scan) yields exactly the records that meet the query, so that no record has to be tested.
   var isExact: Bool {
     guard choice.covered.count == shape.conditions.count, shape.filterCount == 0, shape.boxes.isEmpty else { return false }
@@ -62,11 +68,32 @@ struct QueryRun: Sendable {
     return Swift.min(stretches?.reduce(0) { $0 + $1.ranks.count } ?? choice.reach, shape.needed(behind: skipped) ?? .max)
   }
 
+  /// Returns the number of records that meet the query without its offset and limit, or `nil` unless an index in the storage counts them.
+  ///
+  /// - Throws: The errors of ``StoredBase/indexKeyCount(of:from:below:)``.
+  func storedCount() throws(RepositoryError) -> Int? {
+    guard isExact, let entries = storedEntries else { return nil }
+    var count = 0
+    for range in choice.positions { count += try entries.count(range) }
+    return count
+  }
+
+  /// The index in the storage from which the query reads.
+  private var storedEntries: StoredEntries? {
+    guard indexes.holdsStubs else { return nil }
+    // The index may have been found unfit after the query was planned, so `IndexSet.storedEntries` would return `nil`.
+    guard case .ordered(let index, _, _) = choice.access, case .stored(let entries) = indexes.bodies[index] else { return nil }
+    return entries
+  }
+
+  /// Whether an index in the storage was found not to fit the records, so that the query must be planned anew.
+  var isRefuted: Bool { indexes.bodies.contains { if case .stored(let entries) = $0 { entries.run.isUnfit } else { false } } }
+
   /// Number of records that meet the query without its offset and limit, or `nil` if only reading the records shows the number.
   var knownCount: Int? {
     switch choice.access {
     case .nothing: 0
-    case .ordered: isExact ? choice.reach : nil
+    case .ordered: isExact && choice.positions.isEmpty ? choice.reach : nil
     case .scan, .near, .box, .words: nil
     }
   }
@@ -98,6 +125,9 @@ extension QueryRun {
     var slots: [RecordSlot] = []
     // The loop appends a slot before it compares the count, so with a limit of 0 it would return one record too many.
     guard needed > 0 else { return slots }
+    if let entries = storedEntries {
+      return try storedSlots(entries, needed: needed, isSortedByID: isSortedByID)
+    }
     // A hostile file may have counted too many records of a collection whose records stay in the storage.
     if !indexes.holdsStubs { slots.reserveCapacity(Swift.min(choice.bound, needed)) }
     try walkUnresolved(stretches: stretches) { slot, _, _ in
@@ -109,6 +139,54 @@ extension QueryRun {
     guard indexes.holdsStubs else { return slots }
     // The records are read from the storage only now, because the records behind the limit are not needed.
     return try slots.map { slot throws(RepositoryError) in try records.resolved(slot) }
+  }
+
+  /// Returns the results from an index in the storage, of which only those behind the offset are read.
+  private func storedSlots(_ entries: StoredEntries, needed: Int, isSortedByID: Bool) throws(RepositoryError) -> [RecordSlot] {
+    guard case .ordered(let index, _, _) = choice.access else { return [] }
+    var found: [IndexEntry] = []
+    var visited = 0
+    try visitStored(entries, after: nil) { (entry) throws(RepositoryError) -> Bool in
+      visited += 1
+      if isSortedByID || visited > shape.skipped { found.append(entry) }
+      return visited < needed
+    }
+    if isSortedByID {
+      found.sort { indexes.keys.isBefore($0.slot.key, $1.slot.key) }
+      found = Array(found.dropFirst(shape.skipped).prefix(shape.maximum ?? .max))
+    }
+    return try found.map { entry throws(RepositoryError) in try record(of: entry, in: entries, index) }
+  }
+
+  /// Returns the record of an entry of an index in the storage.
+  ///
+  /// - Throws: `.corrupted` if the storage has no such record, or one with other values.
+  func record(of entry: IndexEntry, in entries: StoredEntries, _ index: Int) throws(RepositoryError) -> RecordSlot {
+    let found = try records.resolved(entry.slot)
+    guard indexes.definitions[index].entry(found)?.hasValues(of: entry) == true else {
+      // A computed property may return another value in a new version of the app. The index is then built anew.
+      entries.run.refute()
+      throw RepositoryError(
+        .corrupted,
+        "expected a record with the values that \(entries.run.id.name) holds, found others; try again, and raise the schema's version "
+          + "when an indexed property changes its meaning",
+        keyHash: entry.slot.key.hash)
+    }
+    return found
+  }
+
+  /// Visits the entries that the access path yields from an index in the storage, until `visit` returns `false`.
+  private func visitStored(
+    _ entries: StoredEntries, after cursor: PageCursor?, _ visit: (IndexEntry) throws(RepositoryError) -> Bool
+  ) throws(RepositoryError) {
+    guard case .ordered(let index, let spans, let use) = choice.access else { return }
+    let columns = indexes.definitions[index].columns
+    for (span, range) in zip(spans, choice.positions) {
+      let start = cursor.map { cursor in
+        IndexWalk.Start(values: cursor.values(after: span.prefix, shape.order, columns), key: RecordKey(cursor.key))
+      }
+      if try !entries.visit(range, use, columns: columns.count, from: start, visit) { return }
+    }
   }
 
   /// Ranges of the ordered index after the query's offset, or `nil` if ranks cannot skip it, and the number of results still to skip.
@@ -137,6 +215,11 @@ extension QueryRun {
     _ visit: (RecordSlot, _ distance: Double?, _ score: Double?) -> Bool
   ) throws(RepositoryError) {
     guard indexes.holdsStubs else { return try walkUnresolved(after: cursor, stretches: stretches, visit) }
+    if let entries = storedEntries, case .ordered(let index, _, _) = choice.access {
+      return try visitStored(entries, after: cursor) { (entry) throws(RepositoryError) -> Bool in
+        visit(try record(of: entry, in: entries, index), nil, nil)
+      }
+    }
     var failure: RepositoryError?
     try walkUnresolved(after: cursor, stretches: stretches) { slot, distance, score in
       do throws(RepositoryError) { return visit(try records.resolved(slot), distance, score) } catch {

@@ -19,6 +19,23 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     run = try QueryRun(query.shape, state)
   }
 
+  private init(replanning other: Self) throws(RepositoryError) {
+    (query, coder, run) = (other.query, other.coder, try QueryRun(replanning: other.run))
+  }
+
+  /// Runs the query, and runs it again without an index in the storage that turns out not to fit the records.
+  private func replanning<Output>(_ body: (Self) throws(RepositoryError) -> Output) throws(RepositoryError) -> Output {
+    if !run.indexes.holdsStubs { return try body(self) }
+    var (attempt, attempts) = (self, 1)
+    while true {
+      do throws(RepositoryError) { return try body(attempt) } catch {
+        guard error.code == .corrupted, run.isRefuted, attempts <= run.indexes.definitions.count else { throw error }
+        attempt = try Self(replanning: self)
+        attempts += 1
+      }
+    }
+  }
+
   /// Total order of the query's results.
   var order: ResultOrder<Item> { ResultOrder(columns: query.order, keys: coder.keys.order) }
 
@@ -29,6 +46,10 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   ///
   /// - Throws: `.unsupported` if a predicate cannot be evaluated for a record.
   func items() throws(RepositoryError) -> [Item] {
+    try replanning { (run) throws(RepositoryError) in try run.itemsNow() }
+  }
+
+  private func itemsNow() throws(RepositoryError) -> [Item] {
     guard let slots = try run.slotsFromIndex() else { return try results().map { $0.item } }
     // The values are copied directly into the array's memory, because `append` would move each value once more and look up its type
     // metadata.
@@ -59,6 +80,16 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
 
   /// Returns the results as ``results(after:)`` does, and adds the number of records that were read to `examined`.
   func results(after cursor: PageCursor?, examined: inout Int) throws(RepositoryError) -> [QueryCandidate<Item>] {
+    var count = 0
+    let results = try replanning { (run) throws(RepositoryError) in
+      count = 0
+      return try run.resultsNow(after: cursor, examined: &count)
+    }
+    examined += count
+    return results
+  }
+
+  private func resultsNow(after cursor: PageCursor?, examined: inout Int) throws(RepositoryError) -> [QueryCandidate<Item>] {
     let order = order
     // A page begins at its cursor, so its offset cannot be skipped by ranks (positions), which count from the start of the index.
     let (stretches, skipped) = cursor == nil ? run.skippedByRank : (nil, query.shape.skipped)
@@ -80,9 +111,15 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   ///
   /// - Throws: The errors of ``items()``.
   func count() throws(RepositoryError) -> Int {
+    try replanning { (run) throws(RepositoryError) in try run.countNow() }
+  }
+
+  private func countNow() throws(RepositoryError) -> Int {
     var all = 0
     if let known = run.knownCount {
       all = known
+    } else if let counted = try run.storedCount() {
+      all = counted
     } else if run.isExact, case .scan = run.choice.access {
       // Records that do not decode are in no result, so they are not counted.
       all = run.records.count - (try run.records.undecodable(coder).count)
@@ -170,8 +207,23 @@ extension TypedQueryRun {
   func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable
   ) throws(RepositoryError) -> [Value: Int] {
+    try replanning { (run) throws(RepositoryError) in try run.groupedNow(by: keyPath) }
+  }
+
+  private func groupedNow<Value: Hashable & IndexableValue>(
+    by keyPath: any KeyPath<Item, Value> & Sendable
+  ) throws(RepositoryError) -> [Value: Int] {
     var counts: [Value: Int] = [:]
-    if let tree = groupingIndex(keyPath, Value.self) {
+    let index = groupingIndex(keyPath, Value.self)
+    if let index, let entries = run.indexes.storedEntries(index) {
+      try entries.forEachGroup { (entry, count) throws(RepositoryError) in
+        if let value = coder.valueIfReadable(try run.record(of: entry, in: entries, index)) {
+          counts[value.item[keyPath: keyPath], default: 0] += count
+        }
+      }
+      return counts
+    }
+    if let index, let tree = run.indexes.tree(index) {
       var start = 0
       while start < tree.count {
         let entry = tree.entry(at: start)
@@ -203,17 +255,19 @@ extension TypedQueryRun {
     return counts
   }
 
-  /// Returns an index whose first column is the property, from which `grouped` can count, or `nil` if no index can be used.
-  func groupingIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> PersistentTree<IndexEntry>? {
+  /// Returns the position of an index whose first column is the property, from which `grouped` can count, or `nil` if none can be used.
+  func groupingIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> Int? {
     guard case .scan = run.choice.access, run.isExact, query.shape.maximum == nil, query.shape.skipped == 0 else { return nil }
     // An automatic index does not check the index values of enumerations, which decide below whether equal ones mean equal values.
-    let tree = run.indexes.definitions.indices.prefix(run.indexes.declaredCount).lazy.compactMap { index in
+    let index = run.indexes.definitions.indices.prefix(run.indexes.declaredCount).first { index in
       let isFirst = run.indexes.definitions[index].columns.first?.keyPath.isSame(as: keyPath) ?? false
-      return isFirst ? run.indexes.tree(index) : nil
-    }.first
+      // The values of an index in the storage were not compared with their raw values in this process.
+      let isStored = RawIndexValues.of(Value.self) == nil && run.indexes.storedEntries(index) != nil
+      return isFirst && (isStored || run.indexes.tree(index) != nil)
+    }
     // Reading an index applies its pending changes, whose values may show that equal index values do not mean equal values.
     // `standsForOneValue`, which is true if equal index values mean equal values, is therefore read after the index.
-    return Value.standsForOneValue ? tree : nil
+    return Value.standsForOneValue ? index : nil
   }
 
   /// Returns the plan of the query, with the number of records that were read if the query is small enough to be run.
