@@ -26,7 +26,7 @@ import Testing
       case .ordered(let tree): tree.count
       case .geo(let geo): geo.count
       case .text(let text): text.count
-      case .absent, .building, .followed: 0
+      case .absent, .building, .followed, .stored: 0
       }
     }
   }

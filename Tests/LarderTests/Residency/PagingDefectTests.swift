@@ -8,11 +8,14 @@ import Testing
   enum Defect: String, CaseIterable, Sendable {
     case countsTombstones, countsNoBytes, forgetsAVersion, passesRecords, keepsTombstonesBack
     case baseMovesOn, walkSkips, walkRepeats, returnsDeleted, swapsAnswers
+    case holdsUnnamed, holdsIncomplete, losesEdits, dropsWithOthers, movesIndex, closedRange, losesBoundaries, holdsUnsound
 
     var brokenRule: String {
       switch self {
       case .countsTombstones, .countsNoBytes, .forgetsAVersion, .passesRecords, .keepsTombstonesBack: "openPagedSummarizes"
       case .baseMovesOn, .walkSkips, .walkRepeats, .returnsDeleted, .swapsAnswers: "aBaseKeepsItsCommit"
+      case .holdsUnnamed, .holdsIncomplete, .losesEdits, .dropsWithOthers, .movesIndex, .closedRange, .losesBoundaries, .holdsUnsound:
+        "anIndexFollowsItsBatches"
       }
     }
   }
@@ -29,7 +32,27 @@ import Testing
       try inner.open(options, visit)
     }
     func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport { try inner.recover(report) }
-    func commit(_ batch: WriteBatch) throws(RepositoryError) { try inner.commit(batch) }
+    func commit(_ batch: WriteBatch) throws(RepositoryError) {
+      var (edits, indexes) = (batch.indexEdits, batch.indexes)
+      if defect == .holdsUnnamed { indexes = [index] }
+      if defect == .losesEdits { edits = [] }
+      if defect == .holdsUnsound { edits.removeAll { $0.removed == Data("none".utf8) } }
+      try inner.commit(
+        WriteBatch(
+          records: batch.records, commits: batch.commits, durability: batch.durability, indexEdits: edits, indexes: indexes))
+      if defect == .dropsWithOthers, batch.indexes.isEmpty { try inner.dropIndex(index) }
+    }
+
+    private let index = StoredIndexID(collection: "records", name: "ordered(x)")
+    var storesIndexes: Bool { true }
+    func holdsIndex(_ index: StoredIndexID) -> Bool { defect == .holdsIncomplete || inner.holdsIndex(index) }
+    func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
+      try inner.extendIndex(index, by: keys, isFirst: isFirst)
+    }
+    func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) {
+      try inner.storeBoundaries(defect == .losesBoundaries ? [Data()] : boundaries, of: index)
+    }
+    func dropIndex(_ index: StoredIndexID) throws(RepositoryError) { try inner.dropIndex(index) }
     func flush() throws(RepositoryError) { try inner.flush() }
     func checkpoint() throws(RepositoryError) { try inner.checkpoint() }
     func verify() -> VerifyReport { inner.verify() }
@@ -77,6 +100,18 @@ import Testing
       return found.map { $0 ?? any }
     }
 
+    private var indexed: any StoredBase { get throws(RepositoryError) { defect == .movesIndex ? try backend.keepBase() : inner } }
+
+    func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data] { try indexed.boundaries(of: index) }
+
+    func indexKeys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
+      try indexed.indexKeys(of: index, from: lower, below: upper.map { defect == .closedRange ? $0 + [0] : $0 })
+    }
+
+    func indexKeyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
+      try indexed.indexKeyCount(of: index, from: lower, below: upper)
+    }
+
     func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord] {
       let found = try read.records(of: collection, after: key, limit: limit)
       switch defect {
@@ -93,7 +128,8 @@ import Testing
       return BackendPlace { DefectiveBackend(inner, defect) }
     }
     var broken: Set<String> = []
-    for requirement in BackendRequirement.all where ["openPagedSummarizes", "aBaseKeepsItsCommit"].contains(requirement.name) {
+    for requirement in BackendRequirement.all
+    where ["openPagedSummarizes", "aBaseKeepsItsCommit", "anIndexFollowsItsBatches"].contains(requirement.name) {
       do throws(ConformanceFailure) { try requirement.check(factory) } catch { broken.insert(requirement.name) }
     }
     #expect(broken.contains(defect.brokenRule), "\(broken)")

@@ -1,0 +1,61 @@
+import Foundation
+import Larder
+import LarderTesting
+import Synchronization
+
+/// A backend that divides stored indexes at random keys, because an index must be right with any boundaries.
+final class ScatteringBackend: PagingBackend {
+  private let inner: any PagingBackend
+  private let state: Mutex<(random: SeededGenerator, keys: [StoredIndexID: [Data]])>
+  /// Whether each commit drops all indexes, as if none of its edits fitted.
+  let dropsIndexes = Atomic(false)
+
+  init(_ inner: any PagingBackend, seed: UInt64) {
+    self.inner = inner
+    state = Mutex((SeededGenerator(seed), [:]))
+  }
+
+  var name: String { inner.name }
+  func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    try inner.open(options, visit)
+  }
+  func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport { try inner.recover(report) }
+  func commit(_ batch: WriteBatch) throws(RepositoryError) {
+    try inner.commit(batch)
+    if dropsIndexes.load(ordering: .relaxed) { for index in batch.indexes { try inner.dropIndex(index) } }
+  }
+  func flush() throws(RepositoryError) { try inner.flush() }
+  var wantsCheckpoint: Bool { inner.wantsCheckpoint }
+  func checkpoint() throws(RepositoryError) { try inner.checkpoint() }
+  func verify() -> VerifyReport { inner.verify() }
+  func backup(to url: URL) throws(RepositoryError) { try inner.backup(to: url) }
+  func abandon() { inner.abandon() }
+  func close() throws(RepositoryError) { try inner.close() }
+
+  func openPaged(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> PagedOpening {
+    try inner.openPaged(options, visit)
+  }
+  func keepBase() throws(RepositoryError) -> any StoredBase { try inner.keepBase() }
+  var wantsNewerBase: Bool { inner.wantsNewerBase }
+  var valueSizeBound: ByteCount? { inner.valueSizeBound }
+  var storesIndexes: Bool { inner.storesIndexes }
+  func holdsIndex(_ index: StoredIndexID) -> Bool { inner.holdsIndex(index) }
+  func dropIndex(_ index: StoredIndexID) throws(RepositoryError) { try inner.dropIndex(index) }
+
+  func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
+    try inner.extendIndex(index, by: keys, isFirst: isFirst)
+    state.withLock { $0.keys[index, default: []] += keys }
+  }
+
+  func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) {
+    let scattered = state.withLock { state in
+      var keys = Set(state.keys[index] ?? []).sorted { $0.lexicographicallyPrecedes($1) }.filter { !$0.isEmpty }
+      keys.removeAll { _ in state.random.chance(60) }
+      // A boundary may also be a key that the index does not have, or the beginning of one.
+      return [Data()]
+        + Set(keys.map { state.random.chance(30) ? Data($0.dropLast()) : $0 }).filter { !$0.isEmpty }
+        .sorted { $0.lexicographicallyPrecedes($1) }
+    }
+    try inner.storeBoundaries(scattered, of: index)
+  }
+}
