@@ -113,7 +113,9 @@ extension StoreCore {
   func moveBase(isForced: Bool = false) {
     let state = state
     let isBehind = state.collections.contains { collection in collection.records.pagedCommit.map { $0.number != state.commit } ?? false }
-    guard state.collections.contains(where: \.records.isPaged), isBehind || isForced, state.isOpen, let backend = backend as? any PagingBackend else { return }
+    guard state.collections.contains(where: \.records.isPaged), isBehind || isForced, state.isOpen,
+      let backend = backend as? any PagingBackend
+    else { return }
     let base: any StoredBase
     do throws(RepositoryError) { base = try backend.keepBase() } catch {
       return  // the changes stay in memory, and the next commit tries again
@@ -143,7 +145,7 @@ extension StoreCore {
     return collection.indexes.bodies.enumerated().compactMap { index, body in
       guard case .stored(let entries) = body else { return nil }
       guard backend.holdsIndex(entries.run.id) else { return (index, .absent) }
-      // Without its boundaries, a run that no query has read would not divide the blocks that have grown. An error is found by the next query.
+      // Without its boundaries, a run that no query has read would not divide the blocks that have grown. The next query finds an error.
       do throws(RepositoryError) { _ = try entries.run.boundaries() } catch {}
       let moved = entries.moved(to: base)
       if let boundaries = moved.run.newBoundaries {
