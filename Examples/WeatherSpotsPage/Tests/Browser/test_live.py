@@ -77,7 +77,8 @@ def test_charts_begin_now_and_show_hours_and_nights(page, browser):
                 // The page may have been drawn in the hour before.
                 (new Date().getMinutes() < 5 && report.hours[at - 1] || report.hours[at]).time,
                 nights.getAttribute('d').split('z').length - 1,
-                nights.getBoundingClientRect().right <= figure.getBoundingClientRect().right,
+                // The last night ends with the picture. In some hours of the day, rounding moves its end by 0.00003 pixels.
+                nights.getBoundingClientRect().right < figure.getBoundingClientRect().right + 0.5,
                 hours.filter((text) => /^(00|06|12|18)$/.test(text)).length,
                 figure.querySelector('.chart-stage .chart-line0').getBBox().y,
               ];
