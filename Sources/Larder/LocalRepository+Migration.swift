@@ -21,16 +21,20 @@ extension LocalRepository {
     guard core.options.access != .readOnly else {
       throw RepositoryError(.unsupported, "the store was opened read-only; open it with another access to migrate it")
     }
+    var progress: MigrationProgress
     repeat {
       migration.start(isUrgent: true)
       await migration.finish()
+      // The phase and the error are read once. If the store were resumed between two reads, the migration would run again, and the wait for
+      // it would look like a cancelled one.
+      progress = migrationProgress
       // The loop repeats, because another caller may have started a new migration for records that an older program has saved meanwhile.
-    } while !Task.isCancelled && !migration.isCancelled && [.waiting, .running].contains(migrationProgress.phase)
+    } while !Task.isCancelled && !migration.isCancelled && [.waiting, .running].contains(progress.phase)
     // `finish()` also returns when the task is cancelled, although the migration goes on.
-    if migrationProgress.phase == .running { throw RepositoryError(.cancelled, "the wait for the migration was cancelled") }
+    if progress.phase == .running { throw RepositoryError(.cancelled, "the wait for the migration was cancelled") }
     // A migration that was cancelled because the store closes does not start again.
-    if migrationProgress.phase == .waiting { throw .storeClosed }
-    if let error = migrationProgress.error { throw error }
+    if progress.phase == .waiting { throw .storeClosed }
+    if let error = progress.error { throw error }
   }
 
   /// Starts the migration in the mode that the options request, and with `.eager` also waits for its end.

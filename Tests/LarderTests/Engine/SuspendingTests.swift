@@ -1,6 +1,7 @@
 import Foundation
 import LarderSQLite
 import LarderTesting
+import Synchronization
 import Testing
 
 @testable import Larder
@@ -211,6 +212,27 @@ import Testing
     }
     try await items.finishMigration()
     #expect(items.migrationProgress.phase == .finished)
+    try await items.close()
+  }
+
+  /// A migration may receive the error of a suspension only after the store was resumed.
+  @Test func aMigrationThatFailsAfterTheStoreWasResumedGoesOn() async throws {
+    let old = try await open(.json)
+    try await old.save(contentsOf: (0..<100).map { Measurement(id: $0, value: 1) })
+    try await old.close()
+    let disk = FaultInjectingBackend(TestBackend.json.backend(directory.file("store")))
+    disk.hold(.commit)
+    let phases = Mutex<[MigrationProgress.Phase]>([])
+    let items = try await LocalRepository<Measurement>(
+      backend: disk, schema: RepositorySchema("measurements", version: 2, migrations: [.init(from: 1) { _ in }]),
+      options: .init(
+        migration: .init(backup: .declined, batchSize: 10, progress: { progress in phases.withLock { $0.append(progress.phase) } })))
+    await disk.waitUntilHeld(.commit)
+    let waits = (0..<100).map { _ in Task { await code { try await items.finishMigration() } } }
+    disk.fail(.commit, with: .storeSuspended)
+    disk.release(.commit)
+    for wait in waits { #expect(await wait.value == nil) }
+    #expect(phases.withLock { $0 } == Array(repeating: .running, count: 9) + [.finished])
     try await items.close()
   }
 

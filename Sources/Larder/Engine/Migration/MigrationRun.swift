@@ -102,7 +102,11 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
       state.progress.error = nil
       return true
     }
-    guard mustStart else { return }
+    if mustStart { begin(isUrgent: isUrgent) }
+  }
+
+  /// Finds the older records and begins to rewrite them, after the phase was set to `.running`.
+  private func begin(isUrgent: Bool) {
     guard let core else { return end(.storeClosed) }
     core.executor.queue.async { [weak core, self] in
       guard let core else { return end(.storeClosed) }
@@ -138,17 +142,24 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   }
 
   /// Ends the migration as finished, or as stopped if there is an error, and resumes the tasks that wait for it.
+  ///
+  /// If the error is `.suspended` and the store was resumed already, `end` begins the migration again instead.
   func end(_ error: RepositoryError?) {
-    state.withLock { state in
+    let core = core
+    let beginsAgain = state.withLock { state in
+      // If the store was resumed before this migration failed with `.suspended`, the store's `resume()` has not restarted the migration.
+      // The phase stays `.running`, because a caller of `finishMigration()` that found `.stopped` would throw `.suspended` in a resumed
+      // store. The store is checked under this lock. If the store were resumed between the check and the change of the phase, its
+      // `resume()` would find a running migration, and nothing would restart the migration.
+      if error?.code == .suspended, !state.isCancelled, core?.state.isSuspended == false { return true }
       state.progress.phase = error == nil ? .finished : .stopped
       state.progress.error = error
+      return false
     }
+    if beginsAgain { return begin(isUrgent: false) }
     // The app's progress closure runs outside the lock, because the closure may read `progress`, which takes the same lock.
     options.progress?(progress)
     ended.raise()
-    // If the store was resumed before this migration failed with `.suspended`, the store's `resume()` has not restarted the migration. The
-    // migration therefore restarts itself at its end.
-    if core?.state.isSuspended == false { resume() }
   }
 }
 
