@@ -3,10 +3,10 @@ internal import Synchronization
 
 /// A value in the form that indexes and cursors compare, with one total order over all indexable types.
 ///
-/// The order of kinds is: absent, `false`, `true`, numbers, text, identifiers. NaN comes last of all and equals itself. Equal texts are
-/// those that Swift's `String` finds equal, and texts are ordered by the bytes of their composed forms. Minus zero equals zero. Among
-/// numbers, integers come before floating-point numbers. A property has one type, so integers and floating-point numbers do not meet in one
-/// column.
+/// The order of kinds is: absent, `false`, `true`, numbers, text, identifiers. NaN comes last of all and equals itself. Minus zero equals
+/// zero. Two texts are equal if Swift's `String` finds them equal. Texts are ordered by the bytes of their composed forms, in indexes and
+/// in conditions such as `where(\.name, .less, "n")`. Among numbers, integers come before floating-point numbers. A property has one type,
+/// so integers and floating-point numbers do not meet in one column.
 public struct IndexValue: Hashable, Sendable {
   enum Form: Hashable, Sendable {
     case null

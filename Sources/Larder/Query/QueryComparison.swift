@@ -36,17 +36,29 @@ public struct QueryComparison<Value: Equatable & Sendable>: Sendable {
 }
 
 extension QueryComparison where Value: Comparable {
+  private init(
+    ordered comparison: PredicateExpressions.ComparisonOperator, _ holds: @escaping @Sendable (Value, Value) -> Bool
+  ) {
+    guard Value.self == String.self, let order = TextOrder(comparison) else {
+      self.init(kind: .ordered(comparison), holds: holds)
+      return
+    }
+    self.init(kind: .ordered(comparison)) { left, right in
+      order.holds(unsafeBitCast(left, to: String.self), unsafeBitCast(right, to: String.self))
+    }
+  }
+
   /// The property is less than the value: `<`.
-  public static var less: Self { Self(kind: .ordered(.lessThan)) { $0 < $1 } }
+  public static var less: Self { Self(ordered: .lessThan) { $0 < $1 } }
 
   /// The property is less than the value or equal to it: `<=`.
-  public static var lessOrEqual: Self { Self(kind: .ordered(.lessThanOrEqual)) { $0 <= $1 } }
+  public static var lessOrEqual: Self { Self(ordered: .lessThanOrEqual) { $0 <= $1 } }
 
   /// The property is greater than the value: `>`.
-  public static var greater: Self { Self(kind: .ordered(.greaterThan)) { $0 > $1 } }
+  public static var greater: Self { Self(ordered: .greaterThan) { $0 > $1 } }
 
   /// The property is greater than the value or equal to it: `>=`.
-  public static var greaterOrEqual: Self { Self(kind: .ordered(.greaterThanOrEqual)) { $0 >= $1 } }
+  public static var greaterOrEqual: Self { Self(ordered: .greaterThanOrEqual) { $0 >= $1 } }
 }
 
 extension Query {

@@ -163,4 +163,51 @@ import Testing
       #expect(try await records.min(of: \.slope) == -1)
     }
   }
+
+  /// Swift's `<` orders "e\u{301}" behind "éa", and its equal "é" before it.
+  @Test func anIndexAndAScanOrderTextsAlike() async throws {
+    struct Note: Codable, Identifiable, Sendable {
+      let id: Int
+      var text: String
+      var other: String
+    }
+    let texts = [
+      "e", "e\u{301}", "\u{E9}", "\u{E9}a", "e\u{301}a", "f", "K", "\u{212A}", "Ke", "\u{212A}e", "\u{212B}", "A\u{30A}", "Z", "",
+    ]
+    var notes: [Note] = []
+    for (row, text) in texts.enumerated() {
+      for (column, other) in texts.enumerated() { notes.append(Note(id: row * texts.count + column, text: text, other: other)) }
+    }
+    func bytes(_ text: String) -> [UInt8] { Array(text.precomposedStringWithCanonicalMapping.utf8) }
+    func isBefore(_ left: String, _ right: String) -> Bool { bytes(left).lexicographicallyPrecedes(bytes(right)) }
+    let stores = [
+      try await LocalRepository<Note>(inMemory: .init("notes", indexes: [.ordered(\.text)])),
+      try await LocalRepository<Note>(inMemory: .init("notes")),
+    ]
+    for store in stores {
+      try await store.save(contentsOf: notes)
+      func expect(_ query: Query<Note>, _ isMet: (Note) -> Bool) async throws {
+        #expect(try await Set(store.fetch(query).map(\.id)) == Set(notes.filter(isMet).map(\.id)))
+      }
+      for text in texts {
+        try await expect(Query().where(\.text, .less, text)) { isBefore($0.text, text) }
+        try await expect(Query().where(\.text, .lessOrEqual, text)) { !isBefore(text, $0.text) }
+        try await expect(Query().where(\.text, .greater, text)) { isBefore(text, $0.text) }
+        try await expect(Query().where(\.text, .greaterOrEqual, text)) { !isBefore($0.text, text) }
+        try await expect(Query().where(#Predicate { $0.text < text })) { isBefore($0.text, text) }
+        try await expect(Query().where(#Predicate { text <= $0.text })) { !isBefore($0.text, text) }
+        let (from, upTo, through) = (text..., ..<text, ...text)
+        try await expect(Query().where(#Predicate { from.contains($0.text) })) { !isBefore($0.text, text) }
+        try await expect(Query().where(#Predicate { upTo.contains($0.text) })) { isBefore($0.text, text) }
+        try await expect(Query().where(#Predicate { through.contains($0.text) })) { !isBefore(text, $0.text) }
+        for other in texts where text <= other {
+          let (open, closed) = (text..<other, text...other)
+          try await expect(Query().where(#Predicate { open.contains($0.text) })) { !isBefore($0.text, text) && isBefore($0.text, other) }
+          try await expect(Query().where(#Predicate { closed.contains($0.text) })) { !isBefore($0.text, text) && !isBefore(other, $0.text) }
+        }
+      }
+      try await expect(Query().where(#Predicate { $0.text < $0.other })) { isBefore($0.text, $0.other) }
+      try await expect(Query().where(#Predicate { $0.text >= $0.other })) { !isBefore($0.text, $0.other) }
+    }
+  }
 }

@@ -76,8 +76,35 @@ extension PredicateExpressions.ClosedRange: CompilableExpression where LHS: Stan
 extension PredicateExpressions.RangeExpressionContains: CompilableExpression
 where RangeExpression: StandardPredicateExpression, Element: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
-    try scope.map(range, element) { $0.contains($1) }
+    if RangeExpression.Output.self is any TextRange.Type, Element.Output.self == String.self {
+      return try scope.map(range, element) { range, element in
+        guard let range = range as? any TextRange, let text = recast(element, to: String.self) else { return range.contains(element) }
+        return range.holds(text)
+      }
+    }
+    return try scope.map(range, element) { $0.contains($1) }
   }
+}
+
+/// A range of texts, in the order of ``TextOrder``.
+private protocol TextRange {
+  func holds(_ text: String) -> Bool
+}
+
+extension Range: TextRange where Bound == String {
+  func holds(_ text: String) -> Bool { TextOrder.isText(text, from: lowerBound, to: upperBound, includingUpper: false) }
+}
+extension ClosedRange: TextRange where Bound == String {
+  func holds(_ text: String) -> Bool { TextOrder.isText(text, from: lowerBound, to: upperBound, includingUpper: true) }
+}
+extension PartialRangeFrom: TextRange where Bound == String {
+  func holds(_ text: String) -> Bool { TextOrder.isText(text, from: lowerBound, to: nil, includingUpper: false) }
+}
+extension PartialRangeUpTo: TextRange where Bound == String {
+  func holds(_ text: String) -> Bool { TextOrder.isText(text, from: nil, to: upperBound, includingUpper: false) }
+}
+extension PartialRangeThrough: TextRange where Bound == String {
+  func holds(_ text: String) -> Bool { TextOrder.isText(text, from: nil, to: upperBound, includingUpper: true) }
 }
 
 private let indexOutOfRange = RepositoryError(.unsupported, "a subscript in a predicate is out of range for a record")

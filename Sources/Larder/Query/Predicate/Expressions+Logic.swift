@@ -65,6 +65,11 @@ extension PredicateExpressions.Comparison: CompilableExpression where LHS: Stand
     {
       return fast
     }
+    if let left = recast(left, to: Compiled<Environment, String>.self), let right = recast(right, to: Compiled<Environment, String>.self),
+      let order = TextOrder(op)
+    {
+      return Compiled { order.holds(try left.run($0), try right.run($0)) }
+    }
     switch op {
     case .lessThan: return Compiled { try left.run($0) < right.run($0) }
     case .lessThanOrEqual: return Compiled { try left.run($0) <= right.run($0) }
@@ -87,6 +92,37 @@ extension PredicateExpressions.ComparisonOperator {
     case .greaterThanOrEqual: .lessThanOrEqual
     @unknown default: self
     }
+  }
+}
+
+/// A comparison of texts by the order of indexes: the bytes of their composed forms.
+///
+/// Swift's `<` has another order for texts in several forms, with which a scan and an index would find different records.
+struct TextOrder: Sendable {
+  private let (isMirrored, isNegated): (Bool, Bool)
+
+  init?(_ comparison: PredicateExpressions.ComparisonOperator) {
+    switch comparison {
+    case .lessThan: (isMirrored, isNegated) = (false, false)
+    case .lessThanOrEqual: (isMirrored, isNegated) = (true, true)
+    case .greaterThan: (isMirrored, isNegated) = (true, false)
+    case .greaterThanOrEqual: (isMirrored, isNegated) = (false, true)
+    @unknown default: return nil
+    }
+  }
+
+  /// Returns true if the comparison holds for the two texts.
+  func holds(_ left: String, _ right: String) -> Bool {
+    (isMirrored ? IndexHead.precedes(right, left) : IndexHead.precedes(left, right)) != isNegated
+  }
+
+  /// Returns true if a text is not below the lower bound, and not above the upper one.
+  static func isText(
+    _ text: String, from lower: String?, to upper: String?, includingUpper: Bool
+  ) -> Bool {
+    if let lower, IndexHead.precedes(text, lower) { return false }
+    guard let upper else { return true }
+    return includingUpper ? !IndexHead.precedes(upper, text) : IndexHead.precedes(text, upper)
   }
 }
 
@@ -115,7 +151,7 @@ enum FastComparison {
     guard let path = read.path, let constant else { return nil }
     return switch constant {
     case let constant as Int: ordered(path, by: comparison, with: constant)
-    case let constant as String: ordered(path, by: comparison, with: constant)
+    case let constant as String: TextOrder(comparison).flatMap { ordered(path, by: $0, with: constant) }
     case let constant as Double: ordered(path, by: comparison, with: constant)
     case let constant as Date: ordered(path, by: comparison, with: constant)
     default: nil
@@ -131,6 +167,14 @@ enum FastComparison {
     // `PropertyReader` reads a stored property at its memory offset, at a fraction of the cost of a read through the key path.
     let read = PropertyReader(keyPath)
     return Compiled { read($0) == constant }
+  }
+
+  private static func ordered<Environment, Value>(
+    _ path: ValuePath<Environment, Value>, by order: TextOrder, with constant: String
+  ) -> Compiled<Environment, Bool>? {
+    guard let keyPath = recast(path.keyPath, to: (any KeyPath<Environment, String> & Sendable).self) else { return nil }
+    let read = PropertyReader(keyPath)
+    return Compiled { order.holds(read($0), constant) }
   }
 
   @inline(__always)
