@@ -39,7 +39,9 @@ import Testing
     /// Whether the base of the next read has been given up.
     private let isBaseGivenUp = Mutex(false)
 
-    init(surplus: Int = 0) { self.surplus = surplus }
+    let storesIndexes: Bool
+
+    init(surplus: Int = 0, storingIndexes storesIndexes: Bool = false) { (self.surplus, self.storesIndexes) = (surplus, storesIndexes) }
 
     /// Returns, for each read since the last call, whether it was made on the main thread.
     func takeReads() -> [Bool] {
@@ -87,6 +89,14 @@ import Testing
     }
 
     func keepBase() throws(RepositoryError) -> any StoredBase { WatchedBase(try inner.keepBase(), self) }
+    func holdsIndex(_ index: StoredIndexID) -> Bool { storesIndexes && inner.holdsIndex(index) }
+    func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
+      try inner.extendIndex(index, by: keys, isFirst: isFirst)
+    }
+    func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) {
+      try inner.storeBoundaries(boundaries, of: index)
+    }
+    func dropIndex(_ index: StoredIndexID) throws(RepositoryError) { try inner.dropIndex(index) }
   }
 
   private final class WatchedBase: StoredBase {
@@ -107,6 +117,24 @@ import Testing
       try backend.checkBase()
       return try inner.records(of: collection, after: key, limit: limit)
     }
+
+    func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data] {
+      backend.noteRead()
+      try backend.checkBase()
+      return try inner.boundaries(of: index)
+    }
+
+    func indexKeys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
+      backend.noteRead()
+      try backend.checkBase()
+      return try inner.indexKeys(of: index, from: lower, below: upper)
+    }
+
+    func indexKeyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
+      backend.noteRead()
+      try backend.checkBase()
+      return try inner.indexKeyCount(of: index, from: lower, below: upper)
+    }
   }
 
   /// Saves twenty spots, and opens the store again without a cache.
@@ -115,6 +143,11 @@ import Testing
     let schema = RepositorySchema<Spot>("spots", indexes: [.ordered(\.rank)])
     let before = try await LocalRepository(backend: backend, schema: schema, options: options)
     try await before.save(contentsOf: (0..<20).map { Spot(id: $0, rank: $0 % 5) })
+    if backend.storesIndexes {
+      _ = try await before.fetch(Query().where(\.rank, .equal, 9))
+      await before.core.indexBuilder.awaitCopies()
+      #expect(before.isStored())
+    }
     try await before.close()
     return try await LocalRepository(backend: backend, schema: schema, options: options)
   }
@@ -138,11 +171,12 @@ import Testing
     }
   }
 
-  @MainActor @Test(arguments: Read.allCases) func aReadOfTheStorageLeavesTheMainThread(_ read: Read) async throws {
-    let backend = WatchedBackend()
+  @MainActor @Test(arguments: Read.allCases, [false, true])
+  func aReadOfTheStorageLeavesTheMainThread(_ read: Read, storingIndexes: Bool) async throws {
+    let backend = WatchedBackend(storingIndexes: storingIndexes)
     let spots = try await Self.reopened(backend)
-    // The index is built by a first query, so that it is not built by the read.
-    _ = try await spots.fetch(Query().where(\.rank, .equal, 9))
+    // The index in memory is built by a first query, so that it is not built by the read. The index in the storage is not read yet.
+    if !storingIndexes { _ = try await spots.fetch(Query().where(\.rank, .equal, 9)) }
     _ = backend.takeReads()
     backend.noteRead()
     try #require(backend.takeReads() == [true], "this test must run on the main thread")
@@ -164,10 +198,11 @@ import Testing
     try await spots.close()
   }
 
-  @Test(arguments: Read.allCases) func aReadWhoseBaseIsGivenUpBeginsAnew(_ read: Read) async throws {
-    let backend = WatchedBackend()
+  @Test(arguments: Read.allCases, [false, true])
+  func aReadWhoseBaseIsGivenUpBeginsAnew(_ read: Read, storingIndexes: Bool) async throws {
+    let backend = WatchedBackend(storingIndexes: storingIndexes)
     let spots = try await Self.reopened(backend)
-    _ = try await spots.fetch(Query().where(\.rank, .equal, 9))
+    if !storingIndexes { _ = try await spots.fetch(Query().where(\.rank, .equal, 9)) }
     backend.giveUpBase()
     try await Self.make(read, in: spots)
     backend.giveUpBase()
