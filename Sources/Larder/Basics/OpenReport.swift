@@ -3,8 +3,8 @@ public import Foundation
 /// A report on the opening of a store: the findings, and the repairs that were made.
 ///
 /// Opening never repairs a store silently. The report of an opening lists every unfinished journal end that was cut, every temporary file
-/// that was removed, and every pair of records that a unique index found equal. Read ``isClean`` to check whether the report lists any cut
-/// tail, removed file, undecodable record, duplicate or left-out sample.
+/// that was removed, every damaged index that was dropped, and every pair of records that a unique index found equal. Read ``isClean`` to
+/// check whether the report lists any cut tail, removed file, undecodable record, damaged index, duplicate or left-out sample.
 ///
 /// ```swift
 /// let report = spots.openReport
@@ -19,6 +19,7 @@ public import Foundation
 /// - ``cutTail-swift.property``
 /// - ``removedTemporaryFiles``
 /// - ``undecodable``
+/// - ``damagedIndexes``
 /// - ``duplicates``
 /// - ``leftOut``
 ///
@@ -73,6 +74,10 @@ public struct OpenReport: Sendable {
   /// repository names the type of its records. A repository decodes a record at its first use. ``RepositorySnapshot/undecodable`` also
   /// lists the records that have failed to decode since the store was opened.
   public var undecodable: [UndecodableRecord]
+  /// Damage that this opening has found in indexes that the storage keeps.
+  ///
+  /// Damaged indexes are dropped, and the first query that needs such an index builds it anew. No record is lost with an index.
+  public var damagedIndexes: [RepositoryError] = []
   /// Pairs of records that a unique index found equal when it was built.
   ///
   /// Duplicate records are kept in the store, and you can save them unchanged. Only ``LocalRepository/openReport`` lists duplicates, since
@@ -91,9 +96,9 @@ public struct OpenReport: Sendable {
 
   /// Whether the opening has found the store in the state in which a clean close leaves it.
   ///
-  /// `isClean` is `false` if bytes of a journal were cut, a temporary file was removed, a record is over a limit, a unique index found two
-  /// records equal, a sample was left out, or no record of a collection decodes. Replaying a journal loses no data, so ``isClean`` stays
-  /// `true`.
+  /// `isClean` is `false` if bytes of a journal were cut, a temporary file was removed, a record is over a limit, an index in the storage
+  /// was damaged, a unique index found two records equal, a sample was left out, or no record of a collection decodes. Replaying a journal
+  /// loses no data, so ``isClean`` stays `true`.
   ///
   /// The value `true` does not mean that all records decode, because a repository decodes a record at its first use. Opening decodes the
   /// records of a collection up to the first one that decodes, usually one record, and all records only if none decodes. For ``isClean``, a
@@ -102,7 +107,8 @@ public struct OpenReport: Sendable {
   /// that do not decode.
   public var isClean: Bool {
     // `renamed` and `replayedCommits` do not count, because a renaming and the replay of a journal lose no data.
-    cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty && leftOut.isEmpty
+    cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && damagedIndexes.isEmpty && duplicates.isEmpty
+      && leftOut.isEmpty
   }
 
   /// A collection of the store, with the number of its records.
@@ -223,6 +229,7 @@ extension UndecodableRecord {
 ///
 /// - ``isSound``
 /// - ``problems``
+/// - ``damagedIndexes``
 ///
 /// ### Extent
 ///
@@ -241,6 +248,11 @@ public struct VerifyReport: Sendable {
   ///
   /// `problems` is empty for a sound store.
   public var problems: [RepositoryError]
+  /// Damage that queries have found in indexes in the storage since the store was opened, the first error of each index.
+  ///
+  /// A query that finds such an error gives the right answer, and the index is built anew, so `damagedIndexes` does not change ``isSound``.
+  /// Earlier queries may have missed records whose keys were moved or removed by another program.
+  public internal(set) var damagedIndexes: [RepositoryError] = []
   /// Time that the verification took.
   public var duration: Duration
 

@@ -27,8 +27,8 @@ final class IndexBuilder: Sendable {
   private let copying = Mutex<[IndexCopy]>([])
   /// Task that ends when the indexes that were built so far are copied to the storage.
   private let copyTask = Mutex<Task<Void, Never>?>(nil)
-  /// Number of times that an index in the storage was found not to fit the records.
-  private let refutations = Mutex<[StoredIndexID: Int]>([:])
+  /// The first error of each index in the storage that was found not to fit the records, and how often it was found.
+  private let refutations = Mutex<[StoredIndexID: (error: RepositoryError, count: Int)]>([:])
   /// Number of keys that one transaction copies, for which commits wait.
   let copiedCount = Atomic(2_000)
 
@@ -79,8 +79,8 @@ final class IndexBuilder: Sendable {
         let wanted = wanted.filter { !state.indexes.isBuilt($0) }
         if wanted.isEmpty { return nil }
         for index in wanted {
-          if case .stored(let entries) = state.indexes.bodies[index] {
-            core.indexBuilder.refutations.withLock { $0[entries.run.id, default: 0] += 1 }
+          if case .stored(let entries) = state.indexes.bodies[index], let error = entries.run.refutation {
+            core.indexBuilder.refutations.withLock { $0[entries.run.id, default: (error, 0)].count += 1 }
           }
           state.indexes.startBuilding(index)
         }
@@ -214,6 +214,11 @@ final class IndexBuilder: Sendable {
 // MARK: - Copying to the storage
 
 extension IndexBuilder {
+  /// The first error of each index in the storage that was built anew because it did not fit the records, by the index's name.
+  var damage: [RepositoryError] {
+    refutations.withLock { $0.sorted { $0.key.name < $1.key.name }.map(\.value.error) }
+  }
+
   /// Indexes that are being copied to the storage.
   var copies: [IndexCopy] { copying.withLock { $0 } }
 
@@ -225,7 +230,7 @@ extension IndexBuilder {
     let state = core.state
     guard state.collections[collection].records.isPaged, (core.backend as? any PagingBackend)?.storesIndexes == true else { return }
     // A type that decodes a record to other values each time would refute each copy.
-    let refuted = refutations.withLock { $0.filter { $0.value > 1 } }
+    let refuted = refutations.withLock { $0.filter { $0.value.count > 1 } }
     let ids = state.collections[collection].indexes.storedIDs(of: state.names[collection])
       .filter { indexes.contains($0.index) && refuted[$0.id] == nil }
     if ids.isEmpty { return }

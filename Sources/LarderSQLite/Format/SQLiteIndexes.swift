@@ -21,6 +21,12 @@ struct SQLiteIndexes {
   private(set) var entries: [StoredIndexID: Entry] = [:]
   /// Whether `larder_indexes` may have rows of indexes that are not in `entries`, and this writer has not deleted them yet.
   private(set) var mayHaveOtherRows = true
+  /// Whether a page of `larder_indexes` is damaged.
+  ///
+  /// The next transaction that changes an index sets the table aside.
+  private(set) var isTableDamaged = false
+  /// Damage that the reading of the rows has found, and that the next commit removes.
+  private(set) var damage: RepositoryError?
   /// Whether the database may have tables of indexes without a row, and this writer has not dropped them yet.
   var mayHaveLeftovers = true
 
@@ -50,21 +56,46 @@ struct SQLiteIndexes {
     let tables = try Self.keyTables(on: connection)
     let sql = try Self.tableStatement(on: connection)
     mayHaveOtherRows = false
-    if sql == Self.createTable { try readRows(on: connection, tables) }
+    if sql == Self.createTable {
+      do throws(RepositoryError) { try readRows(on: connection, tables) } catch {
+        guard error.code == .corrupted else { throw error }
+        entries = [:]
+        damage = connection.damagedIndexes("whole pages of \(Self.table)", "damage", error)
+        noteDamagedTable()
+      }
+    }
     mayHaveLeftovers = tables.count != entries.count || sql != nil && sql != Self.createTable
   }
 
   private mutating func readRows(on connection: SQLiteConnection, _ tables: [Int64: String]) throws(RepositoryError) {
     let statement = try connection.prepare("SELECT number, collection, name, is_complete, boundaries, crc FROM \(Self.table)")
     while try statement.step() {
-      guard let row = try Row(statement), row.isWhole, row.isComplete, entries[row.index] == nil,
-        (1...Self.largestNumber).contains(row.number), tables[row.number] == Self.createKeyTable(row.number)
+      let row = try Row(statement)
+      guard let row, row.isWhole, row.isComplete, entries[row.index] == nil, (1...Self.largestNumber).contains(row.number),
+        tables[row.number] == Self.createKeyTable(row.number)
       else {
+        if row?.isWhole != true { damage = connection.damagedIndexes("a row of \(Self.table) that fits its checksum", "another row") }
         mayHaveOtherRows = true
         continue
       }
       entries[row.index] = Entry(number: row.number, isComplete: true)
     }
+  }
+
+  /// Returns the names of the tables of indexes in which SQLite's quick check finds damage.
+  static func damagedTables(on connection: SQLiteConnection) throws(RepositoryError) -> [String] {
+    var tables = try keyTables(on: connection).keys.map(keyTable)
+    if try tableStatement(on: connection)?.hasPrefix("CREATE TABLE ") ?? false { tables.append(table) }
+    var damaged: [String] = []
+    for table in tables.sorted() {
+      do throws(RepositoryError) {
+        if try connection.problemCount(.quick, of: table) > 0 { damaged.append(table) }
+      } catch {
+        guard error.code == .corrupted else { throw error }
+        damaged.append(table)
+      }
+    }
+    return damaged
   }
 
   /// Returns the CREATE statement of the table `larder_indexes`, or `nil` if there is no such table.
@@ -94,12 +125,45 @@ struct SQLiteIndexes {
   /// Deletes the row of every index that is not in `entries`: of another commit, damaged, or left incomplete by an earlier process.
   mutating func deleteOtherRows(on connection: SQLiteConnection) throws(RepositoryError) {
     guard mayHaveOtherRows else { return }
-    // No version uses the rows of a table with other columns beside the counts that this writer stores or deletes.
-    if try Self.tableStatement(on: connection) == Self.createTable {
+    if isTableDamaged {
+      try setTableAside(on: connection)
+    } else if try Self.tableStatement(on: connection) == Self.createTable {
+      // No version uses the rows of a table with other columns beside the counts that this writer stores or deletes.
       let numbers = entries.values.map { String($0.number) }.joined(separator: ", ")
-      try connection.execute("DELETE FROM \(Self.table) WHERE number NOT IN (\(numbers))")
+      try changeRows { () throws(RepositoryError) in
+        try connection.execute("DELETE FROM \(Self.table) WHERE number NOT IN (\(numbers))")
+      }
     }
     (mayHaveOtherRows, mayHaveLeftovers) = (false, true)
+  }
+
+  /// Runs statements that change rows of `larder_indexes`, and notes damage of the table.
+  private mutating func changeRows(_ body: () throws(RepositoryError) -> Void) throws(RepositoryError) {
+    do throws(RepositoryError) { try body() } catch {
+      if error.code == .corrupted { noteDamagedTable() }
+      throw error
+    }
+  }
+
+  /// Notes that a page of `larder_indexes` is damaged.
+  mutating func noteDamagedTable() { (isTableDamaged, mayHaveOtherRows) = (true, true) }
+
+  /// Makes a damaged `larder_indexes` a leftover, and drops all indexes with it.
+  ///
+  /// Only the table's name changes, because SQLite can neither delete the rows of a damaged page nor drop the table.
+  private mutating func setTableAside(on connection: SQLiteConnection) throws(RepositoryError) {
+    let number = try Self.freeNumber(among: SQLiteWriter.objectNames(on: connection))
+    try connection.execute("ALTER TABLE \(Self.table) RENAME TO \(Self.keyTable(number))")
+    (entries, isTableDamaged) = ([:], false)
+  }
+
+  /// Returns the least number whose table of keys does not exist.
+  ///
+  /// A leftover table, or a view or an index of another program, may have the name of a table of keys.
+  private static func freeNumber(among names: Set<String>) -> Int64 {
+    var number: Int64 = 1
+    while names.contains(keyTable(number)) { number += 1 }
+    return number
   }
 
   /// Reads the names of the tables that hold no index: tables of keys without a row, and a `larder_indexes` with other columns.
@@ -129,9 +193,7 @@ struct SQLiteIndexes {
       }
       try connection.execute(Self.createTable)
     }
-    // A leftover table, or a view or an index of another program, may have the name of a table of keys.
-    var number: Int64 = 1
-    while names.contains(Self.keyTable(number)) { number += 1 }
+    let number = Self.freeNumber(among: names)
     try connection.execute(Self.createKeyTable(number))
     try store(Row(number: number, index: index, isComplete: false, boundaries: Data()), on: connection)
     entries[index] = Entry(number: number)
@@ -149,15 +211,21 @@ struct SQLiteIndexes {
   /// Deletes the row of an index, whose table stays as a leftover.
   mutating func drop(_ index: StoredIndexID, on connection: SQLiteConnection) throws(RepositoryError) {
     guard let entry = entries.removeValue(forKey: index) else { return }
-    try connection.execute("DELETE FROM \(Self.table) WHERE number = \(entry.number)")
+    try changeRows { () throws(RepositoryError) in
+      try connection.execute("DELETE FROM \(Self.table) WHERE number = \(entry.number)")
+    }
     mayHaveLeftovers = true
   }
 
   /// Notes the last key that was added to an index under construction.
   mutating func note(lastKey: Data?, of index: StoredIndexID) { if let lastKey { entries[index]?.lastKey = lastKey } }
 
-  private func store(_ row: Row, on connection: SQLiteConnection) throws(RepositoryError) {
-    let statement = try connection.prepare("INSERT OR REPLACE INTO \(Self.table) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+  private mutating func store(_ row: Row, on connection: SQLiteConnection) throws(RepositoryError) {
+    try changeRows { () throws(RepositoryError) in try Self.store(row, on: connection) }
+  }
+
+  private static func store(_ row: Row, on connection: SQLiteConnection) throws(RepositoryError) {
+    let statement = try connection.prepare("INSERT OR REPLACE INTO \(table) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
     try statement.bind(row.number, at: 1)
     try statement.bind(row.index.collection, at: 2)
     try statement.bind(row.index.name, at: 3)
@@ -183,7 +251,7 @@ struct SQLiteIndexes {
     }
     // The bytes are copied, because SQLite's are valid only until the next step.
     let key = Data(bytes)
-    if let last, !precedes(last, key) { throw connection.damagedIndex(index, "ascending keys", "others") }
+    if let last, !last.precedes(key) { throw connection.damagedIndex(index, "ascending keys", "others") }
     return key
   }
 
@@ -260,19 +328,7 @@ struct SQLiteIndexes {
   }
 
   /// Whether each key comes after the one before by its bytes.
-  static func isAscending(_ keys: [Data]) -> Bool { zip(keys, keys.dropFirst()).allSatisfy { precedes($0, $1) } }
-
-  /// Whether a key comes before another one by its bytes.
-  static func precedes(_ left: Data, _ right: Data) -> Bool {
-    left.withUnsafeBytes { left in
-      right.withUnsafeBytes { right in
-        let count = min(left.count, right.count)
-        guard count > 0, let first = left.baseAddress, let second = right.baseAddress else { return left.count < right.count }
-        let order = memcmp(first, second, count)
-        return order == 0 ? left.count < right.count : order < 0
-      }
-    }
-  }
+  static func isAscending(_ keys: [Data]) -> Bool { zip(keys, keys.dropFirst()).allSatisfy { $0.precedes($1) } }
 
   /// A row of the table `larder_indexes`.
   private struct Row {
@@ -317,6 +373,13 @@ struct SQLiteIndexes {
 }
 
 extension SQLiteConnection {
+  /// Returns a `.corrupted` error for damage that an opening has found in indexes.
+  func damagedIndexes(_ expected: String, _ found: String, _ cause: RepositoryError? = nil) -> RepositoryError {
+    RepositoryError(
+      .corrupted, "expected \(expected), found \(found): the records are whole, and queries build the indexes anew", file: path,
+      underlying: cause)
+  }
+
   /// Returns a `.corrupted` error for damage in an index, which holds nothing that the records do not hold.
   func damagedIndex(_ index: StoredIndexID, _ expected: String, _ found: String, _ cause: RepositoryError? = nil) -> RepositoryError {
     RepositoryError(
@@ -324,35 +387,4 @@ extension SQLiteConnection {
       "expected \(expected) in the index \(index.name) of \(index.collection), found \(found): a query that reads "
         + "it builds the index anew", file: path, underlying: cause)
   }
-}
-
-/// The prepared statements that add and remove keys of one index.
-final class SQLiteIndexTable {
-  private let insertOne: SQLiteStatement
-  private let deleteOne: SQLiteStatement
-  private let connection: SQLiteConnection
-
-  init(_ number: Int64, _ connection: SQLiteConnection) throws(RepositoryError) {
-    self.connection = connection
-    // A key that the table has already changes no row, and is no error of SQLite.
-    insertOne = try connection.prepare("INSERT OR IGNORE INTO \(SQLiteIndexes.keyTable(number)) VALUES (?1, ?2)")
-    deleteOne = try connection.prepare("DELETE FROM \(SQLiteIndexes.keyTable(number)) WHERE key = ?1")
-  }
-
-  /// Adds a key, or returns false if the index has it already.
-  func insert(_ key: Data) throws(RepositoryError) -> Bool {
-    try insertOne.bind(Int64(key.withUnsafeBytes { CRC32C.checksum($0) }), at: 2)
-    return try run(insertOne, key)
-  }
-
-  /// Removes a key, or returns false if the index does not have it.
-  func delete(_ key: Data) throws(RepositoryError) -> Bool { try run(deleteOne, key) }
-
-  private func run(_ statement: SQLiteStatement, _ key: Data) throws(RepositoryError) -> Bool {
-    try statement.bindBlob(key, at: 1)
-    try statement.run()
-    return connection.changedRows == 1
-  }
-
-  func finalize() throws(RepositoryError) { for statement in [insertOne, deleteOne] { try statement.finalize() } }
 }

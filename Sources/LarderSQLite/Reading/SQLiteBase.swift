@@ -185,7 +185,8 @@ private final class PinnedConnection {
   }
 
   func pinAgain(keeping current: [StoredIndexID: Int64]) throws(RepositoryError) {
-    try connection.execute("COMMIT", while: .reading)
+    // After a read of a damaged page, a COMMIT would throw the error of the damage again.
+    try connection.execute("ROLLBACK", while: .reading)
     try pin()
     indexes = indexes.filter { current[$0.key] == $0.value }
   }
@@ -262,7 +263,7 @@ private final class PinnedConnection {
     var keys: [Data] = []
     // The range ends here and not in SQL, where a damaged key could end it early.
     try forEachKey(statement, of: index, after: last) { key in
-      if let upper, !SQLiteIndexes.precedes(key, upper) { return false }
+      if let upper, !key.precedes(upper) { return false }
       keys.append(key)
       return true
     }

@@ -83,9 +83,9 @@ final class SQLiteScan {
   }
 
   private static func end(_ connection: SQLiteConnection) throws(RepositoryError) {
-    // After some failures SQLite has ended the transaction itself. A COMMIT without a transaction would throw a second error that hides the
-    // first one.
-    if connection.isInTransaction { try connection.execute("COMMIT", while: .reading) }
+    // After some failures SQLite has ended the transaction itself. A ROLLBACK without a transaction would throw a second error that hides
+    // the first one. A COMMIT would throw the error of a damaged index again, although the scan goes on without that index.
+    if connection.isInTransaction { try connection.execute("ROLLBACK", while: .reading) }
   }
 
   /// Returns the next records, or compares the digest and returns `nil` after the last record.

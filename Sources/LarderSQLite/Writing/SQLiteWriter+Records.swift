@@ -121,196 +121,6 @@ extension SQLiteWriter {
   }
 }
 
-/// Changes of the indexes in the database.
-extension SQLiteWriter {
-  /// Changes the keys of indexes, and drops each index of a changed collection that the batch does not name.
-  ///
-  /// An index whose keys do not fit an edit is dropped too, and the commit of the records goes on. Call it within
-  /// ``transaction(editingIndexes:_:)``.
-  func editIndexes(by batch: WriteBatch) throws(RepositoryError) {
-    guard summary != nil else { return }
-    try indexes.deleteOtherRows(on: connection)
-    guard !indexes.entries.isEmpty else { return }
-    let changed = Set(batch.records.map(\.collection))
-    let edits = Dictionary(grouping: batch.indexEdits, by: \.index)
-    for (index, entry) in indexes.entries {
-      let ownEdits = edits[index] ?? []
-      guard changed.contains(index.collection) || !ownEdits.isEmpty else { continue }
-      var isSound = batch.indexes.contains(index) && !damagedIndexes.contains(index)
-      if isSound {
-        do throws(RepositoryError) { isSound = try apply(ownEdits, to: entry) } catch {
-          if error.code == .corrupted { damagedIndexes.insert(index) }
-          throw error
-        }
-      }
-      if !isSound { try drop(index) }
-    }
-  }
-
-  /// Runs the transaction of a commit, and runs it again without the indexes in which it has found damage.
-  ///
-  /// A statement that fails at a damaged page may leave half of its changes, so the whole transaction is rolled back.
-  func transaction(
-    editingIndexes durability: Durability, _ body: (inout SQLiteStoreRow) throws(RepositoryError) -> StateNote
-  ) throws(RepositoryError) {
-    let damagedBefore = damagedIndexes
-    do throws(RepositoryError) { try transaction(durability, body) } catch {
-      guard error.code == .corrupted, damagedIndexes != damagedBefore else { throw error }
-      try checkUse()
-      try transaction(editingIndexes: durability, body)
-    }
-  }
-
-  /// Applies edits to the table of an index, or returns false at the first edit that does not fit the index.
-  private func apply(_ edits: [IndexEdit], to entry: SQLiteIndexes.Entry) throws(RepositoryError) -> Bool {
-    guard !edits.isEmpty else { return true }
-    let table = try indexTable(entry.number)
-    for edit in edits {
-      if let key = edit.removed, try !table.delete(key) { return false }
-      if let key = edit.added, try !table.insert(key) { return false }
-    }
-    return true
-  }
-
-  /// Adds ascending keys to an index under construction, in a transaction of its own.
-  func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
-    try checkUse()
-    let earlier = indexes.entries[index]
-    guard summary != nil, isFirst || earlier?.isComplete == false else { throw .storesNoIndexes(connection.path) }
-    var isSound = SQLiteIndexes.isAscending(keys)
-    if !isFirst, let last = earlier?.lastKey, let first = keys.first { isSound = isSound && SQLiteIndexes.precedes(last, first) }
-    if isFirst { try dropLeftovers() }
-    let bytes = keys.reduce(0) { $0 + $1.count + 24 }
-    try changeIndexes(adding: bytes + bytes / 8 + 65_536) { () throws(RepositoryError) in
-      if isFirst { try self.drop(index) }
-      guard isSound else { return try self.drop(index) }
-      let created = isFirst ? try self.indexes.create(index, on: self.connection) : earlier?.number
-      guard let created else { return }
-      let table = try self.indexTable(created)
-      // If the index has the key already, a commit has added it, and the caller has passed it again.
-      for key in keys where try !table.insert(key) { isSound = false }
-      if isSound { self.indexes.note(lastKey: keys.last, of: index) } else { try self.drop(index) }
-    }
-    if isFirst {
-      damagedIndexes.remove(index)
-      try dropLeftovers()
-    }
-    guard isSound else {
-      throw RepositoryError(
-        .unsupported, "expected ascending keys for the index \"\(index.name)\", found others: build the index anew", file: connection.path)
-    }
-  }
-
-  /// Stores the boundaries of an index, which is complete from then on.
-  func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) {
-    try checkUse()
-    guard summary != nil, indexes.entries[index] != nil else { throw .storesNoIndexes(connection.path) }
-    guard SQLiteIndexes.isAscending(boundaries) else {
-      throw RepositoryError(
-        .unsupported, "expected ascending boundaries for the index \"\(index.name)\", found others", file: connection.path)
-    }
-    try changeIndexes(adding: boundaries.reduce(65_536) { $0 + $1.count + 4 }) { () throws(RepositoryError) in
-      try self.indexes.complete(index, boundaries, on: self.connection)
-    }
-  }
-
-  func dropIndex(_ index: StoredIndexID) throws(RepositoryError) {
-    try checkUse()
-    guard indexes.entries[index] != nil else { return }
-    try changeIndexes(adding: 0) { () throws(RepositoryError) in try self.drop(index) }
-  }
-
-  /// Drops all indexes of collections with their tables, as far as the disk has room for it.
-  func dropIndexes(of collections: Set<String>) throws(RepositoryError) {
-    do throws(RepositoryError) {
-      try transaction(.durable) { _ throws(RepositoryError) in
-        for index in self.indexes.entries.keys where collections.contains(index.collection) { try self.drop(index) }
-        return .inStore
-      }
-    } catch {
-      guard error.code == .full else { throw error }
-    }
-    try checkUse()
-    try dropLeftovers()
-  }
-
-  /// Runs a transaction that changes indexes and no record.
-  private func changeIndexes(adding bytes: Int, _ body: () throws(RepositoryError) -> Void) throws(RepositoryError) {
-    foldBeforeCommit()
-    try checkUse()
-    if bytes > 0 { try checkSpaceForIndex(bytes) }
-    let pages = connection.logPageCount
-    try transaction(durability(of: .buffered)) { _ throws(RepositoryError) in
-      try self.indexes.deleteOtherRows(on: self.connection)
-      try body()
-      return .inStore
-    }
-    noteLog(after: pages)
-  }
-
-  /// Drops the tables of indexes that have no row, each in a transaction of its own and outside of commits.
-  ///
-  /// A table that is damaged or has no room to be dropped stays until the next call. Other processes may use the tables of a shared store,
-  /// and those of a store without a commit of this writer.
-  func dropLeftovers() throws(RepositoryError) {
-    guard sharing == nil, indexes.mayHaveLeftovers || summary != nil && indexes.mayHaveOtherRows else { return }
-    guard summary != nil || !indexes.mayHaveOtherRows else { return }
-    do throws(RepositoryError) {
-      if indexes.mayHaveOtherRows {
-        try transaction(durability(of: .buffered)) { _ throws(RepositoryError) in
-          try self.indexes.deleteOtherRows(on: self.connection)
-          return .inStore
-        }
-      }
-      var hasFailed = false
-      for table in try indexes.leftovers(on: connection) {
-        do throws(RepositoryError) {
-          try transaction(durability(of: .buffered)) { _ throws(RepositoryError) in
-            try self.connection.execute("DROP TABLE \(table)")
-            return .inStore
-          }
-        } catch {
-          guard error.code == .corrupted || error.code == .full else { throw error }
-          try checkUse()
-          hasFailed = true
-        }
-      }
-      indexes.mayHaveLeftovers = hasFailed
-    } catch {
-      guard error.code == .corrupted || error.code == .full else { throw error }
-    }
-  }
-
-  private func drop(_ index: StoredIndexID) throws(RepositoryError) {
-    if let number = indexes.entries[index]?.number { indexTables[number] = nil }
-    try indexes.drop(index, on: connection)
-  }
-
-  private func indexTable(_ number: Int64) throws(RepositoryError) -> SQLiteIndexTable {
-    if let table = indexTables[number] { return table }
-    let table = try SQLiteIndexTable(number, connection)
-    indexTables[number] = table
-    return table
-  }
-
-  /// Returns a problem for each complete index that has damaged keys or boundaries, or not one key for each record.
-  func indexProblems() throws(RepositoryError) -> [RepositoryError] {
-    var problems: [RepositoryError] = []
-    for (index, number) in indexes.complete {
-      do throws(RepositoryError) {
-        let name = SQLiteLayout.quoted(index.collection)
-        let expected = collections.contains(index.collection) ? try connection.number("SELECT count(*) FROM \(name)") ?? 0 : 0
-        try SQLiteIndexes.check(index, number, expecting: expected, on: connection)
-        _ = try SQLiteIndexes.boundaries(of: index, number, connection.prepare(SQLiteIndexes.selectRow), on: connection)
-      } catch {
-        guard error.code == .corrupted else { throw error }
-        problems.append(error)
-      }
-    }
-    return problems
-  }
-}
-
 /// The prepared statements of one table: the table of a collection, or the tombstones of all collections.
 ///
 /// The table of a collection and the table of tombstones have the same first four columns. The fifth column is the value in a collection's
@@ -391,5 +201,82 @@ final class SQLiteTable {
   private func bind(_ address: RecordAddress, to statement: SQLiteStatement) throws(RepositoryError) {
     try statement.bind(address.key, at: 1)
     if holdsTombstones { try statement.bind(address.collection, at: 2) }
+  }
+}
+
+/// The order in which the records of a batch are written: by table and key, with only the last record of each address.
+///
+/// Records are compared by numbers that are computed once from the first bytes of their keys. A sort compares each record some twenty
+/// times, and fetching a record or the bytes of its key costs more than comparing two numbers.
+struct SQLiteRecordOrder {
+  /// Positions of the records in the batch, in the order in which they are written.
+  private(set) var positions: [Int] = []
+
+  init(_ records: [StoredRecord]) {
+    guard records.count > 1 else {
+      positions = Array(records.indices)
+      return
+    }
+    let places = Self.places(of: records).sorted { left, right in
+      if left.collection != right.collection { return left.collection < right.collection }
+      if left.high != right.high { return left.high < right.high }
+      if left.low != right.low { return left.low < right.low }
+      // Two records whose keys have the same first bytes usually have the same key, which was saved twice. The records of one key keep the
+      // order of the batch, so that the last record of the key is the one that is written.
+      let (first, second) = (records[left.position].key, records[right.position].key)
+      return first == second ? left.position < right.position : first < second
+    }
+    positions.reserveCapacity(places.count)
+    for (index, place) in places.enumerated() {
+      // A record that is followed by a later record of the same address is left out. Without this check, the writer would write both
+      // records, one after the other.
+      if index + 1 < places.count, places[index + 1].hasFirstBytes(of: place),
+        records[places[index + 1].position].key == records[place.position].key
+      {
+        continue
+      }
+      positions.append(place.position)
+    }
+  }
+
+  /// The numbers by which a record is compared with other records of its batch.
+  ///
+  /// The whole keys of two records are compared only if these numbers are equal.
+  private struct Place {
+    /// Rank of the record's collection in the order of the collections' names.
+    let collection: Int
+    /// First 16 bytes of the record's key as two numbers, with zeros after the end of a shorter key.
+    let (high, low): (UInt64, UInt64)
+    let position: Int
+
+    func hasFirstBytes(of other: Place) -> Bool { collection == other.collection && high == other.high && low == other.low }
+  }
+
+  private static func places(of records: [StoredRecord]) -> [Place] {
+    var names: Set<String> = []
+    var last: String?
+    // Consecutive records often have the same collection. The name of the collection is hashed once for consecutive records, because
+    // hashing costs time.
+    for record in records where record.collection != last {
+      names.insert(record.collection)
+      last = record.collection
+    }
+    var numbers: [String: Int] = [:]
+    for (number, name) in names.sorted(by: { RecordKey($0) < RecordKey($1) }).enumerated() { numbers[name] = number }
+    var (name, number) = ("", 0)
+    return records.indices.map { position in
+      let record = records[position]
+      if record.collection != name { (name, number) = (record.collection, numbers[record.collection, default: 0]) }
+      let (high, low) = record.key.withBytes { ($0.number(from: 0), $0.number(from: 8)) }
+      return Place(collection: number, high: high, low: low, position: position)
+    }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Returns eight bytes as a big-endian number, which sorts like the bytes, with zeros for bytes past the end.
+  fileprivate func number(from offset: Int) -> UInt64 {
+    if count >= offset + 8 { return UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
+    return (offset..<offset + 8).reduce(0) { $0 << 8 | ($1 < count ? UInt64(self[$1]) : 0) }
   }
 }

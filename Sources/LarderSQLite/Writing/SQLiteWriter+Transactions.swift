@@ -31,7 +31,9 @@ extension SQLiteWriter {
       }
       try commit.run(while: .committing)
     } catch {
+      let isTableDamaged = indexes.isTableDamaged
       (summary, indexes) = (summaryBefore, indexesBefore)
+      if isTableDamaged { indexes.noteDamagedTable() }
       // The rollback removes the tables of keys that this transaction has created, and a later one may use their numbers.
       let numbers = Set(indexes.entries.values.map(\.number))
       indexTables = indexTables.filter { numbers.contains($0.key) }

@@ -199,7 +199,7 @@ final class SQLiteWriter {
     try checkUse()
     try forgetTombstones(over: tombstoneLimit)
     do throws(RepositoryError) {
-      try dropLeftovers()
+      try dropLeftovers(rebuilding: true)
       // The row of `larder_store` is written before the checkpoint, so that the same checkpoint copies it into the database. A full disk
       // may have room for the row of `larder_store` only after the checkpoint.
       try settleRow()
@@ -244,7 +244,7 @@ final class SQLiteWriter {
   func storeSummary() throws(RepositoryError) {
     guard summary?.isDue == true else { return }
     do throws(RepositoryError) {
-      try transaction(.durable) { next throws(RepositoryError) in
+      try transaction(editingIndexes: .durable) { next throws(RepositoryError) in
         try self.summary?.store(commit: next.commit, on: self.connection)
         try self.indexes.deleteOtherRows(on: self.connection)
         return .inStore

@@ -61,7 +61,7 @@ private struct History {
     Data("\(1_000 + value)|\(id)|".utf8 + Array(repeating: 0x78, count: value))
   }
 
-  private var keys: [Data] { values.map(Self.key).sorted(by: SQLiteIndexes.precedes) }
+  private var keys: [Data] { values.map(Self.key).sorted { $0.precedes($1) } }
 
   private mutating func chance(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
 
@@ -141,7 +141,7 @@ private struct History {
       func edited(_ value: Int?) -> Data? {
         let key = value.map { Self.key(id, $0) }
         guard let cursor, let key else { return key }
-        return SQLiteIndexes.precedes(cursor, key) ? nil : key
+        return cursor.precedes(key) ? nil : key
       }
       edits.append(IndexEdit(index: index, removed: edited(old), added: edited(new)))
     }
@@ -166,7 +166,7 @@ private struct History {
       try backend.extendIndex(index, by: block, isFirst: true)
       model = .building(cursor: block.last ?? Data())
     case .building(let cursor):
-      let block = Array(keys.drop { !SQLiteIndexes.precedes(cursor, $0) }.prefix(100))
+      let block = Array(keys.drop { !cursor.precedes($0) }.prefix(100))
       if block.isEmpty {
         try backend.storeBoundaries([Data()], of: index)
         model = .complete
@@ -189,7 +189,7 @@ private struct History {
     if model == .complete {
       let base = try backend.keepBase()
       let (lower, upper) = (Self.key("", 40), Self.key("", 200))
-      let part = keys.filter { !SQLiteIndexes.precedes($0, lower) && SQLiteIndexes.precedes($0, upper) }
+      let part = keys.filter { !$0.precedes(lower) && $0.precedes(upper) }
       guard try base.indexKeys(of: index, from: Data(), below: nil) == keys,
         try base.indexKeys(of: index, from: lower, below: upper) == part,
         try base.indexKeyCount(of: index, from: lower, below: upper) == part.count, try !base.boundaries(of: index).isEmpty

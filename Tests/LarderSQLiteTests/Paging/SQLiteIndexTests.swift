@@ -9,109 +9,10 @@ import Testing
 
 /// Indexes that stay in the database: built in steps, changed by commits, believed or dropped at opening.
 @Suite("SQLite: indexes in the database", .timeLimit(.minutes(5)))
-struct SQLiteIndexTests: SQLiteSuite {
+struct SQLiteIndexTests: SQLiteIndexSuite {
   let directory: TemporaryDirectory
-  private let index = StoredIndexID(collection: "spots", name: "by \"name\" | v1")
-  private let other = StoredIndexID(collection: "visits", name: "by \"name\" | v1")
 
   init() throws { directory = try Self.makeDirectory() }
-
-  private func openPaged(disk: SQLiteDisk = .system) throws -> SQLiteBackend {
-    let backend = SQLiteBackend(file: url, disk: disk)
-    let opening = try backend.openPaged(StoreOptions()) { _ in }
-    _ = try backend.recover(opening.report)
-    return backend
-  }
-
-  /// Leaves the files as they are now, as a killed process does.
-  private func kill(_ backend: SQLiteBackend) throws {
-    let files = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
-    backend.abandon()
-    try directory.replace(with: files)
-  }
-
-  private func key(_ text: String) -> Data { Data(text.utf8) }
-  private func keys(_ texts: String...) -> [Data] { texts.map(key) }
-  private func texts(_ keys: [Data]) -> [String] { keys.map { String(decoding: $0, as: UTF8.self) } }
-
-  private func edit(_ removed: String?, _ added: String?, of index: StoredIndexID? = nil) -> IndexEdit {
-    IndexEdit(index: index ?? self.index, removed: removed.map(key), added: added.map(key))
-  }
-
-  private func batch(
-    _ records: [StoredRecord], at number: UInt64, _ edits: [IndexEdit] = [], indexes: Set<StoredIndexID>? = nil,
-    _ durability: Durability = .durable
-  ) -> WriteBatch {
-    WriteBatch(
-      records: records, commits: number...number, durability: durability, indexEdits: edits, indexes: indexes ?? [index, other])
-  }
-
-  /// Makes a store with the records "a" to "d" and an index with the keys "1a" to "4d".
-  private func makeIndexed() throws -> SQLiteBackend {
-    let backend = try openPaged()
-    try backend.commit(batch(["a", "b", "c", "d"].map { record($0, "1", at: 1) }, at: 1))
-    try backend.extendIndex(index, by: keys("1a", "2b", "3c", "4d"), isFirst: true)
-    try backend.storeBoundaries(keys("", "3c"), of: index)
-    return backend
-  }
-
-  private func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-    bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
-  }
-
-  private func checksum(_ key: Data) -> UInt32 { key.withUnsafeBytes { CRC32C.checksum($0) } }
-
-  private func expectDamage(_ body: () throws -> Void) {
-    do {
-      try body()
-      Issue.record("expected the error of a damaged index")
-    } catch let error as RepositoryError {
-      #expect(error.code == .corrupted)
-      #expect(error.message.contains("in the index \(index.name) of spots"))
-    } catch {
-      Issue.record("\(error)")
-    }
-  }
-
-  /// Changes the pages of the closed database that hold some bytes.
-  private func change(pagesWith bytes: Data, _ body: (inout Data, Range<Data.Index>) -> Void) throws {
-    var files = try directory.contents()
-    var data = try #require(files["spots.sqlite"])
-    var (start, count) = (data.startIndex, 0)
-    while let range = data.range(of: bytes, in: start..<data.endIndex) {
-      body(&data, range)
-      (start, count) = (range.upperBound, count + 1)
-    }
-    #expect(count > 0)
-    files["spots.sqlite"] = data
-    try directory.replace(with: files)
-  }
-
-  /// The keys of the index as of the newest commit, from a base of its own.
-  private func read(_ backend: SQLiteBackend, of index: StoredIndexID? = nil) throws -> [String] {
-    texts(try backend.keepBase().indexKeys(of: index ?? self.index, from: Data(), below: nil))
-  }
-
-  /// The tables of indexes in the closed database, and the rows that name them.
-  private func tables() throws -> String {
-    let database = try ForeignDatabase(url)
-    database.keepLog()
-    let tables = try database.text(
-      "SELECT coalesce(group_concat(name), '') FROM sqlite_schema WHERE name GLOB 'larder_index_*' ORDER BY name", column: 0)
-    guard try database.number("SELECT count(*) FROM sqlite_schema WHERE name = 'larder_indexes'") == 1 else { return tables }
-    return try tables + "; " + String(database.number("SELECT count(*) FROM larder_indexes"))
-  }
-
-  private func expectNoIndex(_ body: () throws -> Void) {
-    do {
-      try body()
-      Issue.record("expected the error of a missing index")
-    } catch let error as RepositoryError {
-      #expect(error.code == .unsupported)
-    } catch {
-      Issue.record("\(error)")
-    }
-  }
 
   // MARK: Building
 
@@ -314,55 +215,6 @@ struct SQLiteIndexTests: SQLiteSuite {
     #expect(try openPaged().holdsIndex(index))
   }
 
-  /// A writer that knows the row's checksum may still write any boundaries.
-  @Test(arguments: [[UInt8](repeating: 0xFF, count: 9), [0, 0, 0, 1], [0, 0, 0], [0, 0, 0, 1, 9, 0, 0, 0, 1, 8]])
-  func malformedBoundariesAreDamage(_ bytes: [UInt8]) throws {
-    try makeIndexed().close()
-    var crc = CRC32C()
-    Data("1|\(index.collection)|\(index.name)|1|".utf8).withUnsafeBytes { crc.update($0) }
-    bytes.withUnsafeBytes { crc.update($0) }
-    try ForeignDatabase(url).run("UPDATE larder_indexes SET boundaries = x'\(hexadecimal(bytes))', crc = \(crc.value)")
-    let backend = try openPaged()
-    #expect(backend.holdsIndex(index))
-    let base = try backend.keepBase()
-    do throws(RepositoryError) {
-      _ = try base.boundaries(of: index)
-      Issue.record("expected an error")
-    } catch {
-      #expect(error.code == .corrupted)
-    }
-    #expect(!backend.verify().isSound)
-    #expect(try base.indexKeyCount(of: index, from: Data(), below: nil) == 4)
-    try backend.close()
-  }
-
-  /// The table's tree is in descending order, which its statement hides.
-  @Test func keysOutOfOrderAreDamage() throws {
-    try makeIndexed().close()
-    // The connection is closed before the opening, so that it leaves no log.
-    do {
-      let database = try ForeignDatabase(url)
-      database.allowSchemaChanges()
-      try database.run("DROP TABLE larder_index_1")
-      try database.run("CREATE TABLE larder_index_1 (key BLOB PRIMARY KEY DESC NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID")
-      let rows = keys("1a", "2b", "3c", "4d").map { "(x'\(hexadecimal($0))', \(checksum($0)))" }
-      try database.run("INSERT INTO larder_index_1 VALUES \(rows.joined(separator: ", "))")
-      try database.run("PRAGMA writable_schema = ON")
-      try database.run("UPDATE sqlite_schema SET sql = '\(SQLiteIndexes.createKeyTable(1))' WHERE name = 'larder_index_1'")
-    }
-    let backend = try openPaged()
-    #expect(backend.holdsIndex(index))
-    let base = try backend.keepBase()
-    do throws(RepositoryError) {
-      _ = try base.indexKeys(of: index, from: Data(), below: nil)
-      Issue.record("expected an error")
-    } catch {
-      #expect(error.code == .corrupted)
-    }
-    #expect(!backend.verify().isSound)
-    try backend.close()
-  }
-
   @Test func anotherWriterDropsAllIndexes() throws {
     try makeIndexed().close()
     let resident = SQLiteBackend(file: url)
@@ -550,71 +402,6 @@ struct SQLiteIndexTests: SQLiteSuite {
     try backend.close()
   }
 
-  // MARK: Checking and copying
-
-  @Test(arguments: ["DELETE FROM larder_index_1 WHERE key = x'3363'", "UPDATE larder_index_1 SET key = 'text' WHERE key = x'3363'"])
-  func verifyReportsAKeyTooFewOrOfAnotherType(_ change: String) throws {
-    try makeIndexed().close()
-    try ForeignDatabase(url).run(change)
-    let backend = try openPaged()
-    #expect(backend.holdsIndex(index))
-    let problems = backend.verify().problems
-    #expect(problems.map(\.code) == [.corrupted])
-    let isMissing = change.hasPrefix("DELETE")
-    let (expected, found) = isMissing ? ("4 keys", "3:") : ("keys that fit their checksums", "another key")
-    #expect(problems.first?.message.contains("expected \(expected) in the index \(index.name) of spots, found \(found)") == true)
-    try backend.close()
-  }
-
-  /// The record of a key that was overwritten is in no range, so each read beside the key must find the damage.
-  @Test(arguments: ["a", "2c", "2ba", "5"]) func aKeyThatWasOverwrittenIsDamage(_ text: String) throws {
-    try makeIndexed().close()
-    try ForeignDatabase(url).run("UPDATE larder_index_1 SET key = x'\(hexadecimal(text.utf8))' WHERE key = x'3262'")
-    let backend = try openPaged()
-    #expect(backend.holdsIndex(index))
-    let base = try backend.keepBase()
-    expectDamage { _ = try base.indexKeys(of: index, from: Data(), below: nil) }
-    let problems = backend.verify().problems
-    #expect(problems.map(\.code) == [.corrupted])
-    #expect(problems.first?.message.contains("expected keys that fit their checksums in the index \(index.name) of spots") == true)
-    try backend.close()
-  }
-
-  /// In a tree of several pages, a damaged key may lead SQLite's search past the keys beside it, and no check of SQLite finds that.
-  @Test func aFlippedBitOfAKeyIsNeverSilent() throws {
-    let names = (0..<400).map { String(1_000 + $0) }
-    let all = names.map { key("key \($0) " + String(repeating: "x", count: 60)) }
-    do {
-      let backend = try openPaged()
-      try backend.commit(batch(names.map { record($0, "1", at: 1) }, at: 1))
-      try backend.extendIndex(index, by: all, isFirst: true)
-      try backend.storeBoundaries(keys(""), of: index)
-      try backend.close()
-    }
-    let files = try directory.contents()
-    for (position, bit) in (0..<400).flatMap({ position in [0, 1, 37, 61].map { (position, $0) } }) where position % 9 == bit % 9 {
-      try directory.replace(with: files)
-      try change(pagesWith: all[position]) { data, range in data[range.lowerBound + bit / 8] ^= 1 << UInt8(bit % 8) }
-      let backend = try openPaged()
-      #expect(backend.holdsIndex(index))
-      let base = try backend.keepBase()
-      expectDamage { _ = try base.indexKeys(of: index, from: Data(), below: nil) }
-      expectDamage { _ = try base.indexKeys(of: index, from: all[position], below: all[position] + [0]) }
-      // A range without the key has all of its keys, or is damaged.
-      for start in [0, max(position - 40, 0), max(position - 1, 0), min(position + 1, 399)] {
-        let end = min(start + 30, 399)
-        do throws(RepositoryError) {
-          let found = try base.indexKeys(of: index, from: all[start], below: all[end])
-          #expect(found == Array(all[start..<end]), "key \(position), bit \(bit), from \(start)")
-        } catch {
-          #expect(error.code == .corrupted)
-        }
-      }
-      #expect(backend.verify().problems.contains { $0.message.contains("in the index \(index.name) of spots") })
-      backend.abandon()
-    }
-  }
-
   // MARK: Tables without a row
 
   /// Dropping a table reads all of its pages, which a commit must not do.
@@ -653,37 +440,6 @@ struct SQLiteIndexTests: SQLiteSuite {
     FaultyFiles.set(nil, at: log)
     #expect { try backend.commit(batch([], at: 2)) } throws: { ($0 as? RepositoryError)?.code == .poisoned }
     backend.abandon()
-  }
-
-  @Test(arguments: 0..<4) func aDamagedPageOfAnIndexStopsNoCommit(_ kind: Int) throws {
-    try makeIndexed().close()
-    // The page has the keys in descending order, and its first byte is its type.
-    try change(pagesWith: key("4d")) { data, range in
-      let page = range.lowerBound / 4096 * 4096
-      if data[page] == 10 { data[page] = 0 }
-    }
-    let backend = try openPaged()
-    #expect(backend.holdsIndex(index))
-    expectDamage { _ = try backend.keepBase().indexKeys(of: index, from: Data(), below: nil) }
-    let change = batch([record("a", "2", at: 2)], at: 2, [edit("1a", "7a")], indexes: kind == 1 ? [] : nil)
-    switch kind {
-    case 0, 1: try backend.commit(change)
-    case 2: try backend.commitOnFullDisk(batch([record("a", nil, at: 2)], at: 2, [edit("1a", nil)]))
-    default: try backend.dropIndex(index)
-    }
-    #expect(!backend.holdsIndex(index))
-    if kind < 2 { #expect(try backend.keepBase().records([RecordKey("a")], of: "spots").first??.revision == Revision(2)) }
-    // The damaged table cannot be dropped, and keeps its number.
-    try backend.extendIndex(index, by: keys("2b"), isFirst: true)
-    try backend.storeBoundaries(keys(""), of: index)
-    #expect(try read(backend) == ["2b"])
-    try backend.close()
-    #expect(try tables() == "larder_index_1,larder_index_2; 1")
-    let again = try openPaged()
-    #expect(again.holdsIndex(index))
-    try again.commit(batch([record("b", "2", at: kind == 3 ? 2 : 3)], at: kind == 3 ? 2 : 3, [edit("2b", "8b")]))
-    #expect(try read(again) == ["8b"])
-    try again.close()
   }
 
   /// Another process may drop an index during a suspension, and leave its table.

@@ -191,6 +191,10 @@ import Testing
     await items.core.indexBuilder.awaitCopies()
     #expect(items.isStored())
     #expect(try await items.fetch(query).map(\.id) == [500, 499, 498])
+    let report = await items.core.verify()
+    #expect(report.isSound)
+    #expect(report.damagedIndexes.map(\.code) == [.corrupted])
+    #expect(report.damagedIndexes.first?.message.contains("expected a record with the values") == true)
     try await items.close()
   }
 

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 /// The bytes of an index entry in the storage, whose order is the order of the entries.
 ///
@@ -187,7 +187,7 @@ extension IndexKey {
 
 extension Data {
   /// Returns true if these bytes come before other bytes, as unsigned numbers.
-  func precedes(_ other: Data) -> Bool {
+  package func precedes(_ other: Data) -> Bool {
     withUnsafeBytes { left in
       other.withUnsafeBytes { right in
         let count = Swift.min(left.count, right.count)

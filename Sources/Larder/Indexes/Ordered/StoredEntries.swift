@@ -10,7 +10,9 @@ final class StoredRun: Sendable {
   private let columns: Int
   private let base: any StoredBase
   private let contents: Mutex<Contents>
-  /// Whether a record with other values than its entry, or a damaged key, was found.
+  /// Error of a record with other values than its entry, or of a damaged key.
+  private let firstRefutation = Mutex<RepositoryError?>(nil)
+  /// Whether ``refutation`` is set, which queries ask without a lock.
   private let isRefuted = Atomic(false)
 
   private struct Contents: Sendable {
@@ -92,7 +94,7 @@ final class StoredRun: Sendable {
     contents.hasNewBoundaries = false
     contents.move(changed, 4 * Self.blockSize)
     self.contents = Mutex(contents)
-    if old.isUnfit { refute() }
+    if let refutation = old.refutation { refute(refutation) }
   }
 
   /// Boundaries that the storage should keep from now on, or `nil` if it has the boundaries of this run.
@@ -101,8 +103,14 @@ final class StoredRun: Sendable {
   /// Whether the index must not be used any more.
   var isUnfit: Bool { isRefuted.load(ordering: .relaxed) }
 
+  /// The first error that has shown that the index does not fit the records, or `nil` for a fit index.
+  var refutation: RepositoryError? { isUnfit ? firstRefutation.withLock { $0 } : nil }
+
   /// Marks the index as one that does not fit the records.
-  func refute() { isRefuted.store(true, ordering: .relaxed) }
+  func refute(_ error: RepositoryError) {
+    firstRefutation.withLock { first in if first == nil { first = error } }
+    isRefuted.store(true, ordering: .relaxed)
+  }
 
   // MARK: Blocks
 
@@ -165,7 +173,7 @@ final class StoredRun: Sendable {
   private func reading<Output>(_ body: () throws(RepositoryError) -> Output) throws(RepositoryError) -> Output {
     do throws(RepositoryError) { return try body() } catch {
       guard error.code == .corrupted || error.code == .unsupported else { throw error }
-      refute()
+      refute(error)
       // The backend may have dropped the index after the base was made. The query then does without the index.
       throw error.code == .corrupted ? error : damaged
     }

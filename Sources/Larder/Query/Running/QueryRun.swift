@@ -164,13 +164,14 @@ extension QueryRun {
   func record(of entry: IndexEntry, in entries: StoredEntries, _ index: Int) throws(RepositoryError) -> RecordSlot {
     let found = try records.resolved(entry.slot)
     guard indexes.definitions[index].entry(found)?.hasValues(of: entry) == true else {
-      // A computed property may return another value in a new version of the app. The index is then built anew.
-      entries.run.refute()
-      throw RepositoryError(
+      // A new version of the app may decode the record to other values. The index is then built anew.
+      let error = RepositoryError(
         .corrupted,
         "expected a record with the values that \(entries.run.id.name) holds, found others; try again, and raise the schema's version "
           + "when an indexed property changes its meaning",
         keyHash: entry.slot.key.hash)
+      entries.run.refute(error)
+      throw error
     }
     return found
   }

@@ -1,0 +1,284 @@
+import CSQLite
+import Foundation
+import Larder
+import TestSupport
+import Testing
+
+@testable import LarderSQLite
+
+/// Damage in the indexes of a database, which gives no wrong keys, stops no commit and no copy, and is mended.
+@Suite("SQLite: damage in indexes", .timeLimit(.minutes(5)))
+struct SQLiteIndexDamageTests: SQLiteIndexSuite {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try Self.makeDirectory() }
+
+  /// A writer that knows the row's checksum may still write any boundaries.
+  @Test(arguments: [[UInt8](repeating: 0xFF, count: 9), [0, 0, 0, 1], [0, 0, 0], [0, 0, 0, 1, 9, 0, 0, 0, 1, 8]])
+  func malformedBoundariesAreDamage(_ bytes: [UInt8]) throws {
+    try makeIndexed().close()
+    var crc = CRC32C()
+    Data("1|\(index.collection)|\(index.name)|1|".utf8).withUnsafeBytes { crc.update($0) }
+    bytes.withUnsafeBytes { crc.update($0) }
+    try ForeignDatabase(url).run("UPDATE larder_indexes SET boundaries = x'\(hexadecimal(bytes))', crc = \(crc.value)")
+    let backend = try openPaged()
+    #expect(backend.holdsIndex(index))
+    let base = try backend.keepBase()
+    do throws(RepositoryError) {
+      _ = try base.boundaries(of: index)
+      Issue.record("expected an error")
+    } catch {
+      #expect(error.code == .corrupted)
+    }
+    #expect(!backend.verify().isSound)
+    #expect(try base.indexKeyCount(of: index, from: Data(), below: nil) == 4)
+    try backend.close()
+  }
+
+  /// The table's tree is in descending order, which its statement hides.
+  @Test func keysOutOfOrderAreDamage() throws {
+    try makeIndexed().close()
+    // The connection is closed before the opening, so that it leaves no log.
+    do {
+      let database = try ForeignDatabase(url)
+      database.allowSchemaChanges()
+      try database.run("DROP TABLE larder_index_1")
+      try database.run("CREATE TABLE larder_index_1 (key BLOB PRIMARY KEY DESC NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID")
+      let rows = keys("1a", "2b", "3c", "4d").map { "(x'\(hexadecimal($0))', \(checksum($0)))" }
+      try database.run("INSERT INTO larder_index_1 VALUES \(rows.joined(separator: ", "))")
+      try database.run("PRAGMA writable_schema = ON")
+      try database.run("UPDATE sqlite_schema SET sql = '\(SQLiteIndexes.createKeyTable(1))' WHERE name = 'larder_index_1'")
+    }
+    let backend = try openPaged()
+    #expect(backend.holdsIndex(index))
+    let base = try backend.keepBase()
+    do throws(RepositoryError) {
+      _ = try base.indexKeys(of: index, from: Data(), below: nil)
+      Issue.record("expected an error")
+    } catch {
+      #expect(error.code == .corrupted)
+    }
+    #expect(!backend.verify().isSound)
+    try backend.close()
+  }
+
+  @Test(arguments: ["DELETE FROM larder_index_1 WHERE key = x'3363'", "UPDATE larder_index_1 SET key = 'text' WHERE key = x'3363'"])
+  func verifyReportsAKeyTooFewOrOfAnotherType(_ change: String) throws {
+    try makeIndexed().close()
+    try ForeignDatabase(url).run(change)
+    let backend = try openPaged()
+    #expect(backend.holdsIndex(index))
+    let problems = backend.verify().problems
+    #expect(problems.map(\.code) == [.corrupted])
+    let isMissing = change.hasPrefix("DELETE")
+    let (expected, found) = isMissing ? ("4 keys", "3:") : ("keys that fit their checksums", "another key")
+    #expect(problems.first?.message.contains("expected \(expected) in the index \(index.name) of spots, found \(found)") == true)
+    try backend.close()
+  }
+
+  /// The record of a key that was overwritten is in no range, so each read beside the key must find the damage.
+  @Test(arguments: ["a", "2c", "2ba", "5"]) func aKeyThatWasOverwrittenIsDamage(_ text: String) throws {
+    try makeIndexed().close()
+    try ForeignDatabase(url).run("UPDATE larder_index_1 SET key = x'\(hexadecimal(text.utf8))' WHERE key = x'3262'")
+    let backend = try openPaged()
+    #expect(backend.holdsIndex(index))
+    let base = try backend.keepBase()
+    expectDamage { _ = try base.indexKeys(of: index, from: Data(), below: nil) }
+    let problems = backend.verify().problems
+    #expect(problems.map(\.code) == [.corrupted])
+    #expect(problems.first?.message.contains("expected keys that fit their checksums in the index \(index.name) of spots") == true)
+    try backend.close()
+  }
+
+  /// In a tree of several pages, a damaged key may lead SQLite's search past the keys beside it, and no check of SQLite finds that.
+  @Test func aFlippedBitOfAKeyIsNeverSilent() throws {
+    let names = (0..<400).map { String(1_000 + $0) }
+    let all = names.map { key("key \($0) " + String(repeating: "x", count: 60)) }
+    do {
+      let backend = try openPaged()
+      try backend.commit(batch(names.map { record($0, "1", at: 1) }, at: 1))
+      try backend.extendIndex(index, by: all, isFirst: true)
+      try backend.storeBoundaries(keys(""), of: index)
+      try backend.close()
+    }
+    let files = try directory.contents()
+    for (position, bit) in (0..<400).flatMap({ position in [0, 1, 37, 61].map { (position, $0) } }) where position % 9 == bit % 9 {
+      try directory.replace(with: files)
+      try change(pagesWith: all[position]) { data, range in data[range.lowerBound + bit / 8] ^= 1 << UInt8(bit % 8) }
+      let backend = try openPaged()
+      #expect(backend.holdsIndex(index))
+      let base = try backend.keepBase()
+      expectDamage { _ = try base.indexKeys(of: index, from: Data(), below: nil) }
+      expectDamage { _ = try base.indexKeys(of: index, from: all[position], below: all[position] + [0]) }
+      // A range without the key has all of its keys, or is damaged.
+      for start in [0, max(position - 40, 0), max(position - 1, 0), min(position + 1, 399)] {
+        let end = min(start + 30, 399)
+        do throws(RepositoryError) {
+          let found = try base.indexKeys(of: index, from: all[start], below: all[end])
+          #expect(found == Array(all[start..<end]), "key \(position), bit \(bit), from \(start)")
+        } catch {
+          #expect(error.code == .corrupted)
+        }
+      }
+      #expect(backend.verify().problems.contains { $0.message.contains("in the index \(index.name) of spots") })
+      backend.abandon()
+    }
+  }
+
+  @Test(arguments: 0..<4) func aDamagedPageOfAnIndexStopsNoCommit(_ kind: Int) throws {
+    try makeIndexed().close()
+    // The page has the keys in descending order, and its first byte is its type.
+    try change(pagesWith: key("4d")) { data, range in
+      let page = range.lowerBound / 4096 * 4096
+      if data[page] == 10 { data[page] = 0 }
+    }
+    let backend = try openPaged()
+    #expect(backend.holdsIndex(index))
+    expectDamage { _ = try backend.keepBase().indexKeys(of: index, from: Data(), below: nil) }
+    let change = batch([record("a", "2", at: 2)], at: 2, [edit("1a", "7a")], indexes: kind == 1 ? [] : nil)
+    switch kind {
+    case 0, 1: try backend.commit(change)
+    case 2: try backend.commitOnFullDisk(batch([record("a", nil, at: 2)], at: 2, [edit("1a", nil)]))
+    default: try backend.dropIndex(index)
+    }
+    #expect(!backend.holdsIndex(index))
+    if kind < 2 { #expect(try backend.keepBase().records([RecordKey("a")], of: "spots").first??.revision == Revision(2)) }
+    // The damaged table is not dropped here, and keeps its number.
+    try backend.extendIndex(index, by: keys("2b"), isFirst: true)
+    try backend.storeBoundaries(keys(""), of: index)
+    #expect(try read(backend) == ["2b"])
+    try backend.close()
+    // The close has removed the damaged table.
+    #expect(try tables() == "larder_index_2; 1")
+    let again = try openPaged()
+    #expect(again.holdsIndex(index))
+    try again.commit(batch([record("b", "2", at: kind == 3 ? 2 : 3)], at: kind == 3 ? 2 : 3, [edit("2b", "8b")]))
+    #expect(try read(again) == ["8b"])
+    try again.close()
+  }
+
+  // MARK: The table of the indexes
+
+  /// Overwrites the type of the first page of a table, whose file may be open.
+  private func damage(rootOf table: String) throws {
+    let database = try ForeignDatabase(url)
+    database.keepLog()
+    let page = try database.number("SELECT rootpage FROM sqlite_schema WHERE name = '\(table)'")
+    let file = try FileHandle(forUpdating: url)
+    try file.seek(toOffset: UInt64((page - 1) * 4096))
+    try file.write(contentsOf: [0])
+    try file.close()
+  }
+
+  /// SQLite can neither delete the rows of a damaged table nor drop it.
+  @Test(arguments: [true, false]) func aDamagedTableOfTheIndexesStopsNoCommit(isOpen: Bool) throws {
+    try makeIndexed().close()
+    if !isOpen { try damage(rootOf: "larder_indexes") }
+    var backend = try openPaged()
+    #expect(backend.holdsIndex(index) == isOpen)
+    if isOpen { try damage(rootOf: "larder_indexes") }
+    // The first commit names no index, so it drops all of them.
+    try backend.commit(batch([record("a", "2", at: 2)], at: 2, indexes: []))
+    #expect(!backend.holdsIndex(index))
+    try backend.commit(batch([record("b", "2", at: 3)], at: 3))
+    #expect(try backend.keepBase().records([RecordKey("a")], of: "spots").first??.revision == Revision(2))
+    try backend.extendIndex(index, by: keys("2b"), isFirst: true)
+    try backend.storeBoundaries(keys(""), of: index)
+    try backend.close()
+    // The close has removed the damaged table, and the pages that it had.
+    let database = try ForeignDatabase(url)
+    database.keepLog()
+    #expect(try database.text("PRAGMA integrity_check", column: 0) == "ok")
+    backend = try openPaged()
+    #expect(try read(backend) == ["2b"])
+    try backend.close()
+    #expect(try tables() == "larder_index_1; 1")
+  }
+
+  @Test func aCommitThatFailsBesideADamagedTableLosesNothing() throws {
+    try makeIndexed().close()
+    let backend = try openPaged()
+    try damage(rootOf: "larder_indexes")
+    // The table is set aside in the transaction of the commit, which is rolled back.
+    FaultyFiles.set(.init(operation: .write, countdown: 1, result: SQLITE_FULL), at: log)
+    #expect { try backend.commit(batch([record("a", "2", at: 2)], at: 2, indexes: [])) } throws: {
+      ($0 as? RepositoryError)?.code == .full
+    }
+    FaultyFiles.set(nil, at: log)
+    try backend.commit(batch([record("a", "3", at: 2)], at: 2, indexes: []))
+    #expect(try backend.keepBase().records([RecordKey("a")], of: "spots").first??.revision == Revision(2))
+    try backend.close()
+    #expect(try tables() == "")
+  }
+
+  // MARK: Opening after a kill
+
+  /// After a kill, an opening that reads all records also checks the pages of the file.
+  @Test(arguments: ["larder_index_1", "larder_indexes"], [true, false])
+  func aDamagedIndexIsLeftOutAfterAKill(_ table: String, isPaged: Bool) throws {
+    try makeIndexed().close()
+    try damage(rootOf: table)
+    // Without a row of larder_store in the last transaction of the log, the opening takes the counts for old ones.
+    let writer = SQLiteBackend(file: url)
+    _ = try writer.openAll()
+    for number: UInt64 in 2...3 { try writer.commit([record("a", "\(number)", at: number)], at: number) }
+    try kill(writer)
+    let backend = SQLiteBackend(file: url)
+    let report = isPaged ? try backend.recover(try backend.openPaged(StoreOptions()) { _ in }.report) : try backend.openAll().report
+    #expect(report.recordCount == 4)
+    #expect(!report.isClean)
+    #expect(report.damagedIndexes.map(\.code) == [.corrupted])
+    #expect(report.damagedIndexes.first?.message.contains("larder_index") == true)
+    try backend.commit(batch([record("b", "4", at: 4)], at: 4))
+    #expect(backend.verify().isSound)
+    try backend.close()
+    let database = try ForeignDatabase(url)
+    database.keepLog()
+    #expect(try database.text("PRAGMA integrity_check", column: 0) == "ok")
+  }
+
+  /// Damage in the records beside damage in an index is refused, as it is without an index.
+  @Test func damagedRecordsAreRefusedAfterAKill() throws {
+    try makeIndexed().close()
+    try damage(rootOf: "larder_index_1")
+    let writer = SQLiteBackend(file: url)
+    _ = try writer.openAll()
+    try writer.commit([record("a", "2", at: 2)], at: 2)
+    try kill(writer)
+    try damage(rootOf: "larder_tombstones")
+    #expect { _ = try SQLiteBackend(file: url).openAll() } throws: { ($0 as? RepositoryError)?.code == .corrupted }
+  }
+
+  /// A row with another checksum was damaged, or was changed by another program.
+  @Test func aChangedRowIsReported() throws {
+    try makeIndexed().close()
+    try ForeignDatabase(url).run("UPDATE larder_indexes SET crc = crc + 1")
+    let backend = SQLiteBackend(file: url)
+    let report = try backend.openPaged(StoreOptions()) { _ in }.report
+    #expect(report.damagedIndexes.count == 1 && !report.isClean)
+    _ = try backend.recover(report)
+    try backend.close()
+    let again = SQLiteBackend(file: url)
+    #expect(try again.openPaged(StoreOptions()) { _ in }.report.isClean)
+    try again.close()
+  }
+
+  // MARK: Copies
+
+  /// The records are whole, so a copy of the store must be possible.
+  @Test(arguments: ["larder_index_1", "larder_indexes"]) func aCopyIsMadeBesideADamagedIndex(_ table: String) throws {
+    try makeIndexed().close()
+    let backend = try openPaged()
+    try damage(rootOf: table)
+    let copy = directory.file("copy.sqlite")
+    try backend.backup(to: copy)
+    #expect(!backend.holdsIndex(index))
+    #expect(backend.verify().isSound)
+    try backend.commit(batch([record("a", "2", at: 2)], at: 2, indexes: []))
+    try backend.close()
+    let restored = SQLiteBackend(file: copy)
+    #expect(try restored.openAll().report.recordCount == 4)
+    #expect(restored.verify().isSound)
+    try restored.close()
+  }
+}
