@@ -26,7 +26,9 @@ enum StoreSmoke {
     try await jars.resume()
     try expect(RepositoryError.Code.suspended.description == "suspended" && StoreOptions().suspensionTimeout == .seconds(30))
     let report = await store.verify()
-    try expect(report.isSound && report.problems.isEmpty && report.recordCount == 3 && report.tombstoneCount == 0 && report.commit > .zero)
+    try expect(
+      report.isSound && report.problems.isEmpty && report.damagedIndexes.isEmpty && report.recordCount == 3 && report.tombstoneCount == 0
+        && report.commit > .zero)
     try expect(
       report.duration >= .zero && VerifyReport(commit: .zero, recordCount: 1, tombstoneCount: 2, problems: [], duration: .zero).isSound)
     let (copied, backedUp) = (directory.appendingPathComponent("copy-\(UUID()).json"), directory.appendingPathComponent("backup-\(UUID())"))
