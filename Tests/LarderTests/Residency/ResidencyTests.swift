@@ -272,6 +272,15 @@ import Testing
     }
   }
 
+  /// The next page of a query must not evict its own first records.
+  @Test func aFullCacheKeepsTheNewestRecords() {
+    let cache = SlotCache(limit: 1_600_000)
+    for key in 0..<10_000 { _ = cache.insertIfAbsent(Self.slot(key)) }
+    let page = 20_000..<20_100
+    for key in page { _ = cache.insertIfAbsent(Self.slot(key)) }
+    #expect(page.allSatisfy { cache[RecordKey("\($0)")] != nil })
+  }
+
   @Test func aRecordThatIsTooLargeIsNotKept() {
     let cache = SlotCache(limit: 160_000)
     let large = Self.slot(0, 20_000)
