@@ -159,6 +159,7 @@ final class SQLiteBase: StoredBase {
 /// A connection with an open read transaction, and the statements that read records in it.
 private final class PinnedConnection {
   private let connection: SQLiteConnection
+  /// Statements by their SQL, and by the name of a collection the one that reads a record, whose SQL takes long to make.
   private var statements: [String: SQLiteStatement] = [:]
   /// Complete indexes in the read transaction, with the numbers of their tables.
   private var indexes: [StoredIndexID: Int64]
@@ -194,8 +195,11 @@ private final class PinnedConnection {
   func collections() throws(RepositoryError) -> [String] { try SQLiteLayout.collections(on: connection) }
 
   func record(_ key: RecordKey, of collection: String) throws(RepositoryError) -> StoredRecord? {
-    let table = SQLiteLayout.quoted(collection)
-    let statement = try statement("SELECT \(SQLiteLayout.columns(of: collection)) FROM \(table) WHERE id = ?1")
+    if statements[collection] == nil {
+      let table = SQLiteLayout.quoted(collection)
+      statements[collection] = try connection.prepare("SELECT \(SQLiteLayout.columns(of: collection)) FROM \(table) WHERE id = ?1")
+    }
+    let statement = try statement(collection)
     try statement.bind(key, at: 1)
     guard try statement.step() else { return nil }
     let record = try record(statement, of: collection)
