@@ -98,6 +98,12 @@ struct IndexDefinition: Sendable {
   /// Returns the entry of a record in an ordered index, or `nil` for a record that does not decode.
   func entry(_ slot: RecordSlot) -> IndexEntry? { value(slot).flatMap { readEntry($0, held(slot)) } }
 
+  /// Returns true if a record has the values of an entry, for less than the cost of ``entry(_:)``, which makes a stub.
+  func hasValues(_ slot: RecordSlot, of entry: IndexEntry) -> Bool {
+    guard let value = value(slot), let own = readEntry(value, slot) else { return false }
+    return own.hasValues(of: entry)
+  }
+
   /// Returns the slot that the index holds for a record: the record itself, or a stub.
   func held(_ slot: RecordSlot) -> RecordSlot { holdsStubs ? slot.stub : slot }
 

@@ -155,15 +155,16 @@ extension QueryRun {
       found.sort { indexes.keys.isBefore($0.slot.key, $1.slot.key) }
       found = Array(found.dropFirst(shape.skipped).prefix(shape.maximum ?? .max))
     }
-    return try found.map { entry throws(RepositoryError) in try record(of: entry, in: entries, index) }
+    let definition = indexes.definitions[index]
+    return try found.map { entry throws(RepositoryError) in try record(of: entry, in: entries, definition) }
   }
 
   /// Returns the record of an entry of an index in the storage.
   ///
   /// - Throws: `.corrupted` if the storage has no such record, or one with other values.
-  func record(of entry: IndexEntry, in entries: StoredEntries, _ index: Int) throws(RepositoryError) -> RecordSlot {
+  func record(of entry: IndexEntry, in entries: StoredEntries, _ definition: IndexDefinition) throws(RepositoryError) -> RecordSlot {
     let found = try records.resolved(entry.slot)
-    guard indexes.definitions[index].entry(found)?.hasValues(of: entry) == true else {
+    guard definition.hasValues(found, of: entry) else {
       // A new version of the app may decode the record to other values. The index is then built anew.
       let error = RepositoryError(
         .corrupted,
@@ -217,8 +218,9 @@ extension QueryRun {
   ) throws(RepositoryError) {
     guard indexes.holdsStubs else { return try walkUnresolved(after: cursor, stretches: stretches, visit) }
     if let entries = storedEntries, case .ordered(let index, _, _) = choice.access {
+      let definition = indexes.definitions[index]
       return try visitStored(entries, after: cursor) { (entry) throws(RepositoryError) -> Bool in
-        visit(try record(of: entry, in: entries, index), nil, nil)
+        visit(try record(of: entry, in: entries, definition), nil, nil)
       }
     }
     var failure: RepositoryError?
