@@ -15,24 +15,48 @@ enum IndexKey {
 
   /// Returns the key of an entry.
   static func bytes(of entry: IndexEntry) -> Data {
-    bytes(entry.values, entry.order, key: entry.slot.key)
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(usualCount)
+    append(entry, to: &bytes)
+    return Data(bytes)
+  }
+
+  /// Returns true if some bytes are the key of an entry.
+  ///
+  /// - Parameter written: Memory for the key, so that a caller that compares many keys allocates it once.
+  static func isKey(_ bytes: Data, of entry: IndexEntry, _ written: inout [UInt8]) -> Bool {
+    written.removeAll(keepingCapacity: true)
+    append(entry, to: &written)
+    return bytes.withUnsafeBytes { bytes in written.withUnsafeBytes { $0.elementsEqualBytes(bytes) } }
+  }
+
+  /// Number of bytes that are reserved for a key, so that most keys are written without a second allocation.
+  private static let usualCount = 96
+
+  private static func append(_ entry: IndexEntry, to bytes: inout [UInt8]) {
+    let order = entry.order
+    for column in 0..<entry.columnCount { append(entry.value(column), isDescending: order.isDescending(column), to: &bytes) }
+    append(entry.slot.key, order.keys, to: &bytes)
   }
 
   /// Returns the bytes with which the keys of all entries begin that have these values in their first columns.
   ///
   /// - Parameter key: Key of a record for the position of one entry, or `nil`.
   static func bytes(_ values: [IndexValue], _ order: IndexEntry.Order, key: RecordKey? = nil) -> Data {
-    var bytes = Data()
-    for (column, value) in values.enumerated() {
-      let start = bytes.count
-      append(value, to: &bytes)
-      if order.isDescending(column) { invert(&bytes, from: start) }
-    }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(usualCount)
+    for (column, value) in values.enumerated() { append(value, isDescending: order.isDescending(column), to: &bytes) }
     if let key { append(key, order.keys, to: &bytes) }
-    return bytes
+    return Data(bytes)
   }
 
-  private static func invert(_ bytes: inout Data, from start: Int) {
+  private static func append(_ value: IndexValue, isDescending: Bool, to bytes: inout [UInt8]) {
+    let start = bytes.count
+    append(value, to: &bytes)
+    if isDescending { invert(&bytes, from: start) }
+  }
+
+  private static func invert(_ bytes: inout [UInt8], from start: Int) {
     for position in start..<bytes.count { bytes[position] = ~bytes[position] }
   }
 
@@ -44,7 +68,7 @@ enum IndexKey {
     case bool, integer, large, real, text, identifier, notANumber
   }
 
-  private static func append(_ value: IndexValue, to bytes: inout Data) {
+  private static func append(_ value: IndexValue, to bytes: inout [UInt8]) {
     switch value.form {
     case .null: bytes.append(Kind.null.rawValue)
     case .bool(let value):
@@ -63,21 +87,21 @@ enum IndexKey {
     }
   }
 
-  private static func append(_ kind: Kind, _ number: UInt64, to bytes: inout Data) {
+  private static func append(_ kind: Kind, _ number: UInt64, to bytes: inout [UInt8]) {
     bytes.append(kind.rawValue)
     append(number, to: &bytes)
   }
 
-  private static func append(_ number: UInt64, to bytes: inout Data) {
+  private static func append(_ number: UInt64, to bytes: inout [UInt8]) {
     withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
   }
 
   /// Appends a text in Unicode's composed form, in which equal texts have equal bytes.
-  private static func append(_ text: String, to bytes: inout Data) {
+  private static func append(_ text: String, to bytes: inout [UInt8]) {
     var composed = IndexHead.composed(text)
     composed.withUTF8 { utf8 in
       // Texts seldom have the byte 0, so the bytes are mostly appended at once.
-      guard utf8.contains(0) else { return bytes.append(utf8) }
+      guard utf8.contains(0) else { return bytes.append(contentsOf: utf8) }
       for byte in utf8 {
         bytes.append(byte)
         if byte == 0 { bytes.append(escape) }
@@ -91,7 +115,7 @@ enum IndexKey {
   /// The end is less than the escape, so that a text comes before all longer texts that begin with it.
   private static let (escape, end): (UInt8, UInt8) = (0xFF, 1)
 
-  private static func append(_ key: RecordKey, _ order: KeyOrder, to bytes: inout Data) {
+  private static func append(_ key: RecordKey, _ order: KeyOrder, to bytes: inout [UInt8]) {
     guard case .numbers = order else { return key.withBytes { bytes.append(contentsOf: $0) } }
     // Of two integers of one sign, the one with more digits has the larger magnitude.
     key.withBytes { text in
@@ -160,6 +184,13 @@ extension IndexKey {
     }
 
     private mutating func text(_ mask: UInt8) -> IndexValue? {
+      // Texts seldom have the byte 0, so the first zero is mostly that of the end, and the bytes before it are read at once.
+      if let zero = bytes[position...].firstIndex(of: mask), zero + 1 < bytes.count, bytes[zero + 1] ^ mask == end {
+        let text = UnsafeRawBufferPointer(rebasing: bytes[position..<zero])
+        position = zero + 2
+        let read = mask == 0 ? String(validating: text, as: UTF8.self) : String(validating: text.lazy.map { $0 ^ mask }, as: UTF8.self)
+        return read.map { IndexValue($0) }
+      }
       var text: [UInt8] = []
       while let next = byte() {
         guard next ^ mask == 0 else {
@@ -177,7 +208,11 @@ extension IndexKey {
 
     mutating func key(_ order: KeyOrder) -> RecordKey? {
       let rest = UnsafeRawBufferPointer(rebasing: bytes[position...])
-      guard case .numbers = order else { return String(validating: rest, as: UTF8.self).map { RecordKey($0) } }
+      guard case .numbers = order else {
+        // Most ids are UUIDs, which need no text.
+        if let number = UUIDNumber(text: rest) { return RecordKey(number) }
+        return String(validating: rest, as: UTF8.self).map { RecordKey($0) }
+      }
       guard rest.count >= 5, rest[0] == 1 || rest[0] == 2 else { return nil }
       let mask: UInt8 = rest[0] == 1 ? 0xFF : 0
       return String(validating: rest[5...].lazy.map { $0 ^ mask }, as: UTF8.self).map { RecordKey($0) }
