@@ -41,13 +41,12 @@ extension SQLiteWriter {
     }
   }
 
-  /// Applies edits to the table of an index, or returns false at the first edit that does not fit the index.
+  /// Applies edits to the table of an index, or returns false if one of them does not fit the index.
   private func apply(_ edits: [IndexEdit], to entry: SQLiteIndexes.Entry) throws(RepositoryError) -> Bool {
     guard !edits.isEmpty else { return true }
     let table = try indexTable(entry.number)
-    for edit in edits {
-      if let key = edit.removed, try !table.delete(key) { return false }
-      if let key = edit.added, try !table.insert(key) { return false }
+    for (key, isAdded) in SQLiteKeyOrder(edits).changes {
+      guard try isAdded ? table.insert(key) : table.delete(key) else { return false }
     }
     return true
   }

@@ -273,6 +273,35 @@ struct SQLiteRecordOrder {
   }
 }
 
+/// The order in which the keys of one index are removed and added: by key, in which SQLite finds most pages in its cache.
+///
+/// The changes of one key keep the order of the edits. Changes of different keys do not depend on each other, so edits fit an index in
+/// this order exactly if they fit it in their own.
+struct SQLiteKeyOrder {
+  private(set) var changes: [(key: Data, isAdded: Bool)] = []
+
+  init(_ edits: [IndexEdit]) {
+    changes.reserveCapacity(2 * edits.count)
+    for edit in edits {
+      if let key = edit.removed { changes.append((key, false)) }
+      if let key = edit.added { changes.append((key, true)) }
+    }
+    if changes.count <= 2 { return }
+    let unsorted = changes
+    var places = unsorted.enumerated().map { position, change in
+      let (high, low) = change.key.withUnsafeBytes { ($0.number(from: 0), $0.number(from: 8)) }
+      return (high: high, low: low, position: position)
+    }
+    places.sort { left, right in
+      if left.high != right.high { return left.high < right.high }
+      if left.low != right.low { return left.low < right.low }
+      let (first, second) = (unsorted[left.position].key, unsorted[right.position].key)
+      return first == second ? left.position < right.position : first.precedes(second)
+    }
+    changes = places.map { unsorted[$0.position] }
+  }
+}
+
 extension UnsafeRawBufferPointer {
   /// Returns eight bytes as a big-endian number, which sorts like the bytes, with zeros for bytes past the end.
   fileprivate func number(from offset: Int) -> UInt64 {
