@@ -96,10 +96,14 @@ package struct PendingState {
           changes.reserveCapacity(changes.count + records.count)
         }
         removeAutomaticIndexes(of: collection, before: records.count)
-        if collections[collection].records.isPaged {
-          try collections[collection].records.prefetch(records.map(\.key), size: records.reduce(0) { $0 + $1.value.count })
+        var read = collections[collection].records.isPaged ? 0 : Int.max
+        for (position, record) in records.enumerated() {
+          // A large write reads the records that it replaces in parts, because the cache does not hold all of them.
+          if position == read {
+            read += try collections[collection].records.prefetch(records[position...].lazy.map { ($0.key, $0.value.count) })
+          }
+          try put(record, in: collection)
         }
-        for record in records { try put(record, in: collection) }
       case .delete(let key, let collection, let version, let expectation):
         _ = try delete(key, in: collection, schemaVersion: version, expecting: expectation)
       case .replaceAll(let records, let collection, let version, let coder):

@@ -50,9 +50,11 @@ final class PagedRecords: Sendable {
     return slot(of: record).map(cache.insertIfAbsent)
   }
 
-  /// Reads records into the cache, unless half of the cache is too small for them.
-  func prefetch(_ keys: [RecordKey], size: Int) throws(RepositoryError) {
-    guard keys.count * RecordSlot.overhead + 2 * size <= cache.limit / 2 else { return }
+  /// Whether half of the cache holds some records, so that none of them is evicted before its use.
+  func canPrefetch(_ count: Int, size: Int) -> Bool { count * RecordSlot.overhead + 2 * size <= cache.limit / 2 }
+
+  /// Reads records into the cache.
+  func prefetch(_ keys: [RecordKey]) throws(RepositoryError) {
     let missing = keys.filter { cache[$0] == nil }
     // The stored values may be longer than the new ones, so few of them are read at once.
     for start in stride(from: 0, to: missing.count, by: Self.firstBlock) {

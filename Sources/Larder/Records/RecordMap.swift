@@ -91,13 +91,21 @@ struct RecordMap: Sendable {
     }
   }
 
-  /// Reads the records of keys into the cache, in the order of the keys, in which the storage reads each page once.
+  /// Reads the records of the first of some keys into the cache, in the order of the keys, in which the storage reads each page once.
   ///
-  /// - Parameter size: Length of the values that the records probably have. Records that do not fit into the cache are not read.
+  /// - Parameter records: Keys, each with the length of the value that its record probably has.
+  /// - Returns: The number of keys whose records fit into the cache together, and at least 1.
   /// - Throws: The errors of ``StoredBase/records(_:of:)``.
-  func prefetch(_ keys: [RecordKey], size: Int) throws(RepositoryError) {
-    guard keys.count > 1, let paged = base.paged else { return }
-    try paged.prefetch(keys.filter { storage.overlay[$0] == nil }.sorted(), size: size)
+  func prefetch(_ records: some Sequence<(key: RecordKey, size: Int)>) throws(RepositoryError) -> Int {
+    guard let paged = base.paged else { return 1 }
+    var (keys, size): ([RecordKey], Int) = ([], 0)
+    for record in records {
+      size += record.size
+      guard paged.canPrefetch(keys.count + 1, size: size) else { break }
+      keys.append(record.key)
+    }
+    if keys.count > 1 { try paged.prefetch(keys.filter { storage.overlay[$0] == nil }.sorted()) }
+    return max(keys.count, 1)
   }
 
   /// Returns the record of a slot from an index, with its value.
