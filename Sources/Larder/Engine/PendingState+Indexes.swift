@@ -10,7 +10,7 @@ extension PendingState {
     guard collections[collection].indexes.holdsStubs else { return }
     for (index, edit) in collections[collection].indexes.storedEdits { note(edit, of: index, upTo: nil) }
     for copy in copies where copy.collection == collection && !copy.isGivenUp {
-      guard let edit = StoredEdit(change, collections[collection].indexes.definitions[copy.index]) else {
+      guard let edit = StoredEdit(change, collections[collection].indexes.definitions[copy.index], stubs: change.stubs) else {
         copy.giveUp()
         continue
       }

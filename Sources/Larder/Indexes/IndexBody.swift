@@ -92,6 +92,11 @@ extension IndexDefinition {
   }
 }
 
+extension IndexChange {
+  /// The change with stubs in place of the records.
+  var stubs: IndexChange { IndexChange(old: old?.stub, new: new?.stub) }
+}
+
 /// The change of a record's entry in an ordered index that the storage can hold.
 struct StoredEdit {
   let before: IndexEntry?
@@ -100,10 +105,12 @@ struct StoredEdit {
   /// Returns `nil` if a record has no entry, or one that is too long: such an index stays in memory.
   ///
   /// A record that does not decode may decode in a later version of the app, which the index in the storage could not notice.
-  init?(_ change: IndexChange, _ definition: IndexDefinition) {
-    (before, after) = (change.old.flatMap(definition.entry), change.new.flatMap(definition.entry))
+  /// - Parameter stubs: Stubs of both records, for a caller that makes the edits of several indexes.
+  init?(_ change: IndexChange, _ definition: IndexDefinition, stubs: IndexChange) {
+    before = change.old.flatMap { slot in stubs.old.flatMap { definition.entry(slot, heldAs: $0) } }
+    after = change.new.flatMap { slot in stubs.new.flatMap { definition.entry(slot, heldAs: $0) } }
     guard (change.old == nil) == (before == nil), (change.new == nil) == (after == nil) else { return nil }
-    if let after, IndexKey.bytes(of: after).count > IndexKey.limit { return nil }
+    if let after, !IndexKey.fits(after) { return nil }
   }
 }
 

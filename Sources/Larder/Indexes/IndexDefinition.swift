@@ -98,6 +98,9 @@ struct IndexDefinition: Sendable {
   /// Returns the entry of a record in an ordered index, or `nil` for a record that does not decode.
   func entry(_ slot: RecordSlot) -> IndexEntry? { value(slot).flatMap { readEntry($0, held(slot)) } }
 
+  /// Returns the entry of a record, which holds a stub that the caller has made.
+  func entry(_ slot: RecordSlot, heldAs stub: RecordSlot) -> IndexEntry? { value(slot).flatMap { readEntry($0, stub) } }
+
   /// Returns true if a record has the values of an entry, for less than the cost of ``entry(_:)``, which makes a stub.
   func hasValues(_ slot: RecordSlot, of entry: IndexEntry) -> Bool {
     guard let value = value(slot), let own = readEntry(value, slot) else { return false }

@@ -139,13 +139,17 @@ extension IndexSet {
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool {
     let change = IndexChange(old: old, new: new)
     var isContested = false
+    // The entries of all stored indexes share one stub of each record.
+    var stubs: IndexChange?
     if holdsStubs { storedEdits.removeAll(keepingCapacity: true) }
     for index in bodies.indices {
       // An index that no query has needed yet is not built and is skipped, so that a declared index costs no write time before its first
       // use.
       if case .absent = bodies[index] { continue }
       if case .stored = bodies[index] {
-        editStored(index, change)
+        let known = stubs ?? change.stubs
+        stubs = known
+        editStored(index, change, known)
         continue
       }
       if let automatic = definitions[index].automatic, !automatic.isWorthChange() {
@@ -163,12 +167,12 @@ extension IndexSet {
   }
 
   /// Applies a change of one record to an index in the storage.
-  private mutating func editStored(_ index: Int, _ change: IndexChange) {
+  private mutating func editStored(_ index: Int, _ change: IndexChange, _ stubs: IndexChange) {
     guard case .stored(var entries) = bodies[index] else { return }
     // The index has one owner while it changes. An index that the change does not fit stays `.absent`: the commit does not name it, so the
     // backend drops it.
     bodies[index] = .absent
-    guard let edit = StoredEdit(change, definitions[index]) else { return }
+    guard let edit = StoredEdit(change, definitions[index], stubs: stubs) else { return }
     entries.replace(edit.before, with: edit.after)
     storedEdits.append((entries.run.id, edit))
     bodies[index] = .stored(entries)

@@ -30,6 +30,16 @@ enum IndexKey {
     return bytes.withUnsafeBytes { bytes in written.withUnsafeBytes { $0.elementsEqualBytes(bytes) } }
   }
 
+  /// Returns true if the key of an entry is not longer than ``limit``.
+  static func fits(_ entry: IndexEntry) -> Bool {
+    // In composed form a text has at most three times as many bytes, and each zero takes two, so most keys need not be made.
+    var bound = entry.slot.key.byteCount + 5
+    for column in 0..<entry.columnCount {
+      if case .text(let text) = entry.value(column).form { bound += 6 * text.utf8.count + 3 } else { bound += 17 }
+    }
+    return bound <= limit || bytes(of: entry).count <= limit
+  }
+
   /// Number of bytes that are reserved for a key, so that most keys are written without a second allocation.
   private static let usualCount = 96
 
