@@ -46,11 +46,16 @@ final class StoredRun: Sendable {
 
     /// Removes the changed blocks, and divides and joins blocks.
     mutating func move(_ changed: [IndexEntry], _ limit: Int) {
-      guard let boundaries else { return self = Contents() }
+      guard let boundaries, !boundaries.isEmpty else { return self = Contents() }
       var keys: [Int: [Data]] = [:]
+      var number = 0
       for entry in changed {
         let key = IndexKey.bytes(of: entry)
-        keys[StoredRun.block(of: key, in: boundaries), default: []].append(key)
+        // The entries of each tree ascend, so the next one often lies in the same block.
+        if key.precedes(boundaries[number]) || number + 1 < boundaries.count && !key.precedes(boundaries[number + 1]) {
+          number = StoredRun.block(of: key, in: boundaries)
+        }
+        keys[number, default: []].append(key)
       }
       for (number, keys) in keys {
         remove(number)
