@@ -146,10 +146,17 @@ extension IndexKey {
   ///
   /// The record of the entry is a stub of no known revision.
   static func entry(_ bytes: Data, columns: Int, _ order: IndexEntry.Order) -> IndexEntry? {
-    bytes.withUnsafeBytes { bytes in
+    var values: [IndexValue] = []
+    return entry(bytes, columns: columns, order, &values)
+  }
+
+  /// Returns the entry of a key as ``entry(_:columns:_:)`` does.
+  ///
+  /// - Parameter values: Memory for the values, so that a caller that reads many keys allocates it once.
+  static func entry(_ bytes: Data, columns: Int, _ order: IndexEntry.Order, _ values: inout [IndexValue]) -> IndexEntry? {
+    values.removeAll(keepingCapacity: true)
+    return bytes.withUnsafeBytes { bytes in
       var reader = Reader(bytes: bytes)
-      var values: [IndexValue] = []
-      values.reserveCapacity(columns)
       for column in 0..<columns {
         guard let value = reader.value(isDescending: order.isDescending(column)) else { return nil }
         values.append(value)

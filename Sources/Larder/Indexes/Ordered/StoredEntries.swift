@@ -142,13 +142,15 @@ final class StoredRun: Sendable {
   func block(_ number: Int) throws(RepositoryError) -> [IndexEntry] {
     if let cached = contents.withLock({ $0.blocks[number] }) { return cached }
     let boundaries = try boundaries()
-    var (entries, written): ([IndexEntry], [UInt8]) = ([], [])
+    var (entries, values, written): ([IndexEntry], [IndexValue], [UInt8]) = ([], [], [])
     let keys = try reading { () throws(RepositoryError) in
       let keys = try base.indexKeys(of: id, from: boundaries[number], below: boundary(after: number, boundaries))
       entries.reserveCapacity(keys.count)
       for key in keys {
         // A key that this version would write otherwise is damaged, although it can be read.
-        guard let entry = IndexKey.entry(key, columns: columns, order), IndexKey.isKey(key, of: entry, &written) else { throw damaged }
+        guard let entry = IndexKey.entry(key, columns: columns, order, &values), IndexKey.isKey(key, of: entry, &written) else {
+          throw damaged
+        }
         if let last = entries.last, !(last < entry) { throw damaged }
         entries.append(entry)
       }
