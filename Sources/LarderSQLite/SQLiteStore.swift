@@ -365,11 +365,7 @@ extension SQLiteStore {
     let connection = try connectionForCopying(writer)
     let fileSystem = fileSystem
     let target = try SQLitePath(url) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
-    do throws(RepositoryError) { try SQLiteDraft.copy(of: connection, to: target, fileSystem) } catch {
-      // An index holds nothing that the records do not hold, so the copy is made without a damaged one.
-      guard error.code == .corrupted, let writer, writer.connection === connection, try writer.dropDamagedIndexes() else { throw error }
-      try SQLiteDraft.copy(of: connection, to: target, fileSystem)
-    }
+    try SQLiteDraft.copy(of: connection, to: target, fileSystem)
   }
 
   /// Returns the writer's connection, or a new connection if there is no writer or a transaction is open on the writer's connection.

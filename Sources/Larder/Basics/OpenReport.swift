@@ -3,8 +3,8 @@ public import Foundation
 /// A report on the opening of a store: the findings, and the repairs that were made.
 ///
 /// Opening never repairs a store silently. The report of an opening lists every unfinished journal end that was cut, every temporary file
-/// that was removed, every damaged index that was dropped, and every pair of records that a unique index found equal. Read ``isClean`` to
-/// check whether the report lists any cut tail, removed file, undecodable record, damaged index, duplicate or left-out sample.
+/// that was removed, damage in indexes, and every pair of records that a unique index found equal. Read ``isClean`` to check whether the
+/// report lists any cut tail, removed file, undecodable record, damaged index, duplicate or left-out sample.
 ///
 /// ```swift
 /// let report = spots.openReport
@@ -76,7 +76,7 @@ public struct OpenReport: Sendable {
   public var undecodable: [UndecodableRecord]
   /// Damage that this opening has found in indexes that the storage keeps.
   ///
-  /// Damaged indexes are dropped, and the first query that needs such an index builds it anew. No record is lost with an index.
+  /// The next commit drops damaged indexes, and the first query that needs such an index builds it anew. No record is lost with an index.
   public var damagedIndexes: [RepositoryError] = []
   /// Pairs of records that a unique index found equal when it was built.
   ///
@@ -250,8 +250,9 @@ public struct VerifyReport: Sendable {
   public var problems: [RepositoryError]
   /// Damage that queries have found in indexes in the storage since the store was opened, the first error of each index.
   ///
-  /// A query that finds such an error gives the right answer, and the index is built anew, so `damagedIndexes` does not change ``isSound``.
-  /// Earlier queries may have missed records whose keys were moved or removed by another program.
+  /// A query that finds such damage gives the right answer, and the index is built anew, so `damagedIndexes` does not change ``isSound``.
+  /// Damage that `verify` itself finds in an index is in `problems`, because no query has built that index anew yet. Earlier queries may
+  /// have missed records whose keys another program has moved or removed.
   public internal(set) var damagedIndexes: [RepositoryError] = []
   /// Time that the verification took.
   public var duration: Duration

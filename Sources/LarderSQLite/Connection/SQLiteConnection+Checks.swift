@@ -93,25 +93,15 @@ extension SQLiteConnection {
     } catch {
       guard sqlite3_errcode(handle) & 0xFF == SQLITE_ERROR else { throw error }
     }
-    return try problemCountOfRecords(check)
-  }
-
-  /// Returns the number of problems in the tables that hold the records, the tombstones and the state of the store.
-  func problemCountOfRecords(_ check: IntegrityCheck) throws(RepositoryError) -> Int {
     var count = 0
     // SQLite reads an argument that begins with a digit as the limit of a check of the whole file. Collections whose name begins with a
     // digit are therefore left out of the checks of single tables. The scan of all records (`SQLiteScan`) still compares the checksums of
     // the rows of these collections.
     let named = try SQLiteLayout.collections(on: self).filter { name in name.utf8.first.map { !(0x30...0x39).contains($0) } ?? false }
     for table in [SQLiteLayout.store, SQLiteLayout.tombstones] + named {
-      count += try problemCount(check, of: table)
+      count += try problemCount("PRAGMA \(check.rawValue)(\(SQLiteLayout.quoted(table)))")
     }
     return count
-  }
-
-  /// Returns the number of problems in a table whose name begins with no digit.
-  func problemCount(_ check: IntegrityCheck, of table: String) throws(RepositoryError) -> Int {
-    try problemCount("PRAGMA \(check.rawValue)(\(SQLiteLayout.quoted(table)))")
   }
 
   private func problemCount(_ pragma: String) throws(RepositoryError) -> Int {

@@ -170,19 +170,6 @@ final class SQLiteConnection {
     try body()
   }
 
-  /// Runs `body` while SQL may change the table of the schema, which a connection with the flag `SQLITE_DBCONFIG_DEFENSIVE` refuses.
-  func withWritableSchema(_ body: () throws(RepositoryError) -> Void) throws(RepositoryError) {
-    larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_DEFENSIVE, 0, nil)
-    defer { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nil) }
-    try execute("PRAGMA writable_schema = ON")
-    do throws(RepositoryError) { try body() } catch {
-      try execute("PRAGMA writable_schema = RESET")
-      throw error
-    }
-    // SQLite reads the changed schema.
-    try execute("PRAGMA writable_schema = RESET")
-  }
-
   /// Closes the connection.
   ///
   /// All statements of the connection must be finalized before it is closed.

@@ -25,6 +25,8 @@ struct SQLiteIndexes {
   ///
   /// The next transaction that changes an index sets the table aside.
   private(set) var isTableDamaged = false
+  /// Names of leftover tables in which damage was found.
+  private var damagedLeftovers: Set<String> = []
   /// Damage that the reading of the rows has found, and that the next commit removes.
   private(set) var damage: RepositoryError?
   /// Whether the database may have tables of indexes without a row, and this writer has not dropped them yet.
@@ -82,29 +84,13 @@ struct SQLiteIndexes {
     }
   }
 
-  /// Returns the names of the tables of indexes in which SQLite's quick check finds damage.
-  static func damagedTables(on connection: SQLiteConnection) throws(RepositoryError) -> [String] {
-    var tables = try keyTables(on: connection).keys.map(keyTable)
-    if try tableStatement(on: connection)?.hasPrefix("CREATE TABLE ") ?? false { tables.append(table) }
-    var damaged: [String] = []
-    for table in tables.sorted() {
-      do throws(RepositoryError) {
-        if try connection.problemCount(.quick, of: table) > 0 { damaged.append(table) }
-      } catch {
-        guard error.code == .corrupted else { throw error }
-        damaged.append(table)
-      }
-    }
-    return damaged
-  }
-
   /// Returns the CREATE statement of the table `larder_indexes`, or `nil` if there is no such table.
   private static func tableStatement(on connection: SQLiteConnection) throws(RepositoryError) -> String? {
     try connection.text("SELECT coalesce(sql, '') FROM sqlite_schema WHERE type = 'table' AND name = '\(table)'")
   }
 
   /// Returns the CREATE statements of the tables with the name of a table of keys.
-  private static func keyTables(on connection: SQLiteConnection) throws(RepositoryError) -> [Int64: String] {
+  static func keyTables(on connection: SQLiteConnection) throws(RepositoryError) -> [Int64: String] {
     let statement = try connection.prepare(
       "SELECT name, coalesce(sql, '') FROM sqlite_schema WHERE type = 'table' AND name GLOB '\(prefix)*'")
     var tables: [Int64: String] = [:]
@@ -125,16 +111,16 @@ struct SQLiteIndexes {
   /// Deletes the row of every index that is not in `entries`: of another commit, damaged, or left incomplete by an earlier process.
   mutating func deleteOtherRows(on connection: SQLiteConnection) throws(RepositoryError) {
     guard mayHaveOtherRows else { return }
-    if isTableDamaged {
-      try setTableAside(on: connection)
-    } else if try Self.tableStatement(on: connection) == Self.createTable {
-      // No version uses the rows of a table with other columns beside the counts that this writer stores or deletes.
+    // No version uses the rows of a table with other columns beside the counts that this writer stores or deletes. In a shared store,
+    // another process may have set the damaged table aside.
+    if try Self.tableStatement(on: connection) == Self.createTable {
+      if isTableDamaged { return try setTableAside(on: connection) }
       let numbers = entries.values.map { String($0.number) }.joined(separator: ", ")
       try changeRows { () throws(RepositoryError) in
         try connection.execute("DELETE FROM \(Self.table) WHERE number NOT IN (\(numbers))")
       }
     }
-    (mayHaveOtherRows, mayHaveLeftovers) = (false, true)
+    (mayHaveOtherRows, mayHaveLeftovers, isTableDamaged) = (false, true, false)
   }
 
   /// Runs statements that change rows of `larder_indexes`, and notes damage of the table.
@@ -148,13 +134,17 @@ struct SQLiteIndexes {
   /// Notes that a page of `larder_indexes` is damaged.
   mutating func noteDamagedTable() { (isTableDamaged, mayHaveOtherRows) = (true, true) }
 
-  /// Makes a damaged `larder_indexes` a leftover, and drops all indexes with it.
+  /// Renames a damaged `larder_indexes` to the name of a table of keys, and drops all indexes with it.
   ///
-  /// Only the table's name changes, because SQLite can neither delete the rows of a damaged page nor drop the table.
+  /// SQLite can neither delete the rows of a damaged page nor drop the table. The renamed table stays as a leftover.
   private mutating func setTableAside(on connection: SQLiteConnection) throws(RepositoryError) {
-    let number = try Self.freeNumber(among: SQLiteWriter.objectNames(on: connection))
-    try connection.execute("ALTER TABLE \(Self.table) RENAME TO \(Self.keyTable(number))")
-    (entries, isTableDamaged) = ([:], false)
+    let name = Self.keyTable(Self.freeNumber(among: try SQLiteWriter.objectNames(on: connection)))
+    // Otherwise SQLite resolves the views and triggers of other programs, which may need a module that this connection does not have.
+    try connection.execute("PRAGMA legacy_alter_table = ON")
+    try connection.execute("ALTER TABLE \(Self.table) RENAME TO \(name)")
+    try connection.execute("PRAGMA legacy_alter_table = OFF")
+    noteDamagedLeftover(name)
+    (entries, mayHaveOtherRows, mayHaveLeftovers, isTableDamaged) = ([:], false, true, false)
   }
 
   /// Returns the least number whose table of keys does not exist.
@@ -166,10 +156,16 @@ struct SQLiteIndexes {
     return number
   }
 
+  /// Notes that a table of ``leftovers(on:)`` is damaged, so that it stays.
+  mutating func noteDamagedLeftover(_ table: String) { damagedLeftovers.insert(table) }
+
   /// Reads the names of the tables that hold no index: tables of keys without a row, and a `larder_indexes` with other columns.
+  ///
+  /// Damaged ones are left out.
   func leftovers(on connection: SQLiteConnection) throws(RepositoryError) -> [String] {
     let known = Set(entries.values.map(\.number))
     let tables = try Self.keyTables(on: connection).keys.filter { !known.contains($0) }.map(Self.keyTable)
+      .filter { !damagedLeftovers.contains($0) }
     guard let sql = try Self.tableStatement(on: connection), sql != Self.createTable, sql.hasPrefix("CREATE TABLE ") else { return tables }
     return tables + [Self.table]
   }
@@ -177,10 +173,15 @@ struct SQLiteIndexes {
   /// Whether `larder_indexes` has a row for each entry, and no other rows.
   func areThoseOfRows(on connection: SQLiteConnection) throws(RepositoryError) -> Bool {
     guard try Self.tableStatement(on: connection) == Self.createTable else { return entries.isEmpty }
-    let statement = try connection.prepare("SELECT number FROM \(Self.table)")
-    var numbers: Set<Int64> = []
-    while try statement.step() { numbers.insert(try statement.integer(0)) }
-    return numbers == Set(entries.values.map(\.number))
+    do throws(RepositoryError) {
+      let statement = try connection.prepare("SELECT number FROM \(Self.table)")
+      var numbers: Set<Int64> = []
+      while try statement.step() { numbers.insert(try statement.integer(0)) }
+      return numbers == Set(entries.values.map(\.number))
+    } catch {
+      guard error.code == .corrupted else { throw error }
+      return false
+    }
   }
 
   /// Creates the empty table of an index that is to be built, and returns the table's number.

@@ -54,7 +54,6 @@ extension SQLiteOpening {
       // the emptied log.
       try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
       try foldLog(writer)
-      if !damagedTables.isEmpty { try writer.removeTables(damagedTables) }
       if !locks.isShared { return writer }
       // Processes that share a store read only the row of `larder_store` to find the newest commit, so the row must be up to date.
       try writer.storeRow()

@@ -45,14 +45,9 @@ final class SQLiteOpening {
   private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
 
-  /// Tables of indexes that are damaged, which the recovery removes.
-  private(set) var damagedTables: [String] = []
-
   private struct Reading {
     let connection: SQLiteConnection
     let scan: SQLiteScan
-    /// Tables of indexes in which the check has found damage.
-    let damagedTables: [String]
 
     init(_ path: SQLitePath, _ mode: SQLiteConnection.Mode, checking isUnclean: Bool, _ limits: StoreOptions.Limits?)
       throws(RepositoryError)
@@ -64,27 +59,15 @@ final class SQLiteOpening {
       // nothing.
       connection.keepLogOnClose()
       // SQLite's quick check reads every page of the file, so it runs only after a crash.
-      damagedTables = isUnclean ? try Self.check(connection) : []
+      if isUnclean { try Self.check(connection) }
       scan = try SQLiteScan(connection, limits: limits)
       self.connection = connection
     }
 
-    /// Runs SQLite's quick check, and returns the tables of indexes that are damaged.
-    ///
-    /// - Throws: `.corrupted` for any other damage.
-    static func check(_ connection: SQLiteConnection) throws(RepositoryError) -> [String] {
-      let refusal: RepositoryError
-      do throws(RepositoryError) {
-        if try connection.problemCount(.quick, limit: 1) == 0 { return [] }
-        refusal = connection.damagedOrUnreadable("SQLite's quick check found damage: restore a backup")
-      } catch {
-        refusal = error
+    static func check(_ connection: SQLiteConnection) throws(RepositoryError) {
+      if try connection.problemCount(.quick, limit: 1) > 0 {
+        throw connection.damagedOrUnreadable("SQLite's quick check found damage: restore a backup")
       }
-      // An index holds nothing that the records do not hold, so the store is opened without it.
-      guard refusal.code == .corrupted else { throw refusal }
-      let tables = try SQLiteIndexes.damagedTables(on: connection)
-      guard !tables.isEmpty, try connection.problemCountOfRecords(.quick) == 0 else { throw refusal }
-      return tables
     }
   }
 
@@ -126,7 +109,6 @@ final class SQLiteOpening {
       report = OpenReport(
         storeID: row.id, commit: Revision(row.commit), isNew: isNew, replayedCommits: log?.transactions ?? 0,
         tombstoneHorizon: Revision(row.tombstonesSince))
-      noteDamage(of: reading?.damagedTables ?? [])
       if let log, let offset = log.lostOffset {
         // A torn last write and the remains of several lost writes leave the same bytes, so the report calls the cut ambiguous.
         report.cutTail = .init(file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: "", isAmbiguous: true)
@@ -249,7 +231,7 @@ final class SQLiteOpening {
       return tombstones
     }
     // The check that the opening has left out comes before the reading of all records.
-    if log != nil { noteDamage(of: try Reading.check(reading.connection)) }
+    if log != nil { try Reading.check(reading.connection) }
     var (summary, tombstones) = (SQLiteSummary(), [StoredRecord]())
     while let records = try next() {
       for loaded in records {
@@ -258,16 +240,6 @@ final class SQLiteOpening {
     }
     self.summary = summary
     return tombstones
-  }
-
-  private func noteDamage(of tables: [String]) {
-    if tables.isEmpty { return }
-    damagedTables = tables
-    let error = RepositoryError(
-      .corrupted,
-      "expected whole pages, found damage in \(tables.joined(separator: ", ")): the records are whole, and queries build the "
-        + "indexes anew", file: path.main)
-    report.damagedIndexes.append(error)
   }
 
   /// Whether the row of `larder_store` is of the newest commit.

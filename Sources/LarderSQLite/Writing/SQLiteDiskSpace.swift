@@ -96,13 +96,9 @@ struct SQLiteDiskSpace {
   }
 
   /// Whether `VACUUM` makes the store smaller by at least half, and the disk has room for the store's pages in the write-ahead log.
-  var isCompactingWorthwhile: Bool { unused > used && free.map { $0 >= vacuumed } ?? true }
-
-  /// Throws `.full` when the disk has no room for a `VACUUM` beside the reserve.
-  func checkVacuum() throws(RepositoryError) { try check(Int(clamping: vacuumed) + growth) }
-
-  /// Bytes of the pages that `VACUUM` writes to the log, each with a frame header.
-  private var vacuumed: Int64 { used + used / 128 + 16_384 }
+  ///
+  /// `VACUUM` writes all used pages to the log, each with a frame header.
+  var isCompactingWorthwhile: Bool { unused > used && free.map { $0 >= used + used / 128 + 16_384 } ?? true }
 
   /// Whether the disk has more than 1 GiB and more than twice the needed bytes free, so that the reserve need not be checked.
   ///

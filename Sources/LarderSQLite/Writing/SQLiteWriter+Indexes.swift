@@ -103,7 +103,8 @@ extension SQLiteWriter {
   /// Drops all indexes of collections with their tables, as far as the disk has room for it.
   func dropIndexes(of collections: Set<String>) throws(RepositoryError) {
     do throws(RepositoryError) {
-      try transaction(.durable) { _ throws(RepositoryError) in
+      try transaction(editingIndexes: .durable) { _ throws(RepositoryError) in
+        try self.indexes.deleteOtherRows(on: self.connection)
         for index in self.indexes.entries.keys where collections.contains(index.collection) { try self.drop(index) }
         return .inStore
       }
@@ -130,11 +131,9 @@ extension SQLiteWriter {
 
   /// Drops the tables of indexes that have no row, each in a transaction of its own and outside of commits.
   ///
-  /// A table that has no room to be dropped stays until the next call. Other processes may use the tables of a shared store, and those of a
-  /// store without a commit of this writer.
-  ///
-  /// - Parameter isRebuilt: Whether to remove damaged tables too, which rewrites the whole database.
-  func dropLeftovers(rebuilding isRebuilt: Bool = false) throws(RepositoryError) {
+  /// A table that is damaged stays, and one that has no room to be dropped stays until the next call. Other processes may use the tables of
+  /// a shared store, and those of a store without a commit of this writer.
+  func dropLeftovers() throws(RepositoryError) {
     guard sharing == nil, indexes.mayHaveLeftovers || summary != nil && indexes.mayHaveOtherRows else { return }
     guard summary != nil || !indexes.mayHaveOtherRows else { return }
     do throws(RepositoryError) {
@@ -144,9 +143,12 @@ extension SQLiteWriter {
           return .inStore
         }
       }
-      var damaged: [String] = []
       var hasFailed = false
       for table in try indexes.leftovers(on: connection) {
+        guard try isWhole(table) else {
+          indexes.noteDamagedLeftover(table)
+          continue
+        }
         do throws(RepositoryError) {
           try transaction(durability(of: .buffered)) { _ throws(RepositoryError) in
             try self.connection.execute("DROP TABLE \(table)")
@@ -156,51 +158,34 @@ extension SQLiteWriter {
           guard error.code == .corrupted || error.code == .full else { throw error }
           try checkUse()
           hasFailed = true
-          if error.code == .corrupted { damaged.append(table) }
+          if error.code == .corrupted { indexes.noteDamagedLeftover(table) }
         }
       }
       indexes.mayHaveLeftovers = hasFailed
-      if isRebuilt, !damaged.isEmpty { try removeTables(damaged) }
     } catch {
       guard error.code == .corrupted || error.code == .full else { throw error }
     }
   }
 
-  /// Removes damaged tables without reading their pages, and rewrites the database without those pages.
+  /// Whether each page of a leftover table is surely a page of that table alone.
   ///
-  /// `DROP TABLE` reads every page of a table, and fails at a damaged one. The table would stay, and `VACUUM INTO` would fail at it.
-  func removeTables(_ tables: [String]) throws(RepositoryError) {
-    let names = tables.map { "'\($0)'" }.joined(separator: ", ")
+  /// `DROP TABLE` frees each page to which the table leads. In a damaged table, that may be a page of records.
+  private func isWhole(_ table: String) throws(RepositoryError) -> Bool {
     do throws(RepositoryError) {
-      try SQLiteDiskSpace(of: connection, on: disk).checkVacuum()
-      try connection.withWritableSchema { () throws(RepositoryError) in
-        try transaction(.durable) { _ throws(RepositoryError) in
-          try self.connection.execute("DELETE FROM sqlite_schema WHERE tbl_name IN (\(names))")
-          return .inStore
-        }
+      let found = try SQLiteIndexes.keyTables(on: connection).first { SQLiteIndexes.keyTable($0.key) == table }
+      guard let found, found.value == SQLiteIndexes.createKeyTable(found.key) else {
+        // Without checksums only the check of the whole file finds a page that two tables have.
+        return try connection.problemCount(.quick, limit: 1) == 0
       }
-      try connection.withAttachment { () throws(RepositoryError) in try connection.execute("VACUUM") }
-      indexes.mayHaveLeftovers = try !indexes.leftovers(on: connection).isEmpty
+      let statement = try connection.prepare("SELECT key, crc FROM \(table)")
+      let index = StoredIndexID(collection: "", name: table)
+      var last: Data?
+      while try statement.step() { last = try SQLiteIndexes.key(statement, after: last, of: index, on: connection) }
+      return true
     } catch {
-      // Without room for the new pages, or beside damage in the records, the tables stay.
-      guard error.code == .full || error.code == .corrupted else { throw error }
-      try checkUse()
+      guard error.code == .corrupted else { throw error }
+      return false
     }
-  }
-
-  /// Drops the complete indexes that are damaged, and removes their tables.
-  ///
-  /// - Returns: False if no index was damaged.
-  func dropDamagedIndexes() throws(RepositoryError) -> Bool {
-    guard sharing == nil, summary != nil else { return false }
-    let hadLeftovers = indexes.mayHaveLeftovers
-    for index in try damage().keys {
-      damagedIndexes.insert(index)
-      try dropIndex(index)
-    }
-    guard hadLeftovers || indexes.mayHaveLeftovers else { return false }
-    try dropLeftovers(rebuilding: true)
-    return !indexes.mayHaveLeftovers
   }
 
   private func drop(_ index: StoredIndexID) throws(RepositoryError) {
@@ -216,10 +201,8 @@ extension SQLiteWriter {
   }
 
   /// Returns a problem for each complete index that has damaged keys or boundaries, or not one key for each record.
-  func indexProblems() throws(RepositoryError) -> [RepositoryError] { try Array(damage().values) }
-
-  private func damage() throws(RepositoryError) -> [StoredIndexID: RepositoryError] {
-    var problems: [StoredIndexID: RepositoryError] = [:]
+  func indexProblems() throws(RepositoryError) -> [RepositoryError] {
+    var problems: [RepositoryError] = []
     for (index, number) in indexes.complete {
       do throws(RepositoryError) {
         let name = SQLiteLayout.quoted(index.collection)
@@ -228,7 +211,7 @@ extension SQLiteWriter {
         _ = try SQLiteIndexes.boundaries(of: index, number, connection.prepare(SQLiteIndexes.selectRow), on: connection)
       } catch {
         guard error.code == .corrupted else { throw error }
-        problems[index] = error
+        problems.append(error)
       }
     }
     return problems

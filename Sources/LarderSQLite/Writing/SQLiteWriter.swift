@@ -199,7 +199,7 @@ final class SQLiteWriter {
     try checkUse()
     try forgetTombstones(over: tombstoneLimit)
     do throws(RepositoryError) {
-      try dropLeftovers(rebuilding: true)
+      try dropLeftovers()
       // The row of `larder_store` is written before the checkpoint, so that the same checkpoint copies it into the database. A full disk
       // may have room for the row of `larder_store` only after the checkpoint.
       try settleRow()

@@ -93,7 +93,8 @@ extension SQLiteIndexSuite {
     let database = try ForeignDatabase(url)
     database.keepLog()
     let tables = try database.text(
-      "SELECT coalesce(group_concat(name), '') FROM sqlite_schema WHERE name GLOB 'larder_index_*' ORDER BY name", column: 0)
+      "SELECT coalesce(group_concat(name), '') FROM (SELECT name FROM sqlite_schema WHERE name GLOB 'larder_index_*' ORDER BY name)",
+      column: 0)
     guard try database.number("SELECT count(*) FROM sqlite_schema WHERE name = 'larder_indexes'") == 1 else { return tables }
     return try tables + "; " + String(database.number("SELECT count(*) FROM larder_indexes"))
   }
@@ -107,5 +108,16 @@ extension SQLiteIndexSuite {
     } catch {
       Issue.record("\(error)")
     }
+  }
+
+  /// Overwrites the type of the first page of a table, whose file may be open.
+  func damage(rootOf table: String, keepingLog keepsLog: Bool = true) throws {
+    let database = try ForeignDatabase(url)
+    if keepsLog { database.keepLog() }
+    let page = try database.number("SELECT rootpage FROM sqlite_schema WHERE name = '\(table)'")
+    let file = try FileHandle(forUpdating: url)
+    try file.seek(toOffset: UInt64((page - 1) * 4096))
+    try file.write(contentsOf: [0])
+    try file.close()
   }
 }

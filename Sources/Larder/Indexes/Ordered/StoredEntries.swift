@@ -12,7 +12,7 @@ final class StoredRun: Sendable {
   private let contents: Mutex<Contents>
   /// Error of a record with other values than its entry, or of a damaged key.
   private let firstRefutation = Mutex<RepositoryError?>(nil)
-  /// Whether ``refutation`` is set, which queries ask without a lock.
+  /// Whether ``firstRefutation`` is set, so that a query can see this without a lock.
   private let isRefuted = Atomic(false)
 
   private struct Contents: Sendable {

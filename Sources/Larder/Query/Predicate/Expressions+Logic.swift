@@ -116,7 +116,7 @@ struct TextOrder: Sendable {
     (isMirrored ? IndexHead.precedes(right, left) : IndexHead.precedes(left, right)) != isNegated
   }
 
-  /// Returns true if a text is not below the lower bound, and not above the upper one.
+  /// Returns true if a text lies in a range, which includes its lower bound.
   static func isText(
     _ text: String, from lower: String?, to upper: String?, includingUpper: Bool
   ) -> Bool {
