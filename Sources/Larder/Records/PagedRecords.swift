@@ -220,8 +220,8 @@ final class SlotCache: Sendable {
 
     private mutating func evict() -> RecordSlot {
       while true {
-        if hand >= entries.count { hand = 0 }
-        // The removal puts the last record, which is the newest one, under the hand, so the hand moves on before the next eviction.
+        // The last record is the newest one. The removal puts it under the hand, so the hand moves on before the next eviction.
+        if hand >= entries.count - 1 { hand = 0 }
         defer { hand += 1 }
         guard entries[hand].isUsed else { return remove(at: hand) }
         entries[hand].isUsed = false
