@@ -104,6 +104,15 @@ extension SQLiteConnection {
     return count
   }
 
+  /// Whether SQLite's quick check of the whole file finds no problem, and SQLite can check the whole file.
+  func isSound() throws(RepositoryError) -> Bool {
+    do throws(RepositoryError) { return try problemCount("PRAGMA quick_check(1)") == 0 } catch {
+      // A table of another program may need a collation or a function that only that program registers.
+      guard error.code == .corrupted || sqlite3_errcode(handle) & 0xFF == SQLITE_ERROR else { throw error }
+      return false
+    }
+  }
+
   private func problemCount(_ pragma: String) throws(RepositoryError) -> Int {
     let statement = try prepare(pragma)
     var count = 0

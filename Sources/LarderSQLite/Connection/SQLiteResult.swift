@@ -143,6 +143,21 @@ extension SQLiteConnection {
   func damaged(_ text: String, keyHash: String? = nil) -> RepositoryError {
     RepositoryError(.corrupted, text, file: path, keyHash: keyHash)
   }
+
+  /// Returns a `.corrupted` error for damage that an opening has found in indexes.
+  func damagedIndexes(_ expected: String, _ found: String, _ cause: RepositoryError? = nil) -> RepositoryError {
+    RepositoryError(
+      .corrupted, "expected \(expected), found \(found): the records are whole, and queries build the indexes anew", file: path,
+      underlying: cause)
+  }
+
+  /// Returns a `.corrupted` error for damage in an index, which holds nothing that the records do not hold.
+  func damagedIndex(_ index: StoredIndexID, _ expected: String, _ found: String, _ cause: RepositoryError? = nil) -> RepositoryError {
+    RepositoryError(
+      .corrupted,
+      "expected \(expected) in the index \(index.name) of \(index.collection), found \(found): a query that reads "
+        + "it builds the index anew", file: path, underlying: cause)
+  }
 }
 
 extension RepositoryError {

@@ -114,18 +114,31 @@ struct SQLiteIndexes {
     // No version uses the rows of a table with other columns beside the counts that this writer stores or deletes. In a shared store,
     // another process may have set the damaged table aside.
     if try Self.tableStatement(on: connection) == Self.createTable {
+      // After a read of a damaged page, SQLite does not commit, so a table that is known to be damaged is not read.
       if isTableDamaged { return try setTableAside(on: connection) }
       let numbers = entries.values.map { String($0.number) }.joined(separator: ", ")
-      try changeRows { () throws(RepositoryError) in
+      try changeRows(on: connection) { () throws(RepositoryError) in
         try connection.execute("DELETE FROM \(Self.table) WHERE number NOT IN (\(numbers))")
       }
     }
     (mayHaveOtherRows, mayHaveLeftovers, isTableDamaged) = (false, true, false)
   }
 
-  /// Runs statements that change rows of `larder_indexes`, and notes damage of the table.
-  private mutating func changeRows(_ body: () throws(RepositoryError) -> Void) throws(RepositoryError) {
-    do throws(RepositoryError) { try body() } catch {
+  /// Runs a statement that deletes or replaces a row of `larder_indexes`, unless a row is damaged.
+  ///
+  /// - Throws: `.corrupted` for damage, which is noted, so that the next attempt sets the table aside.
+  private mutating func changeRows(
+    on connection: SQLiteConnection, _ body: () throws(RepositoryError) -> Void
+  ) throws(RepositoryError) {
+    do throws(RepositoryError) {
+      // SQLite frees the pages to which a deleted row leads, and in a damaged row they may be pages of records.
+      let statement = try connection.prepare("SELECT number, collection, name, is_complete, boundaries, crc FROM \(Self.table)")
+      while try statement.step() {
+        let row = try Row(statement)
+        if row?.isWhole != true { throw connection.damagedIndexes("rows of \(Self.table) that fit their checksums", "others") }
+      }
+      try body()
+    } catch {
       if error.code == .corrupted { noteDamagedTable() }
       throw error
     }
@@ -156,7 +169,7 @@ struct SQLiteIndexes {
     return number
   }
 
-  /// Notes that a table of ``leftovers(on:)`` is damaged, so that it stays.
+  /// Notes that a table of ``leftovers(on:)`` stays, because the file is damaged.
   mutating func noteDamagedLeftover(_ table: String) { damagedLeftovers.insert(table) }
 
   /// Reads the names of the tables that hold no index: tables of keys without a row, and a `larder_indexes` with other columns.
@@ -212,7 +225,7 @@ struct SQLiteIndexes {
   /// Deletes the row of an index, whose table stays as a leftover.
   mutating func drop(_ index: StoredIndexID, on connection: SQLiteConnection) throws(RepositoryError) {
     guard let entry = entries.removeValue(forKey: index) else { return }
-    try changeRows { () throws(RepositoryError) in
+    try changeRows(on: connection) { () throws(RepositoryError) in
       try connection.execute("DELETE FROM \(Self.table) WHERE number = \(entry.number)")
     }
     mayHaveLeftovers = true
@@ -222,7 +235,7 @@ struct SQLiteIndexes {
   mutating func note(lastKey: Data?, of index: StoredIndexID) { if let lastKey { entries[index]?.lastKey = lastKey } }
 
   private mutating func store(_ row: Row, on connection: SQLiteConnection) throws(RepositoryError) {
-    try changeRows { () throws(RepositoryError) in try Self.store(row, on: connection) }
+    try changeRows(on: connection) { () throws(RepositoryError) in try Self.store(row, on: connection) }
   }
 
   private static func store(_ row: Row, on connection: SQLiteConnection) throws(RepositoryError) {
@@ -370,22 +383,5 @@ struct SQLiteIndexes {
       boundaries.withUnsafeBytes { crc.update($0) }
       return Int64(crc.value)
     }
-  }
-}
-
-extension SQLiteConnection {
-  /// Returns a `.corrupted` error for damage that an opening has found in indexes.
-  func damagedIndexes(_ expected: String, _ found: String, _ cause: RepositoryError? = nil) -> RepositoryError {
-    RepositoryError(
-      .corrupted, "expected \(expected), found \(found): the records are whole, and queries build the indexes anew", file: path,
-      underlying: cause)
-  }
-
-  /// Returns a `.corrupted` error for damage in an index, which holds nothing that the records do not hold.
-  func damagedIndex(_ index: StoredIndexID, _ expected: String, _ found: String, _ cause: RepositoryError? = nil) -> RepositoryError {
-    RepositoryError(
-      .corrupted,
-      "expected \(expected) in the index \(index.name) of \(index.collection), found \(found): a query that reads "
-        + "it builds the index anew", file: path, underlying: cause)
   }
 }

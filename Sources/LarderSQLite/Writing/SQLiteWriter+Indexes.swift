@@ -131,8 +131,8 @@ extension SQLiteWriter {
 
   /// Drops the tables of indexes that have no row, each in a transaction of its own and outside of commits.
   ///
-  /// A table that is damaged stays, and one that has no room to be dropped stays until the next call. Other processes may use the tables of
-  /// a shared store, and those of a store without a commit of this writer.
+  /// In a damaged file all tables stay, and one that has no room to be dropped stays until the next call. Other processes may use the
+  /// tables of a shared store, and those of a store without a commit of this writer.
   func dropLeftovers() throws(RepositoryError) {
     guard sharing == nil, indexes.mayHaveLeftovers || summary != nil && indexes.mayHaveOtherRows else { return }
     guard summary != nil || !indexes.mayHaveOtherRows else { return }
@@ -143,9 +143,10 @@ extension SQLiteWriter {
           return .inStore
         }
       }
+      let tables = try indexes.leftovers(on: connection)
       var hasFailed = false
-      for table in try indexes.leftovers(on: connection) {
-        guard try isWhole(table) else {
+      for table in tables {
+        guard try isFileSound() else {
           indexes.noteDamagedLeftover(table)
           continue
         }
@@ -167,25 +168,15 @@ extension SQLiteWriter {
     }
   }
 
-  /// Whether each page of a leftover table is surely a page of that table alone.
+  /// Whether SQLite's quick check finds no damage in the file, which is checked once.
   ///
-  /// `DROP TABLE` frees each page to which the table leads. In a damaged table, that may be a page of records.
-  private func isWhole(_ table: String) throws(RepositoryError) -> Bool {
-    do throws(RepositoryError) {
-      let found = try SQLiteIndexes.keyTables(on: connection).first { SQLiteIndexes.keyTable($0.key) == table }
-      guard let found, found.value == SQLiteIndexes.createKeyTable(found.key) else {
-        // Without checksums only the check of the whole file finds a page that two tables have.
-        return try connection.problemCount(.quick, limit: 1) == 0
-      }
-      let statement = try connection.prepare("SELECT key, crc FROM \(table)")
-      let index = StoredIndexID(collection: "", name: table)
-      var last: Data?
-      while try statement.step() { last = try SQLiteIndexes.key(statement, after: last, of: index, on: connection) }
-      return true
-    } catch {
-      guard error.code == .corrupted else { throw error }
-      return false
-    }
+  /// `DROP TABLE` frees each page to which a table leads. In a damaged table, that may be a page of records or of another index, and only
+  /// the check of the whole file finds a page that two tables have.
+  private func isFileSound() throws(RepositoryError) -> Bool {
+    if let isSound { return isSound }
+    let found = try connection.isSound()
+    isSound = found
+    return found
   }
 
   private func drop(_ index: StoredIndexID) throws(RepositoryError) {

@@ -35,6 +35,8 @@ final class SQLiteWriter {
   var indexTables: [Int64: SQLiteIndexTable] = [:]
   /// Indexes in whose tables a commit has found damage, and which the next commit drops.
   var damagedIndexes: Set<StoredIndexID> = []
+  /// Whether the whole file was found sound, or `nil` before the check that comes before the first table of an index is dropped.
+  var isSound: Bool?
   /// Whether the rows of `larder_collections` may be of an earlier commit, and this writer has not deleted them yet.
   private var mayHaveOldSummary = true
   /// Bases that read the store at an earlier commit, or at this one.

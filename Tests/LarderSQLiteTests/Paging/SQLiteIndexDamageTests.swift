@@ -181,7 +181,7 @@ struct SQLiteIndexDamageTests: SQLiteIndexSuite {
     #expect(try read(backend) == ["3b"])
     try backend.close()
     #expect(try readBack(url).report.recordCount == 4)
-    #expect(try tables() == "larder_index_1,larder_index_2; 1")
+    #expect(try tables() == "larder_index_1,larder_index_2,larder_index_3; 1")
   }
 
   @Test func aCommitThatFailsBesideADamagedTableLosesNothing() throws {
@@ -229,41 +229,95 @@ struct SQLiteIndexDamageTests: SQLiteIndexSuite {
 
   // MARK: Pages of records
 
-  /// Makes the first child of the root page of an index the root page of the records.
-  private func leadIndexToRecords() throws {
+  private func root(of table: String) throws -> Int {
     let database = try ForeignDatabase(url)
     database.keepLog()
-    let index = try database.number("SELECT rootpage FROM sqlite_schema WHERE name = 'larder_index_1'")
-    let records = try database.number("SELECT rootpage FROM sqlite_schema WHERE name = 'spots'")
+    return Int(try database.number("SELECT rootpage FROM sqlite_schema WHERE name = '\(table)'"))
+  }
+
+  /// Overwrites four bytes of a page of the closed database with the number of another page.
+  private func write(_ number: Int, in page: Int, at offset: Int) throws {
     let file = try FileHandle(forUpdating: url)
-    let page = UInt64((index - 1) * 4096)
-    try file.seek(toOffset: page)
-    let header = try #require(try file.read(upToCount: 14))
-    try #require(header[0] == 2, "the root page must be an inner page")
-    try file.seek(toOffset: page + UInt64(header[12]) << 8 + UInt64(header[13]))
-    try withUnsafeBytes(of: UInt32(records).bigEndian) { try file.write(contentsOf: $0) }
+    try file.seek(toOffset: UInt64((page - 1) * 4096 + offset))
+    try withUnsafeBytes(of: UInt32(number).bigEndian) { try file.write(contentsOf: $0) }
     try file.close()
   }
 
-  /// `DROP TABLE` would free the pages of the records.
-  @Test func aDroppedIndexThatLeadsToRecordsFreesNoPageOfThem() throws {
-    let count = 1_000
-    var backend = try openPaged()
-    let names = (0..<count).map { String($0 + 1_000) }
+  private func bytes(of page: Int) throws -> [UInt8] { [UInt8](try Data(contentsOf: url)[(page - 1) * 4096..<page * 4096]) }
+
+  /// The offset of the pointer to a child of an inner page.
+  private func pointer(of page: [UInt8], _ child: Int) throws -> Int {
+    try #require(page[0] == 2, "expected an inner page")
+    return Int(page[12 + 2 * child]) << 8 + Int(page[13 + 2 * child])
+  }
+
+  private let second = StoredIndexID(collection: "spots", name: "second")
+  private let names = (1_000..<2_000).map(String.init)
+
+  /// Makes a store of a thousand records with two indexes.
+  private func makeLarge(boundaries: [Data] = [Data()]) throws {
+    let backend = try openPaged()
     try backend.commit(batch(names.map { record($0, "\"\(String(repeating: $0, count: 20))\"", at: 1) }, at: 1))
-    try backend.extendIndex(index, by: names.map { key($0) }, isFirst: true)
-    try backend.storeBoundaries(keys(""), of: index)
+    for (index, prefix) in [(index, "a"), (second, "b")] {
+      try backend.extendIndex(index, by: names.map { key(prefix + $0) }, isFirst: true)
+      try backend.storeBoundaries(index == second ? [Data()] : boundaries, of: index)
+    }
     try backend.close()
-    try leadIndexToRecords()
-    backend = try openPaged()
-    try backend.dropIndex(index)
-    // A new index may take freed pages.
-    try backend.extendIndex(index, by: names.map { key($0 + "new") }, isFirst: true)
-    try backend.storeBoundaries(keys(""), of: index)
+  }
+
+  /// Drops the first index, saves records into the pages that this may have freed, and reads all records.
+  private func expectAllRecords(changing change: (SQLiteBackend) throws -> Void) throws {
+    let backend = try openPaged()
+    try change(backend)
     try backend.checkpoint()
+    let added = 400
+    for number in 0..<added {
+      let (commit, name) = (UInt64(number + 2), String(1_000 + number) + "x")
+      try backend.commit(batch([record(name, "\"\(String(repeating: "new", count: 20))\"", at: commit)], at: commit, indexes: [second]))
+    }
     try backend.close()
-    #expect(try readBack(url).report.recordCount == count)
-    #expect(try tables() == "larder_index_1,larder_index_2; 1")
+    #expect(try readBack(url).report.recordCount == names.count + added)
+  }
+
+  /// `DROP TABLE` would free the pages of the records, or pages that another index has.
+  @Test(arguments: ["spots", "larder_index_2"]) func aDroppedIndexThatLeadsToAnotherTableFreesNoPageOfIt(_ table: String) throws {
+    try makeLarge()
+    let (from, to) = (try root(of: "larder_index_1"), try bytes(of: root(of: table)))
+    let offset = try pointer(of: to, 1)
+    let leaf = to[offset..<offset + 4].reduce(0) { $0 << 8 + Int($1) }
+    // The pointer to the last child of a page is at offset 8.
+    try write(leaf, in: from, at: 8)
+    try expectAllRecords { try $0.dropIndex(index) }
+    #expect(try tables().contains("larder_index_1"))
+  }
+
+  /// A row with many boundaries goes on in another page, which SQLite frees with the row.
+  @Test(arguments: [true, false]) func aDamagedRowThatLeadsToRecordsFreesNoPageOfThem(isOpen: Bool) throws {
+    try makeLarge(boundaries: [Data()] + (0..<90).map { key(String($0 + 1_000) + String(repeating: "y", count: 60)) })
+    let (page, records) = (try root(of: "larder_indexes"), try bytes(of: root(of: "spots")))
+    let rows = try bytes(of: page)
+    try #require(rows[0] == 13)
+    var at = Int(rows[8]) << 8 + Int(rows[9])
+    func number() -> Int {
+      var value = 0
+      while true {
+        defer { at += 1 }
+        value = value << 7 + Int(rows[at] & 127)
+        if rows[at] < 128 { return value }
+      }
+    }
+    let length = number()
+    _ = number()
+    // SQLite's file format says how many bytes of a row are on its own page.
+    let own = 489 + (length - 489) % 4092
+    let offset = try pointer(of: records, 12)
+    let leaf = records[offset..<offset + 4].reduce(0) { $0 << 8 + Int($1) }
+    let overflow = at + (own > 4061 ? 489 : own)
+    if !isOpen { try write(leaf, in: page, at: overflow) }
+    try expectAllRecords { backend in
+      if isOpen { try write(leaf, in: page, at: overflow) }
+      #expect(backend.holdsIndex(index) == isOpen)
+    }
   }
 
   // MARK: Bases and rows
