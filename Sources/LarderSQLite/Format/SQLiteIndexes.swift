@@ -21,11 +21,11 @@ struct SQLiteIndexes {
   private(set) var entries: [StoredIndexID: Entry] = [:]
   /// Whether `larder_indexes` may have rows of indexes that are not in `entries`, and this writer has not deleted them yet.
   private(set) var mayHaveOtherRows = true
-  /// Whether a page of `larder_indexes` is damaged.
+  /// Whether a row or a page of `larder_indexes` is damaged.
   ///
   /// The next transaction that changes an index sets the table aside.
   private(set) var isTableDamaged = false
-  /// Names of leftover tables in which damage was found.
+  /// Names of leftover tables that stay, because the file is damaged.
   private var damagedLeftovers: Set<String> = []
   /// Damage that the reading of the rows has found, and that the next commit removes.
   private(set) var damage: RepositoryError?
@@ -144,7 +144,7 @@ struct SQLiteIndexes {
     }
   }
 
-  /// Notes that a page of `larder_indexes` is damaged.
+  /// Notes that a row or a page of `larder_indexes` is damaged.
   mutating func noteDamagedTable() { (isTableDamaged, mayHaveOtherRows) = (true, true) }
 
   /// Renames a damaged `larder_indexes` to the name of a table of keys, and drops all indexes with it.
@@ -174,7 +174,7 @@ struct SQLiteIndexes {
 
   /// Reads the names of the tables that hold no index: tables of keys without a row, and a `larder_indexes` with other columns.
   ///
-  /// Damaged ones are left out.
+  /// Tables that stay because the file is damaged are left out.
   func leftovers(on connection: SQLiteConnection) throws(RepositoryError) -> [String] {
     let known = Set(entries.values.map(\.number))
     let tables = try Self.keyTables(on: connection).keys.filter { !known.contains($0) }.map(Self.keyTable)

@@ -77,7 +77,8 @@ extension SQLiteWriter {
     }
     guard isSound else {
       throw RepositoryError(
-        .unsupported, "expected ascending keys for the index \"\(index.name)\", found others: build the index anew", file: connection.path)
+        .unsupported, "expected ascending keys for an index that is being built, \"\(index.name)\", found others: build the index anew",
+        file: connection.path)
     }
   }
 
