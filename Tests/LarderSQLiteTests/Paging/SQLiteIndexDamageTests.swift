@@ -199,7 +199,9 @@ struct SQLiteIndexDamageTests: SQLiteIndexSuite {
     try backend.close()
   }
 
-  /// A renaming makes SQLite resolve the triggers, unless it is told not to, and this trigger needs a module that a store does not load.
+  /// `ALTER TABLE … RENAME` resolves every trigger of the database.
+  ///
+  /// The trigger of this test writes to an FTS5 table, and a store loads no module for such tables.
   @Test func aTriggerOfAnotherProgramStopsNoCommitBesideADamagedTable() throws {
     try makeIndexed().close()
     let database = try ForeignDatabase(url)

@@ -94,6 +94,18 @@ import Testing
     try await spots.save(contentsOf: (0..<count).map { Spot(id: $0, country: ["JP", "FR", "NO"][$0 % 3], rating: $0 % 100) })
   }
 
+  /// Makes a closed store whose indexes are in the storage.
+  private static func makeIndexed() async throws -> InMemoryBackend {
+    let backend = InMemoryBackend()
+    let spots = try await open(backend)
+    try await fill(spots)
+    _ = try await spots.fetch(query)
+    await spots.core.indexBuilder.awaitCopies()
+    #expect(spots.isStored())
+    try await spots.close()
+    return backend
+  }
+
   @Test(arguments: [TestBackend.memory, .sqlite])
   func anIndexIsCopiedOnceAndUsedAfterReopening(_ kind: TestBackend) async throws {
     let place = try kind.factory.makePlace()
@@ -122,33 +134,22 @@ import Testing
   }
 
   @Test func aCommitOfAnotherOpeningDropsTheIndex() async throws {
-    let backend = InMemoryBackend()
-    var spots = try await Self.open(backend)
-    try await Self.fill(spots)
-    _ = try await spots.fetch(Self.query)
-    await spots.core.indexBuilder.awaitCopies()
-    #expect(spots.isStored())
-    try await spots.close()
+    let backend = try await Self.makeIndexed()
     // A repository that holds its records in memory does not change the stored indexes.
     let other = try await LocalRepository<Spot>(backend: backend, schema: Self.schema)
     try await other.save(Spot(id: 3, country: "JP", rating: -7))
     try await other.close()
-    spots = try await Self.open(backend)
+    let spots = try await Self.open(backend)
     #expect(!spots.isStored())
     #expect(try await spots.fetch(Self.query).first?.rating == -7)
     try await spots.close()
   }
 
   @Test func anotherSchemaVersionHasAnotherIndex() async throws {
-    let backend = InMemoryBackend()
-    var spots = try await Self.open(backend)
-    try await Self.fill(spots)
-    _ = try await spots.fetch(Self.query)
-    await spots.core.indexBuilder.awaitCopies()
-    #expect(spots.isStored())
-    try await spots.close()
+    let backend = try await Self.makeIndexed()
     let schema = RepositorySchema<Spot>("spots", version: 2, indexes: Self.schema.indexes)
-    spots = try await LocalRepository(backend: backend, schema: schema, options: StoreOptions(residency: .onDisk(cache: .bytes(10_000))))
+    let spots = try await LocalRepository(
+      backend: backend, schema: schema, options: StoreOptions(residency: .onDisk(cache: .bytes(10_000))))
     #expect(!spots.isStored())
     try await spots.close()
   }
