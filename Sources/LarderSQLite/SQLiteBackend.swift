@@ -150,11 +150,11 @@ public final class SQLiteBackend: PackingBackend, PagingBackend {
   ///
   /// If the table `larder_collections` has the counts of the newest commit, the cost does not depend on the number of records. Otherwise
   /// every record is read and checked once, and ``recover(_:)`` writes the table. That is so for a store that was last written with another
-  /// `Residency`. The counts, the checksums of the tombstones, and the write-ahead log of an earlier run are checked. A record is checked
-  /// when it is read.
-  /// - Throws: the errors of ``open(_:_:)``. `.unsupported` unless the access is `.exclusive`.
+  /// `Residency`, also by another process that shares it. The counts, the checksums of the tombstones, and the write-ahead log of an
+  /// earlier run are checked. A record is checked when it is read.
+  /// - Throws: the errors of ``open(_:_:)``. `.unsupported` for the access `.readOnly`.
   public func openPaged(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> PagedOpening {
-    guard options.access == .exclusive else { throw SQLiteStore.pagesAlone(name) }
+    guard options.access != .readOnly else { throw SQLiteStore.pagesForWriters(name) }
     try store.withLock { store throws(RepositoryError) in try store.beginOpening(options, nil, isPaged: true) }
     do {
       let (collections, tombstones) = try store.withLock { store throws(RepositoryError) in try store.summarize() }
@@ -174,7 +174,10 @@ public final class SQLiteBackend: PackingBackend, PagingBackend {
   /// database, the next commit supersedes the older bases. A base that was read within the last second is spared until the log is four
   /// times as long. On a disk with less than 1 GiB of free space, 1,000 pages (4 MB) are the limit, and no base is spared. The ninth base
   /// supersedes the first one, and ``close()`` supersedes all.
-  /// - Throws: `.unsupported` unless the store is open with `.exclusive` access. `.inputOutput`, `.dataMissing`, `.closed`, `.poisoned`.
+  ///
+  /// In a shared store, ``cancelCommit()`` copies a long log, and does not while another process keeps a base of an older commit.
+  /// - Throws: `.unsupported` for a store that is open `.readOnly`. In a shared store without a begun commit, the errors of
+  ///   ``beginCommit(after:_:)``. `.inputOutput`, `.dataMissing`, `.closed`, `.poisoned`.
   public func keepBase() throws(RepositoryError) -> any StoredBase {
     try store.withLock { store throws(RepositoryError) in try store.keepBase() }
   }
@@ -187,7 +190,7 @@ public final class SQLiteBackend: PackingBackend, PagingBackend {
 
   // MARK: Indexes
 
-  /// True for a store that was opened with ``openPaged(_:_:)``.
+  /// True for an exclusive store that was opened with ``openPaged(_:_:)``.
   public var storesIndexes: Bool { store.withLock { $0.indexes != nil } }
 
   /// Returns whether the database has a complete index, as of the newest commit.

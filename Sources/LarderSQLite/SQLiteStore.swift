@@ -32,6 +32,8 @@ final class SQLiteStore {
   var path: SQLitePath?
   /// Bases that were made since the store was opened.
   let bases = SQLiteBases()
+  /// The base of a shared store as of its opening, until the first call of ``keepBase()`` or the first look for later commits.
+  private var openedBase: SQLiteBase?
 
   init(_ file: URL, in fileSystem: any FileSystem, on disk: SQLiteDisk, wait: SQLiteWait) {
     (self.file, self.fileSystem, self.disk, self.wait) = (file, fileSystem, disk, wait)
@@ -107,25 +109,34 @@ final class SQLiteStore {
     writer.connection.wait = wait
     writer.bases = bases
     phase = .writing(writer, locks)
+    openedBase = opening.base.take()
+    if let openedBase { bases.add(openedBase, at: try writer.logLength()) }
   }
 
   /// Returns the records as of the newest commit.
   ///
-  /// - Throws: `.unsupported` unless the store is open with `.exclusive` access.
+  /// In a shared store, the newest commit is the one that ``beginCommit(after:_:)`` has read, or before its first call that of the opening.
+  /// - Throws: `.unsupported` for a store that is open `.readOnly`.
   func keepBase() throws(RepositoryError) -> SQLiteBase {
     try beginWritingIfDue()
-    guard let writer = try writer(), writer.sharing == nil else { throw SQLiteStore.pagesAlone(name) }
+    guard let writer = try writer() else { throw SQLiteStore.pagesForWriters(name) }
     try writer.checkUse()
-    let base = try SQLiteBase(path: writer.connection.path, commit: Revision(writer.row.commit), indexes: writer.indexes.complete)
-    bases.add(base, at: max(writer.connection.logPageCount, bases.leftLength))
+    if let base = openedBase.take() { return base }
+    let isShared = writer.sharing != nil
+    let pausesCommits = isShared && !writer.connection.isInTransaction
+    if pausesCommits { try writer.beginTransaction(options.durability) }
+    defer { if pausesCommits { writer.rollBack() } }
+    let (path, commit) = (writer.connection.path, Revision(writer.row.commit))
+    let base = try SQLiteBase(path: path, commit: commit, indexes: isShared ? [:] : writer.indexes.complete, isShared: isShared)
+    bases.add(base, at: try writer.logLength())
     return base
   }
 
-  /// Returns the error for a store that is not open with `.exclusive` access.
-  static func pagesAlone(_ file: String) -> RepositoryError {
+  /// Returns the error for a store that is open `.readOnly`.
+  static func pagesForWriters(_ file: String) -> RepositoryError {
     RepositoryError(
       .unsupported,
-      "expected `.exclusive` access to leave records in a SQLite database, found another access; open it with `residency: .full`",
+      "expected `.exclusive` or `.shared` access to leave records in a SQLite database, found `.readOnly`; open it with `residency: .full`",
       file: file)
   }
 
@@ -145,7 +156,9 @@ final class SQLiteStore {
   /// Whether the write-ahead log is so long that the bases in use should be replaced by one of the newest commit.
   var wantsNewerBase: Bool {
     guard case .writing(let writer, _) = phase else { return false }
-    return bases.wantNewer(at: max(writer.connection.logPageCount, bases.leftLength))
+    do throws(RepositoryError) { return bases.wantNewer(at: try writer.logLength()) } catch {
+      return false  // the next commit reports a log whose size cannot be read
+    }
   }
 
   /// Ends an opening that failed, so that the store may be opened again.
@@ -159,13 +172,14 @@ final class SQLiteStore {
   /// Returns the writer for a change of an index.
   func indexWriter() throws(RepositoryError) -> SQLiteWriter { try writerForCommit() }
 
-  /// The indexes of a store that was opened without its records, or `nil` for another one.
+  /// The indexes of an exclusive store that was opened without its records, or `nil` for another one.
   var indexes: SQLiteIndexes? {
+    guard options.access == .exclusive else { return nil }
     switch phase {
-    case .opening(let opening), .opened(let opening): opening.summary.map { _ in opening.indexes }
-    case .writing(let writer, _): writer.summary.map { _ in writer.indexes }
-    case .suspended(let suspension): suspension.summary.map { _ in suspension.indexes }
-    case .unopened, .reading, .closed: nil
+    case .opening(let opening), .opened(let opening): return opening.summary.map { _ in opening.indexes }
+    case .writing(let writer, _): return writer.summary.map { _ in writer.indexes }
+    case .suspended(let suspension): return suspension.summary.map { _ in suspension.indexes }
+    case .unopened, .reading, .closed: return nil
     }
   }
 
@@ -178,7 +192,8 @@ final class SQLiteStore {
   }
 
   func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
-    try writerForCommit().beginCommit(after: revision, durability)
+    openedBase = nil
+    return try writerForCommit().beginCommit(after: revision, durability)
   }
 
   func cancelCommit() {
@@ -187,6 +202,7 @@ final class SQLiteStore {
 
   func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     if case .reading(let reader, _) = phase { return try reader.commits(after: revision) }
+    openedBase = nil
     return try writer()?.foreignCommits(after: revision)
   }
 

@@ -59,6 +59,25 @@ struct Counter: Codable, Identifiable, Sendable {
     try await counters.close()
   }
 
+  /// One process has its records in memory, and the other leaves them in the database.
+  @Test func processesOfDifferentResidenciesLoseNoIncrement() async throws {
+    let total = 2 * increments
+    let processes = try ["full", "onDisk"].map { residency in
+      try WriterProcess("count", file.path, "\(increments)", "1", residency, "\(total)")
+    }
+    for process in processes { try #require(process.nextLine() == "open") }
+    for process in processes { try process.letGo() }
+    for process in processes {
+      var lines: [Substring: Int] = [:]
+      while let line = process.nextLine() { lines[line, default: 0] += 1 }
+      process.waitUntilExit()
+      #expect(lines["done"] == increments && lines["seen"] == 1, "\(lines)")
+    }
+    let counters = try await open(.exclusive)
+    #expect(try await counters.find(by: "all")?.count == total)
+    try await counters.close()
+  }
+
   /// Each process gives its locks up after every increment, and others write between.
   @Test(arguments: [("json", "exclusive"), ("sqlite", "exclusive"), ("sqlite", "shared")])
   func processesThatTakeTurnsLoseNoIncrement(_ kind: String, _ access: String) async throws {

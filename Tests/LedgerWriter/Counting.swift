@@ -7,10 +7,10 @@ struct Counter: Codable, Identifiable, Sendable {
   var count: Int
 }
 
-/// Adds to one counter in a store that other processes add to as well: `LedgerWriter count FILE INCREMENTS TASKS`.
+/// Adds to one counter in a store that other processes add to as well: `LedgerWriter count FILE INCREMENTS TASKS [RESIDENCY TOTAL]`.
 ///
 /// Waits for a line on its standard input after opening, so that all begin at once. Says `done` after each increment, and at the end the
-/// longest that one took.
+/// longest that one took. With a total, a live query then waits until the counter has reached it, and the process says `seen`.
 enum Counting {
   /// Adds to the counter and suspends the store after each increment: `LedgerWriter cycle FILE INCREMENTS ACCESS`.
   ///
@@ -44,13 +44,17 @@ enum Counting {
   static func run(_ arguments: [String]) async throws {
     let file = URL(fileURLWithPath: arguments[2])
     let (increments, tasks) = (Int(arguments[3]) ?? 0, Int(arguments[4]) ?? 1)
+    let residency = arguments.count > 5 && arguments[5] == "onDisk" ? Residency.onDisk(cache: .bytes(0)) : .full
     let counters = try await LocalRepository<Counter>(
-      sqliteFile: file, schema: .init("counters"), options: .init(access: .shared))
+      sqliteFile: file, schema: .init("counters"), options: .init(access: .shared, residency: residency))
     do {
       try await counters.insert(Counter(id: "all", count: 0))
     } catch {
       if error.code != .alreadyExists { throw error }  // another process was first
     }
+    // The live query begins before the increments, so that it follows those of both processes.
+    let total = arguments.count > 6 ? Int(arguments[6]) : nil
+    let watch = Task { for try await found in counters.results(of: Query()) where total == nil || found.first?.count == total { break } }
     LedgerWriter.say("open")
     _ = readLine()
     let longest = await withTaskGroup(of: Duration.self) { group in
@@ -73,6 +77,8 @@ enum Counting {
       return await group.reduce(.zero, max)
     }
     LedgerWriter.say("longest \(longest)")
+    try await watch.value
+    if total != nil { LedgerWriter.say("seen") }
     try await counters.close()
   }
 }

@@ -29,7 +29,10 @@ public protocol PagingBackend: StorageBackend {
 
   /// Returns the records as of the newest commit, and keeps them readable for as long as the returned object exists.
   ///
-  /// The store calls `keepBase` between two commits, on the executor on which it commits.
+  /// The store calls `keepBase` between two commits, on the executor on which it commits. In a store opened `.shared`, the first call after
+  /// `recover` must return the records as of the commit in the report of ``openPaged(_:_:)``, even if other processes have committed since.
+  /// The store makes each later call between ``StorageBackend/beginCommit(after:_:)`` and ``StorageBackend/cancelCommit()``, when no other
+  /// process can commit.
   /// - Throws: The errors of ``StorageBackend/foreignCommits(after:)``.
   func keepBase() throws(RepositoryError) -> any StoredBase
 

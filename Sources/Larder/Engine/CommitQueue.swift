@@ -339,6 +339,8 @@ private struct CommitGroup {
       // callers are resumed, so that no caller waits for the sort. The next group was staged on the records as they are, and its commit
       // would publish them over the old base.
       if isLast { core.rebaseIfWorthwhile() }
+      // This group still holds the old base. A shared store moves on before the next commit, when nothing holds it.
+      if isLast, core.options.access != .shared { core.moveBaseIfWorthwhile() }
     }
     return failure
   }

@@ -15,7 +15,7 @@ extension StoreCore {
     if state.isSuspended { throw .storeSuspended }
     let records: RecordMap
     do throws(RepositoryError) {
-      records = if let cache { try paged(present.records, named: name, cache: cache) } else { try resident(name) }
+      records = if let cache { try paged(collection, cache: cache) } else { try resident(name) }
     } catch {
       // Also a backend that leaves records in its storage may be unable to do so with the access of this store.
       if case .automatic = wanted, error.code == .unsupported { return }
@@ -48,9 +48,11 @@ extension StoreCore {
   }
 
   /// Returns the records of a collection over a base of the newest commit.
-  private func paged(_ records: RecordMap, named name: String, cache: ByteCount) throws(RepositoryError) -> RecordMap {
+  private func paged(_ collection: Int, cache: ByteCount) throws(RepositoryError) -> RecordMap {
     // Values that only memory holds in their newest form are in the storage too, because a commit is durable before it is published.
     let base = try newestBase()
+    // The base may be of a commit of another process that was published just now.
+    let (name, records) = (state.names[collection], state.collections[collection].records)
     let found = PagedRecords(name, in: base, limits: options.limits, cache: cache)
     return RecordMap(found, count: records.count, versions: (records.oldestSchemaVersion, records.newestSchemaVersion))
   }
@@ -59,13 +61,7 @@ extension StoreCore {
   private func resident(_ name: String) throws(RepositoryError) -> RecordMap {
     let base = try newestBase()
     var loader = StoreLoader(limits: options.limits)
-    var last: RecordKey?
-    while case let records = try base.records(of: name, after: last, limit: 1_024), let end = records.last?.key {
-      // In a damaged storage the blocks may not ascend, and this loop would be endless.
-      if let last, !(last < end) { throw .disorder(in: name, at: end) }
-      for record in records { loader.add(record) }
-      last = end
-    }
+    try base.forEach(of: name) { loader.add($0) }
     let records = loader.finish(commit: base.commit).collections.first?.records ?? RecordMap()
     records.index()
     if !loader.undecodable.isEmpty {
@@ -76,53 +72,51 @@ extension StoreCore {
     return records
   }
 
-  /// Returns the records of the storage as of the newest published commit.
+  /// Returns the records of the storage as of the newest published commit, to which all collections in the storage move on.
   ///
-  /// - Throws: `.locked` if other processes commit all the time. Otherwise the errors of ``PagingBackend/keepBase()``.
+  /// The commits of other processes are published first. All collections move together, because the backend may give up every base but the
+  /// newest one, and need not keep the state of an old commit for one of them.
+  /// - Throws: `.locked` if other processes commit all the time. Otherwise the errors of ``PagingBackend/keepBase()``, and in a shared
+  ///   store those of ``StorageBackend/beginCommit(after:_:)``.
   private func newestBase() throws(RepositoryError) -> any StoredBase {
     guard let backend = backend as? any PagingBackend else { throw .cannotPage(self.backend) }
+    let isShared = options.access == .shared
     for _ in 0..<3 {
+      if isShared { _ = try follower.beginSharedCommit(options.durability, after: state, of: self) }
+      // The old base is released before other processes may commit again, so that the backend can free what only the old base needs.
+      defer { if isShared { backend.cancelCommit() } }
       let base = try backend.keepBase()
       if base.commit.number == state.commit {
-        // The backend may give up every base but the newest one, so the other collections must not stay at an older one.
         moveCollections(to: base)
         return base
       }
-      // Another process has committed meanwhile, so its commits are published before the next attempt.
-      try follower.publishNewCommits(of: self)
+      // Another process has committed to a store that is read only, so its commits are published before the next attempt.
+      if !isShared { try follower.publishNewCommits(of: self) }
     }
     throw RepositoryError(.locked, "expected a moment without commits of other processes, found none; try again", file: backend.name)
   }
 
   /// Moves the collections whose records stay in the storage on to the newest commit, if one of them has many changes in memory or the
   /// backend asks for it.
+  ///
+  /// In a shared store, first keeps other processes from committing and publishes their commits, which may wait for their locks.
   func moveBaseIfWorthwhile() {
-    let paged = state.collections.filter(\.records.isPaged)
-    guard !paged.isEmpty, let backend = backend as? any PagingBackend else { return }
+    // No constant holds the state, because the old base must be released while no other process may commit.
+    guard let backend = backend as? any PagingBackend, state.collections.contains(where: \.records.isPaged) else { return }
     if backend.wantsNewerBase {
       moveBase(isForced: true)
-    } else if paged.contains(where: \.records.wantsNewerBase) {
+    } else if state.collections.contains(where: \.records.wantsNewerBase) {
       moveBase()
     }
   }
 
   /// Moves the collections whose records stay in the storage on to the newest commit.
   ///
-  /// All of them move together, so that the storage need not keep the state of the old commit for one of them.
   /// - Parameter isForced: True if a base of the newest commit must be replaced, too.
   func moveBase(isForced: Bool = false) {
-    let state = state
-    let isBehind = state.collections.contains { collection in collection.records.pagedCommit.map { $0.number != state.commit } ?? false }
-    guard state.collections.contains(where: \.records.isPaged), isBehind || isForced, state.isOpen,
-      let backend = backend as? any PagingBackend
-    else { return }
-    let base: any StoredBase
-    do throws(RepositoryError) { base = try backend.keepBase() } catch {
-      return  // the changes stay in memory, and the next commit tries again
-    }
-    // Another process may have committed since the last publication. The base would then show records that are not published yet.
-    guard base.commit.number == state.commit else { return }
-    moveCollections(to: base)
+    guard state.isOpen, isForced ? state.collections.contains(where: \.records.isPaged) : state.hasOlderBase else { return }
+    // After a failure the changes stay in memory, and the next commit tries again.
+    do throws(RepositoryError) { _ = try newestBase() } catch {}
   }
 
   /// Moves the collections whose records stay in the storage on to a base of the newest published commit.
@@ -173,6 +167,21 @@ extension StoreCore {
     }
     let stored = bodies
     updateCollection(collection) { state in for (index, body) in stored { state.indexes.bodies[index] = body } }
+  }
+}
+
+extension StoredBase {
+  /// Visits the records of a collection in the order of their keys.
+  ///
+  /// - Throws: The errors of ``records(of:after:limit:)``. `.corrupted` if the keys do not ascend.
+  func forEach(of collection: String, _ body: (StoredRecord) -> Void) throws(RepositoryError) {
+    var last: RecordKey?
+    while case let records = try records(of: collection, after: last, limit: 1_024), let end = records.last?.key {
+      // In a damaged storage the blocks may not ascend, and this loop would be endless.
+      if let last, !(last < end) { throw .disorder(in: collection, at: end) }
+      for record in records { body(record) }
+      last = end
+    }
   }
 }
 

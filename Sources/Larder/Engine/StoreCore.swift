@@ -270,7 +270,6 @@ extension StoreCore {
         return old
       }
     }
-    moveBaseIfWorthwhile()
   }
 
   /// Makes the store refuse all later writes, if `error` reports a failed sync.
@@ -367,6 +366,11 @@ struct StoreState: Sendable {
   ///
   /// A poisoned or closed store refuses writes at once, even while it is suspended, because `resume()` could not commit them.
   var holdsWrites: Bool { if case .open = condition { isSuspended } else { false } }
+
+  /// Whether a collection reads records in the storage as of an older commit.
+  var hasOlderBase: Bool {
+    collections.contains { collection in collection.records.pagedCommit.map { $0.number != commit } ?? false }
+  }
 
   /// Throws an error unless the store accepts writes.
   ///

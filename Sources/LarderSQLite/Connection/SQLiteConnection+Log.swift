@@ -83,18 +83,22 @@ extension SQLiteConnection {
   static let checkpointPages = 1_000
 
   /// Runs a checkpoint, which copies the write-ahead log into the database ("folds" it).
-  func checkpoint(_ checkpoint: Checkpoint) throws(RepositoryError) {
+  ///
+  /// - Returns: False if a reader kept a `passing` checkpoint from copying all of the log.
+  @discardableResult func checkpoint(_ checkpoint: Checkpoint) throws(RepositoryError) -> Bool {
     // The noted length of the log becomes 0 even if the checkpoint fails, because the next commit may still begin the log anew. Once all
     // pages are copied, the next commit begins the log anew, even if a reader kept the checkpoint from ending. A commit that finds the
     // noted length 0 writes the row of `larder_store`, which the first commit of each log must hold.
     logPages.pointee = 0
+    var (length, copied): (Int32, Int32) = (0, 0)
     let result =
       switch checkpoint {
-      case .passing: sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+      case .passing: sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, &length, &copied)
       case .marking: SQLiteLogInspection.emptyMark.withUnsafeBytes { larder_sqlite3_checkpoint_marking(handle, $0.baseAddress) }
       case .truncating: sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
       }
     if result != SQLITE_OK { throw error(result, while: .writing) }
+    return copied == length
   }
 
   /// Estimates the length of a write-ahead log that existed before this connection, until the next commit sets the exact length.

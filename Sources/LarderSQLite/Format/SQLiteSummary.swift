@@ -3,9 +3,10 @@ internal import Larder
 
 /// The number and the size of each collection's records by schema version, which the table `larder_collections` holds.
 ///
-/// With the summary, a store whose records stay in the database opens without reading them. Only an exclusive store that was opened without
-/// its records keeps the table up to date, in the commits of the records. Every other writer empties the table with its first commit. A
-/// version of Larder that does not know the table leaves it as it is, and its next commit has another number than the rows of the table.
+/// With the summary, a store whose records stay in the database opens without reading them. Only a store that was opened without its
+/// records keeps the table up to date, in the commits of the records. Every other writer empties the table with its first commit. A version
+/// of Larder that does not know the table leaves it as it is, and its next commit has another number than the rows of the table. Processes
+/// that share a store compare that number before each commit, and read the rows again that another process has changed.
 struct SQLiteSummary {
   private struct Address: Hashable {
     let collection: String

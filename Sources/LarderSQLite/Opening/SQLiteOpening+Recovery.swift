@@ -59,10 +59,16 @@ extension SQLiteOpening {
       try writer.storeRow()
       try writer.finalizeStatements()
     }
-    try SQLiteSharing.createIndexes(for: collections, on: connection, waiting: lockTimeout)
+    // Comparing the existing indexes by revision would read every record.
+    try SQLiteSharing.createIndexes(for: collections, on: connection, waiting: lockTimeout, comparesOthers: !isPaged)
     let sharing = SQLiteSharing(connection, lockTimeout)
     let writer = try SQLiteWriter(connection, row: row, collections: collections, sharing: sharing, disk: disk)
+    writer.summary = summary
     if !locks.isExclusive { try Self.rememberFiles(of: connection, on: disk, in: fileSystem) }
+    // As soon as the locks are shared, other processes may commit.
+    if isPaged, locks.isExclusive {
+      base = try SQLiteBase(path: path.main, commit: Revision(row.commit), indexes: [:], isShared: true)
+    }
     // The locks become shared as the last action, because from then on other processes may write to the store.
     try locks.share()
     return writer

@@ -40,6 +40,10 @@ final class SQLiteOpening {
   var summary: SQLiteSummary?
   /// Complete indexes in the database, which need the summary of the newest commit.
   var indexes = SQLiteIndexes()
+  /// The records as of the commit of this opening, if other processes may commit to the store already.
+  var base: SQLiteBase?
+  /// Whether the store is opened without its records.
+  let isPaged: Bool
   /// Records that a read-only opening has read in advance, in reverse order, because `next()` removes them from the end.
   private var readAlready: [[LoadedRecords]] = []
   private let clock = ContinuousClock()
@@ -83,7 +87,7 @@ final class SQLiteOpening {
     on disk: SQLiteDisk
   ) throws(RepositoryError) {
     start = clock.now
-    (self.fileSystem, self.disk) = (fileSystem, disk)
+    (self.fileSystem, self.disk, self.isPaged) = (fileSystem, disk, isPaged)
     let path = try SQLitePath(file) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
     self.path = path
     try path.checkKinds()
@@ -100,8 +104,15 @@ final class SQLiteOpening {
       // that another process writes.
       try locks.lockDatabase()
       let log = isNew || !locks.isExclusive ? nil : try Self.inspectLog(path, fileSystem)
+      // Until the base is made, no other process may commit, so that the base is of the commit that is read.
+      let pause = isPaged && !locks.isExclusive ? try Self.pauseCommits(path, for: options.lockTimeout) : nil
       let reading = isNew ? nil : try Self.beginReading(path, log, isExclusive: locks.isExclusive, checks: !isPaged, limits)
       let row = reading?.scan.row ?? SQLiteStoreRow(id: UUID())
+      if let pause {
+        base = try SQLiteBase(path: path.main, commit: Revision(row.commit), indexes: [:], isShared: true)
+        try pause.execute("ROLLBACK")
+        try pause.close()
+      }
       if let log { try Self.judge(log, path, isBuffered: row.isBuffered, options.recovery) }
       (self.row, storedRow) = (row, row)
       (self.log, self.reading, self.locks) = (log, reading, locks)
@@ -142,6 +153,14 @@ final class SQLiteOpening {
     return false
   }
 
+  /// Takes SQLite's write lock of a store that other processes have open, until the returned connection is closed.
+  private static func pauseCommits(_ path: SQLitePath, for timeout: Duration) throws(RepositoryError) -> SQLiteConnection {
+    guard let connection = try SQLiteConnection(path: path.main, .readWrite) else { throw path.vanished }
+    connection.keepLogOnClose()
+    try connection.waiting(timeout) { () throws(RepositoryError) in try connection.execute("BEGIN IMMEDIATE") }
+    return connection
+  }
+
   /// Opens a connection in the mode that changes no file, and begins the scan of all records.
   private static func beginReading(
     _ path: SQLitePath, _ log: SQLiteLogInspection?, isExclusive: Bool, checks: Bool, _ limits: StoreOptions.Limits?
@@ -163,7 +182,7 @@ final class SQLiteOpening {
   /// Reads a store to which another process may be writing, and creates and changes no file.
   init(readOnly file: URL, _ limits: StoreOptions.Limits?, _ fileSystem: any FileSystem) throws(RepositoryError) {
     start = clock.now
-    (self.fileSystem, disk) = (fileSystem, .system)
+    (self.fileSystem, disk, isPaged) = (fileSystem, .system, false)
     path = try SQLitePath(file, makeDirectory: nil)
     try path.checkKinds()
     readingLock = try SQLiteFileLock.lock(path.main, .unlocked)
@@ -259,6 +278,7 @@ final class SQLiteOpening {
     if let connection = reading?.connection, connection.handle != nil {
       do { try connection.close() } catch {}  // the caller needs the error of the opening, and not an error of closing the connection
     }
+    base?.supersede()
     locks?.release()
     readingLock?.release()
   }

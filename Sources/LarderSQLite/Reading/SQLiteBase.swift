@@ -10,6 +10,8 @@ internal import Synchronization
 final class SQLiteBase: StoredBase {
   let commit: Revision
   private let path: String
+  /// Whether other processes may commit, so that a read transaction that begins anew may be of a later commit.
+  private let isShared: Bool
   /// Names of the collections that have a table.
   private let collections: Set<String>
   /// Complete indexes at the commit, with the numbers of their tables.
@@ -29,18 +31,18 @@ final class SQLiteBase: StoredBase {
   private final class Reader: Sendable {
     let connection: Mutex<State>
 
-    init(_ connection: sending PinnedConnection) { self.connection = Mutex(.pinned(connection)) }
+    init(_ connection: sending SQLitePinnedConnection) { self.connection = Mutex(.pinned(connection)) }
   }
 
   private enum State {
-    case pinned(PinnedConnection)
+    case pinned(SQLitePinnedConnection)
     /// The store is suspended, and holds no connection.
     case suspended
     case superseded
 
     /// Returns the result of a read, or `nil` if there is no connection.
     func read<Output: Sendable>(
-      _ body: @Sendable (PinnedConnection) throws(RepositoryError) -> Output
+      _ body: @Sendable (SQLitePinnedConnection) throws(RepositoryError) -> Output
     ) throws(RepositoryError) -> Output? {
       if case .pinned(let connection) = self { try body(connection) } else { nil }
     }
@@ -49,14 +51,17 @@ final class SQLiteBase: StoredBase {
   /// Opens connections, whose read transactions begin at the newest commit of the database.
   ///
   /// No commit may happen during the call.
-  /// - Parameter commit: Number of the newest commit.
-  init(path: String, commit: Revision, indexes: [StoredIndexID: Int64]) throws(RepositoryError) {
-    (self.path, self.commit, self.indexes) = (path, commit, indexes)
+  /// - Parameters:
+  ///   - commit: Number of the newest commit.
+  ///   - isShared: Whether other processes may commit later.
+  init(path: String, commit: Revision, indexes: [StoredIndexID: Int64], isShared: Bool) throws(RepositoryError) {
+    (self.path, self.commit, self.indexes, self.isShared) = (path, commit, indexes, isShared)
     var readers: [Reader] = []
-    let first = try PinnedConnection(path, indexes)
+    let expected = isShared ? commit : nil
+    let first = try SQLitePinnedConnection(path, indexes, at: expected)
     collections = Set(try first.collections())
     readers.append(Reader(first))
-    for _ in 1..<Self.connectionCount { readers.append(Reader(try PinnedConnection(path, indexes))) }
+    for _ in 1..<Self.connectionCount { readers.append(Reader(try SQLitePinnedConnection(path, indexes, at: expected))) }
     self.readers = readers
   }
 
@@ -85,7 +90,7 @@ final class SQLiteBase: StoredBase {
   }
 
   private func read<Output: Sendable>(
-    _ body: @Sendable (PinnedConnection) throws(RepositoryError) -> Output
+    _ body: @Sendable (SQLitePinnedConnection) throws(RepositoryError) -> Output
   ) throws(RepositoryError) -> Output {
     lastRead.store(DispatchTime.now().uptimeNanoseconds, ordering: .relaxed)
     for reader in readers {
@@ -105,7 +110,7 @@ final class SQLiteBase: StoredBase {
     if reader.connection.withLock({ if case .suspended = $0 { true } else { false } }) {
       return RepositoryError(.suspended, "the store is suspended; call resume(), and try again", file: path)
     }
-    return RepositoryError(.superseded, "the database has the records of a newer commit than \(commit); take a new snapshot", file: path)
+    return .superseded(commit, path)
   }
 
   /// Whether the base was read within the last second, so that a walk over its records is probably under way.
@@ -124,7 +129,7 @@ final class SQLiteBase: StoredBase {
     for reader in readers {
       try reader.connection.withLock { state throws(RepositoryError) in
         guard case .pinned(let connection) = state else { return }
-        do throws(RepositoryError) { try connection.pinAgain(keeping: current) } catch {
+        do throws(RepositoryError) { try connection.pinAgain(keeping: current, at: isShared ? commit : nil) } catch {
           // A connection without a read transaction would read the records of later commits.
           state = .superseded
           isSuperseded.store(true, ordering: .relaxed)
@@ -145,172 +150,15 @@ final class SQLiteBase: StoredBase {
 
   /// Opens the connections again.
   ///
-  /// Call `resume(keeping:)` only if the database is unchanged since ``suspend()``.
+  /// Call `resume(keeping:)` only if the database is unchanged since ``suspend()``, or shared.
+  /// - Throws: `.superseded` if another process has committed to a shared database since then.
   func resume(keeping current: [StoredIndexID: Int64]) throws(RepositoryError) {
     let indexes = indexes.filter { current[$0.key] == $0.value }
     for reader in readers {
       try reader.connection.withLock { state throws(RepositoryError) in
-        if case .suspended = state { state = .pinned(try PinnedConnection(path, indexes)) }
+        if case .suspended = state { state = .pinned(try SQLitePinnedConnection(path, indexes, at: isShared ? commit : nil)) }
       }
     }
-  }
-}
-
-/// A connection with an open read transaction, and the statements that read records in it.
-private final class PinnedConnection {
-  private let connection: SQLiteConnection
-  /// Statements by their SQL, and by the name of a collection the one that reads a record, whose SQL takes long to make.
-  private var statements: [String: SQLiteStatement] = [:]
-  /// Complete indexes in the read transaction, with the numbers of their tables.
-  private var indexes: [StoredIndexID: Int64]
-  /// Length of the values after which a block of records ends.
-  private static let blockSize = 1 << 20
-
-  init(_ path: String, _ indexes: [StoredIndexID: Int64]) throws(RepositoryError) {
-    self.indexes = indexes
-    guard let connection = try SQLiteConnection(path: path, .readOnly) else {
-      throw RepositoryError(.dataMissing, "the database was removed while the store was open: put it back, and open it again", file: path)
-    }
-    // The connection must leave the write-ahead log as it is, even if it is the last one.
-    connection.keepLogOnClose()
-    self.connection = connection
-    try pin()
-  }
-
-  private func pin() throws(RepositoryError) {
-    try connection.execute("BEGIN", while: .reading)
-    // SQLite begins the read transaction at the first read, and not at BEGIN.
-    guard try connection.number("SELECT count(*) FROM \(SQLiteLayout.store)") == 1 else {
-      throw connection.damaged("expected one row in larder_store, found another number")
-    }
-  }
-
-  func pinAgain(keeping current: [StoredIndexID: Int64]) throws(RepositoryError) {
-    // After a read of a damaged page, a COMMIT would throw the error of the damage again.
-    try connection.execute("ROLLBACK", while: .reading)
-    try pin()
-    indexes = indexes.filter { current[$0.key] == $0.value }
-  }
-
-  func collections() throws(RepositoryError) -> [String] { try SQLiteLayout.collections(on: connection) }
-
-  func record(_ key: RecordKey, of collection: String) throws(RepositoryError) -> StoredRecord? {
-    if statements[collection] == nil {
-      let table = SQLiteLayout.quoted(collection)
-      statements[collection] = try connection.prepare("SELECT \(SQLiteLayout.columns(of: collection)) FROM \(table) WHERE id = ?1")
-    }
-    let statement = try statement(collection)
-    try statement.bind(key, at: 1)
-    guard try statement.step() else { return nil }
-    let record = try record(statement, of: collection)
-    try statement.reset()
-    return record
-  }
-
-  func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord] {
-    let table = SQLiteLayout.quoted(collection)
-    let condition = key == nil ? "" : "WHERE id > ?1 "
-    let statement = try statement("SELECT \(SQLiteLayout.columns(of: collection)) FROM \(table) \(condition)ORDER BY id LIMIT ?2")
-    if let key { try statement.bind(key, at: 1) }
-    try statement.bind(Int64(limit), at: 2)
-    var (records, size): ([StoredRecord], Int) = ([], 0)
-    while try statement.step() {
-      let record = try record(statement, of: collection)
-      records.append(record)
-      size += record.value?.count ?? 0
-      if size > Self.blockSize {
-        try statement.reset()
-        break
-      }
-    }
-    return records
-  }
-
-  /// Returns the record of the statement's current row, after a comparison of its checksum.
-  private func record(_ statement: SQLiteStatement, of collection: String) throws(RepositoryError) -> StoredRecord {
-    do throws(RepositoryError) {
-      let row = statement.row
-      let checksum = SQLiteChecksum(column: row.integer(3))
-      let record = StoredRecord(
-        collection: collection, key: RecordKey(utf8: try statement.bytes(0)), revision: Revision(UInt64(bitPattern: row.integer(1))),
-        schemaVersion: Int(clamping: row.integer(2)), value: Data(row.bytes(4)))
-      guard record.checksum == checksum.crc else { throw connection.damagedRow(record) }
-      return record
-    } catch {
-      // A statement that stands on a row would keep `pinAgain(keeping:)` from ending the transaction.
-      do throws(RepositoryError) { try statement.reset() } catch {}
-      throw error
-    }
-  }
-
-  // MARK: Indexes
-
-  func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data] {
-    let statement = try statement(SQLiteIndexes.selectRow)
-    return try SQLiteIndexes.boundaries(of: index, try number(of: index), statement, on: connection)
-  }
-
-  func keys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
-    let table = SQLiteIndexes.keyTable(try number(of: index))
-    var last: Data?
-    if !lower.isEmpty {
-      // A damaged key may lead SQLite's search past the first keys of the range. The search then ends directly behind the damaged key.
-      let before = try statement("SELECT key, crc FROM \(table) WHERE key < ?1 ORDER BY key DESC LIMIT 1")
-      try before.bindBlob(lower, at: 1)
-      try forEachKey(before, of: index, after: nil) { key in
-        last = key
-        return true
-      }
-    }
-    let statement = try statement("SELECT key, crc FROM \(table) WHERE key >= ?1 ORDER BY key")
-    try statement.bindBlob(lower, at: 1)
-    var keys: [Data] = []
-    // The range ends here and not in SQL, where a damaged key could end it early.
-    try forEachKey(statement, of: index, after: last) { key in
-      if let upper, !key.precedes(upper) { return false }
-      keys.append(key)
-      return true
-    }
-    return keys
-  }
-
-  /// Calls `body` with each key of a statement, after the comparison of its checksum, until `body` returns false.
-  private func forEachKey(
-    _ statement: SQLiteStatement, of index: StoredIndexID, after last: Data?, _ body: (Data) -> Bool
-  ) throws(RepositoryError) {
-    var last = last
-    do throws(RepositoryError) {
-      while try SQLiteIndexes.step(statement, in: index, on: connection) {
-        let key = try SQLiteIndexes.key(statement, after: last, of: index, on: connection)
-        guard body(key) else { return try statement.reset() }
-        last = key
-      }
-    } catch {
-      // A statement that stands on a row would keep `pinAgain(keeping:)` from ending the transaction.
-      do throws(RepositoryError) { try statement.reset() } catch {}
-      throw error
-    }
-  }
-
-  /// Returns the number of keys in a range, whose checksums are not compared.
-  func keyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
-    let table = SQLiteIndexes.keyTable(try number(of: index))
-    let statement = try statement("SELECT count(*) FROM \(table) WHERE key >= ?1\(upper == nil ? "" : " AND key < ?2")")
-    try statement.bindBlob(lower, at: 1)
-    if let upper { try statement.bindBlob(upper, at: 2) }
-    return Int(clamping: try statement.number() ?? 0)
-  }
-
-  private func number(of index: StoredIndexID) throws(RepositoryError) -> Int64 {
-    guard let number = indexes[index] else { throw .storesNoIndexes(connection.path) }
-    return number
-  }
-
-  private func statement(_ sql: String) throws(RepositoryError) -> SQLiteStatement {
-    if let statement = statements[sql] { return statement }
-    let statement = try connection.prepare(sql)
-    statements[sql] = statement
-    return statement
   }
 }
 
@@ -331,13 +179,17 @@ final class SQLiteBases {
   private var lengthAtNewest = 0
   /// Whether a long log, or a log on a full disk, cannot be emptied because the newest base is older than the newest commit.
   private var isInTheWay = false
+  /// Length of a long log, in pages, that an older base or another process kept when the store last asked for it, otherwise `nil`.
+  private var keptLength: Int?
+  /// Size of a log file, in bytes, that was copied as a whole and that the next commit to the database begins anew.
+  private var copiedSize = 0
 
   /// Adds a base of the newest commit.
   func add(_ base: SQLiteBase, at logLength: Int) {
     live.removeAll { $0.base?.isSuperseded.load(ordering: .relaxed) ?? true }
     if live.count >= Self.limit { live.removeFirst().base?.supersede() }
     live.append(Live(base: base))
-    (newest, lengthAtNewest, isInTheWay) = (base, logLength, false)
+    (newest, lengthAtNewest, isInTheWay, keptLength) = (base, logLength, false, nil)
   }
 
   private var bases: [SQLiteBase] { live.compactMap(\.base).filter { !$0.isSuperseded.load(ordering: .relaxed) } }
@@ -350,12 +202,31 @@ final class SQLiteBases {
   /// While an old snapshot keeps the log, a newer base is worth its connections only after the log has grown again.
   func wantNewer(at logLength: Int) -> Bool {
     if isInTheWay || newest?.isSuperseded.load(ordering: .relaxed) == true { return true }
+    if let length = keptLength {
+      // While other processes write, only one of several processes could have a base of the newest commit, and no attempt would succeed.
+      if length == logLength { return areUsed }
+      keptLength = logLength
+    }
     let step = SQLiteConnection.checkpointPages
     return logLength >= max(step, lengthAtNewest < step ? 0 : lengthAtNewest + step) && areUsed
   }
 
   /// Notes that the whole log was copied, so that the next commit begins it anew unless another program reads it.
-  func noteEmptyLog() { (lengthAtNewest, leftLength) = (0, 0) }
+  ///
+  /// - Parameter fileSize: Size of the log file, in bytes.
+  func noteEmptyLog(ofSize fileSize: Int) { (lengthAtNewest, leftLength, copiedSize) = (0, 0, fileSize) }
+
+  /// Notes that an older base, or a reader in another process, kept a part of a long log from being copied.
+  ///
+  /// The store then makes a newer base as soon as it finds the log twice at the same length.
+  func noteKeptLog() { keptLength = 0 }
+
+  /// Returns the number of pages by which a log file is longer than one that was begun anew.
+  func addedPageCount(inFileOfSize size: Int) -> Int {
+    // SQLite shortens a log that begins anew to `checkpointPages`, and its file keeps that size until the next checkpoint.
+    let pages = size / (SQLiteLogInspection.frameHeaderSize + 4_096)
+    return size == copiedSize || pages <= SQLiteConnection.checkpointPages ? 0 : pages
+  }
 
   /// Notes that the log must be emptied, which only a base of the newest commit allows.
   ///

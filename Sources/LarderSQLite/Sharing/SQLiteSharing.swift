@@ -68,16 +68,23 @@ extension SQLiteWriter {
   }
 
   /// Rolls back the transaction that ``beginCommit(after:_:)`` began in a shared store, which releases the write lock.
+  ///
+  /// First copies a long write-ahead log into the database, because no process can commit meanwhile.
   func cancelCommit() {
-    if sharing != nil, connection.isInTransaction { rollBack() }
+    guard sharing != nil, connection.isInTransaction else { return }
+    foldBeforeCommit()
+    rollBack()
   }
 
   /// Reads the row of `larder_store` and the names of the collections again, within a transaction.
   func readForeignState(_ sharing: SQLiteSharing) throws(RepositoryError) {
+    let known = row.commit
     row = try SQLiteStoreRow(on: connection)
     storedRow = row
     // Other processes may have created tables for new collections, which this process must not create again.
     if let names = try sharing.reader.newCollections() { collections = Set(names) }
+    // A process with its records in memory, or an older version of Larder, commits without changing the counts.
+    if summary != nil, row.commit != known { summary = try SQLiteSummary(on: connection, of: row, and: Array(collections)) }
   }
 
   /// Reads the commits that other processes made after a revision, without the write lock, or returns `nil` when there is none.

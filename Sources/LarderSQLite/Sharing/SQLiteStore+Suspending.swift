@@ -136,7 +136,10 @@ extension SQLiteStore {
         }
       }
       let writer = try writer(on: connection, row, locks)
-      if suspension.summary != nil {
+      if let summary = suspension.summary, locks.isShared {
+        writer.summary =
+          row == suspension.row ? summary : try SQLiteSummary(on: connection, of: row, and: Array(writer.collections))
+      } else if suspension.summary != nil {
         writer.summary = suspension.summary
         // Another process may have built or dropped an index without a commit. A build creates a table, which changes the schema. A drop
         // deletes a row.

@@ -80,8 +80,10 @@ final class SQLiteWriter {
     try checkUse()
     // The commit numbers of the batch are checked before `checkSpace` may run a checkpoint or shrink the file to free disk space. In a
     // shared store the newest commit is read inside the transaction, so the commit numbers are checked only inside the transaction.
-    if sharing == nil { try checkOrder(batch, after: row) }
-    foldBeforeCommit()
+    if sharing == nil {
+      try checkOrder(batch, after: row)
+      foldBeforeCommit()
+    }
     try checkUse()
     // The disk space is checked before the transaction, because inside a transaction this store cannot free space on the disk.
     try checkSpace(for: batch)
@@ -111,18 +113,6 @@ final class SQLiteWriter {
     }
     mayHaveOldSummary = false
     noteLog(after: pages)
-  }
-
-  /// Notes the length of the write-ahead log after a transaction, and runs a checkpoint if the log is long.
-  ///
-  /// - Parameter pages: Length of the log before the transaction.
-  func noteLog(after pages: Int) {
-    bases?.leftLength = 0
-    // If the log did not grow, another program has run a checkpoint, and this commit began the log anew. Forgetting the log's length sets
-    // the known length to 0. The next commit then writes the row of `larder_store`, which shows to which store the log belongs.
-    if connection.logPageCount <= pages { connection.forgetLogLength() }
-    // While bases read the log, a checkpoint cannot copy all of it. The store makes the checkpoint before its next commit.
-    if connection.logPageCount >= SQLiteConnection.checkpointPages, bases?.areUsed != true { foldInPassing() }
   }
 
   /// Writes the changed counts of the collections, or deletes all counts and indexes if this writer does not keep them up to date.
@@ -271,81 +261,6 @@ final class SQLiteWriter {
 
   /// Clears the mark of buffered commits, except in a shared store, where other processes may have made buffered commits.
   private func clearMark(_ next: inout SQLiteStoreRow) { if sharing == nil { next.isBuffered = false } }
-
-  /// Runs a checkpoint after a commit, without waiting for readers.
-  ///
-  /// The commit before the checkpoint is complete, so a failed checkpoint does not make that commit fail. Only a failed sync matters: the
-  /// writer records its error, and the next call throws that error.
-  private func foldInPassing() {
-    do throws(RepositoryError) {
-      try checkSpaceToFold()
-      // With an up-to-date row of `larder_store`, the database has the whole digest of its rows even without the log. On a full disk that
-      // row is not written, because the checkpoint matters more.
-      do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
-      try connection.checkpoint(.passing)
-    } catch { _ = poisoned(by: error) }
-  }
-
-  /// Copies the write-ahead log into the database and empties the log.
-  ///
-  /// In a shared store the checkpoint waits at most half a second, so that it does not delay other processes for longer.
-  private func foldEmptying() throws(RepositoryError) {
-    // A checkpoint that waits for readers would wait in vain for the bases of this store.
-    guard try foldBeneathBases() else {
-      // Beside a base that reads the database alone, this checkpoint copies and syncs nothing, and it never empties the log.
-      bases?.leftLength = max(connection.logPageCount, bases?.leftLength ?? 0)
-      try connection.checkpoint(.passing)
-      return try connection.syncLog()
-    }
-    guard sharing != nil else {
-      // A log file that keeps its size after a checkpoint makes later commits faster. On a nearly full disk the log is truncated, because
-      // free space matters more.
-      let isPlentiful = SQLiteDiskSpace.isPlentiful(for: 0, beside: connection.path, on: disk)
-      return try connection.checkpoint(isPlentiful ? .marking : .truncating)
-    }
-    try connection.waiting(.milliseconds(500)) { () throws(RepositoryError) in try connection.checkpoint(.truncating) }
-  }
-
-  /// Copies the write-ahead log into the database, so that the next commit can begin the log anew although bases read the store.
-  ///
-  /// A base keeps the log from being copied beyond its commit, or at all if it reads the database alone. After everything was copied, a
-  /// base whose read transaction begins anew reads the database alone, and needs no page of the log.
-  /// - Returns: False if a base of an older commit is in use. True also if no base is in use, and nothing was copied.
-  func foldBeneathBases() throws(RepositoryError) -> Bool {
-    guard let bases, bases.areUsed else { return true }
-    guard !bases.areOlder(than: row.commit) else { return false }
-    try bases.pinAgain(keeping: indexes.complete)
-    try connection.checkpoint(.passing)
-    try bases.pinAgain(keeping: indexes.complete)
-    bases.noteEmptyLog()
-    return true
-  }
-
-  /// Copies a long write-ahead log into the database before a commit, if bases have kept the commits before from doing so.
-  ///
-  /// A failed checkpoint does not make the commit fail. Only a failed sync matters: the writer records its error.
-  func foldBeforeCommit() {
-    guard let bases, bases.areUsed else { return }
-    let length = max(connection.logPageCount, bases.leftLength)
-    guard length >= SQLiteConnection.checkpointPages else { return }
-    do throws(RepositoryError) {
-      // The log of a store with an old snapshot would grow without a bound.
-      let isPlentiful = SQLiteDiskSpace.isPlentiful(for: 0, beside: connection.path, on: disk)
-      let limit = isPlentiful ? try logLimit() : SQLiteConnection.checkpointPages
-      let isTooLong = length >= limit
-      // On a disk with little space, the log must not take the space in which it is to be copied.
-      if isTooLong { bases.supersedeOld(sparingReads: isPlentiful && length / 4 < limit) }
-      try checkSpaceToFold()
-      do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
-      if try !foldBeneathBases(), isTooLong { bases.noteInTheWay() }
-    } catch { _ = poisoned(by: error) }
-  }
-
-  /// Returns the length of the write-ahead log, in pages, at which older bases are superseded on a disk with much space.
-  private func logLimit() throws(RepositoryError) -> Int {
-    // In a large store, a walk through all records takes longer.
-    max(SQLiteBases.logLimit, Int(clamping: try connection.number("PRAGMA page_count") ?? 0))
-  }
 
   // MARK: The end
 

@@ -92,6 +92,36 @@ extension BackendRequirement {
       try one.close()
       try two.close()
     },
+    BackendRequirement(
+      "aBaseOfASharedStoreIsOfOneCommit", "the first base is of the commit of the opening, and a later one of the commit that was begun on",
+      needs: [.sharing, .paging]
+    ) { trial in
+      let (one, two) = (try trial.place.makeBackend(), try trial.place.makeBackend())
+      _ = try Trial.open(one, .init(access: .shared))
+      try trial.commit(.put("a"), .put("b"), to: one, knowing: 0, expecting: [:])
+      guard let paging = two as? any PagingBackend else {
+        throw Violation(seen: "a backend with the capability paging is no PagingBackend")
+      }
+      let opening: PagedOpening
+      do {
+        opening = try paging.openPaged(.init(access: .shared)) { _ in }
+      } catch RepositoryError.Code.unsupported {
+        // A backend may leave the records of an exclusive store only in its storage.
+        return try one.close()
+      }
+      let opened = trial.expected
+      try trial.commit(.put("c"), .delete("a"), to: one, knowing: 1, expecting: [:])
+      _ = try paging.recover(opening.report)
+      try trial.commit(.put("b", "2"), to: one, knowing: 2, expecting: [:])
+      let first = try paging.keepBase()
+      _ = try paging.beginCommit(after: Revision(1), .durable)
+      let (second, begun) = (try paging.keepBase(), trial.expected)
+      paging.cancelCommit()
+      try trial.commit(.put("d"), to: one, knowing: 3, expecting: [:])
+      try trial.compare(first, at: 1, with: opened)
+      try trial.compare(second, at: 3, with: begun)
+      try trial.end(one, two)
+    },
   ]
 }
 

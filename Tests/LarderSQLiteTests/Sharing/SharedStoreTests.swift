@@ -44,11 +44,12 @@ struct SharedStoreTests: SQLiteSuite {
 
   /// Opens the store as another process would; looks for others' commits only when told, unless an interval is given.
   private func open(
-    _ access: StoreOptions.Access = .shared, version: Int = 1, poll: Duration? = nil, tombstones: Int = 10_000
+    _ access: StoreOptions.Access = .shared, version: Int = 1, poll: Duration? = nil, tombstones: Int = 10_000,
+    residency: Residency = .full
   ) async throws(RepositoryError) -> LocalRepository<Pier> {
     let options = StoreOptions(
-      access: access, limits: .init(tombstones: tombstones), checkpoint: .manual, pollInterval: poll, lockTimeout: .seconds(30),
-      migration: .init(mode: .manual))
+      access: access, limits: .init(tombstones: tombstones), checkpoint: .manual, residency: residency, pollInterval: poll,
+      lockTimeout: .seconds(30), migration: .init(mode: .manual))
     return try await LocalRepository(sqliteFile: url, schema: .init("piers", version: version), options: options)
   }
 
@@ -56,8 +57,11 @@ struct SharedStoreTests: SQLiteSuite {
     try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path).sorted()
   }
 
-  @Test func aRefreshShowsWhatOthersSavedAndDeleted() async throws {
-    let (one, two) = (try await open(), try await open())
+  /// The places of records of the second of two openings: the first one always has them in memory.
+  static let residencies = [Residency.full, .onDisk(cache: .bytes(0)), .onDisk(cache: .megabytes(1))]
+
+  @Test(arguments: residencies) func aRefreshShowsWhatOthersSavedAndDeleted(_ residency: Residency) async throws {
+    let (one, two) = (try await open(), try await open(residency: residency))
     try await one.save(contentsOf: [Pier(id: "a", length: 1), Pier(id: "b", length: 2)])
     #expect(try await two.loadAll().isEmpty)
     try await two.refresh()
@@ -75,8 +79,8 @@ struct SharedStoreTests: SQLiteSuite {
     try await two.close()
   }
 
-  @Test func aWriteIsStagedAgainstWhatOthersCommittedBefore() async throws {
-    let (one, two) = (try await open(), try await open())
+  @Test(arguments: residencies) func aWriteIsStagedAgainstWhatOthersCommittedBefore(_ residency: Residency) async throws {
+    let (one, two) = (try await open(), try await open(residency: residency))
     let first = try await one.save(Pier(id: "a", length: 1))
     let inserted = await #expect(throws: RepositoryError.self) { _ = try await two.insert(Pier(id: "a", length: 9)) }
     #expect(inserted?.code == .alreadyExists)
@@ -103,8 +107,8 @@ struct SharedStoreTests: SQLiteSuite {
     try await two.close()
   }
 
-  @Test func manyTasksOfTwoOpeningsLoseNoUpdate() async throws {
-    let (one, two) = (try await open(), try await open())
+  @Test(arguments: residencies) func manyTasksOfTwoOpeningsLoseNoUpdate(_ residency: Residency) async throws {
+    let (one, two) = (try await open(), try await open(residency: residency))
     try await one.save(Pier(id: "a", length: 0))
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<8 {
@@ -120,8 +124,8 @@ struct SharedStoreTests: SQLiteSuite {
     try await two.close()
   }
 
-  @Test func whatOthersCommitIsAnnouncedInTheOrderOfCommits() async throws {
-    let (one, two) = (try await open(), try await open())
+  @Test(arguments: residencies) func whatOthersCommitIsAnnouncedInTheOrderOfCommits(_ residency: Residency) async throws {
+    let (one, two) = (try await open(), try await open(residency: residency))
     let heard = Heard()
     two.core.hub.register(heard, for: two.collection)
     try await one.save(Pier(id: "z", length: 1))
@@ -180,11 +184,11 @@ struct SharedStoreTests: SQLiteSuite {
     try await reader.close()
   }
 
-  @Test(arguments: [StoreOptions.Access.shared, .readOnly])
-  func deletionsWhoseTombstonesAreForgottenAreFoundAllTheSame(_ access: StoreOptions.Access) async throws {
+  @Test(arguments: [(StoreOptions.Access.shared, Residency.full), (.shared, .onDisk(cache: .bytes(0))), (.readOnly, .full)])
+  func deletionsWhoseTombstonesAreForgottenAreFoundAllTheSame(_ access: StoreOptions.Access, _ residency: Residency) async throws {
     let one = try await open(tombstones: 2)
     try await one.save(contentsOf: (0..<10).map { Pier(id: "\($0)", length: 1) })
-    let two = try await open(access)
+    let two = try await open(access, residency: residency)
     let heard = Heard()
     two.core.hub.register(heard, for: two.collection)
     for id in 0..<6 { try await one.delete("\(id)") }
@@ -200,8 +204,9 @@ struct SharedStoreTests: SQLiteSuite {
     #expect(told.count == 7)
   }
 
-  @Test func aCollectionThatAnotherProcessMadeAppearsByName() async throws {
-    let (one, two) = (try await Store.open(SQLiteBackend(file: url), options: .init(access: .shared)), try await open())
+  @Test(arguments: residencies) func aCollectionThatAnotherProcessMadeAppearsByName(_ residency: Residency) async throws {
+    let options = StoreOptions(access: .shared, residency: residency)
+    let (one, two) = (try await Store.open(SQLiteBackend(file: url), options: options), try await open(residency: residency))
     let boats = try await one.repository(RepositorySchema<Pier>("boats"))
     try await boats.save(Pier(id: "x", length: 7))
     try await two.save(Pier(id: "a", length: 1))
@@ -215,8 +220,9 @@ struct SharedStoreTests: SQLiteSuite {
     try await one.close()
   }
 
-  @Test func recordsOfANewerVersionAreRefusedOneByOneAndTheCollectionIsNotWritten() async throws {
-    let old = try await open()
+  @Test(arguments: residencies)
+  func recordsOfANewerVersionAreRefusedOneByOneAndTheCollectionIsNotWritten(_ residency: Residency) async throws {
+    let old = try await open(residency: residency)
     try await old.save(Pier(id: "a", length: 1))
     let new = try await open(version: 2)
     try await new.save(Pier(id: "b", length: 2))

@@ -1,0 +1,245 @@
+import Foundation
+import Larder
+import TestSupport
+import Testing
+
+@testable import LarderSQLite
+
+/// Records that stay in a database to which several processes write: each opening has its own locks, as another process has.
+@Suite("SQLite: shared records that stay in the database", .timeLimit(.minutes(5)))
+struct SharedPagingTests: SQLiteSuite {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try Self.makeDirectory() }
+
+  private let options = StoreOptions(access: .shared)
+
+  /// Opens the store without its records, and returns the number of records that it has found.
+  private func openPaged() throws -> (backend: SQLiteBackend, count: Int) {
+    let backend = SQLiteBackend(file: url)
+    let opening = try backend.openPaged(options) { _ in }
+    _ = try backend.recover(opening.report)
+    return (backend, opening.collections.reduce(0) { $0 + $1.recordCount })
+  }
+
+  private func openResident() throws -> SQLiteBackend {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll(options)
+    return backend
+  }
+
+  /// Commits a record as a store does, after the commits of others.
+  private func commit(_ key: String, _ value: String?, at number: UInt64, by backend: SQLiteBackend) throws {
+    _ = try backend.beginCommit(after: Revision(number - 1), .durable)
+    try backend.commit([record(key, value, at: number)], at: number)
+  }
+
+  /// Damages a record, so that an opening that reads all records refuses the store.
+  private func damage(_ key: String) throws {
+    try ForeignDatabase(url).run("UPDATE spots SET value = '\"damaged\"' WHERE id = '\(key)'")
+  }
+
+  private func values(_ base: any StoredBase) throws -> [String] {
+    try base.records(of: "spots", after: nil, limit: 99).map { "\($0.key.text)\($0.revision)" }
+  }
+
+  // MARK: Opening
+
+  @Test func openingsReadNoRecordWhileEveryProcessKeepsTheCounts() throws {
+    let (one, none) = try openPaged()
+    let (two, _) = try openPaged()
+    try commit("a", "1", at: 1, by: one)
+    try commit("b", "2", at: 2, by: two)
+    try commit("c", "3", at: 3, by: one)
+    try commit("a", nil, at: 4, by: two)
+    try damage("b")
+    let (three, count) = try openPaged()
+    #expect(none == 0 && count == 2)
+    for backend in [one, two, three] { try backend.close() }
+    let (again, countAgain) = try openPaged()
+    #expect(countAgain == 2)
+    try again.close()
+    #expect(throws: RepositoryError.self) { try openResident() }
+  }
+
+  /// A process with its records in memory does not keep the counts.
+  @Test(arguments: [false, true]) func theCountsAreMadeAnewAfterACommitWithoutThem(isOpen: Bool) throws {
+    let (one, _) = try openPaged()
+    try commit("a", "1", at: 1, by: one)
+    let two = try openResident()
+    try commit("b", "2", at: 2, by: two)
+    try commit("c", "3", at: 3, by: two)
+    let (three, count) = try openPaged()
+    #expect(count == 3)
+    // Counts that are up to date at this commit, and are not at the next one.
+    try commit("d", "4", at: 4, by: three)
+    try commit("a", nil, at: 5, by: two)
+    try commit("e", "6", at: 6, by: one)
+    if !isOpen { for backend in [one, two, three] { try backend.close() } }
+    let (four, countAtEnd) = try openPaged()
+    #expect(countAtEnd == 4)
+    try four.close()
+    if isOpen { for backend in [one, two, three] { try backend.close() } }
+  }
+
+  /// Stored indexes fit the commits of an exclusive store only.
+  @Test func aSharedCommitDropsTheIndexesOfAnExclusiveStore() throws {
+    let index = StoredIndexID(collection: "spots", name: "by rating")
+    let exclusive = SQLiteBackend(file: url)
+    _ = try exclusive.recover(try exclusive.openPaged(.init()) { _ in }.report)
+    try exclusive.commit([record("a", "1", at: 1)], at: 1)
+    try exclusive.extendIndex(index, by: [Data("a".utf8)], isFirst: true)
+    try exclusive.storeBoundaries([Data()], of: index)
+    try exclusive.close()
+    let (shared, _) = try openPaged()
+    #expect(!shared.storesIndexes && !shared.holdsIndex(index))
+    try commit("b", "2", at: 2, by: shared)
+    try shared.close()
+    let again = SQLiteBackend(file: url)
+    let opening = try again.openPaged(.init()) { _ in }
+    #expect(opening.collections.map(\.recordCount) == [2] && !again.holdsIndex(index))
+    _ = try again.recover(opening.report)
+    try again.close()
+  }
+
+  // MARK: Bases
+
+  @Test func theFirstBaseIsOfTheCommitThatTheOpeningHasRead() throws {
+    let (one, _) = try openPaged()
+    try commit("a", "1", at: 1, by: one)
+    let two = SQLiteBackend(file: url)
+    let opening = try two.openPaged(options) { _ in }
+    try commit("b", "2", at: 2, by: one)
+    _ = try two.recover(opening.report)
+    try commit("c", "3", at: 3, by: one)
+    let first = try two.keepBase()
+    #expect(opening.report.commit == Revision(1) && first.commit == Revision(1))
+    #expect(try values(first) == ["a1"])
+    #expect(try two.beginCommit(after: Revision(1), .durable)?.records.count == 2)
+    let second = try two.keepBase()
+    two.cancelCommit()
+    try commit("d", "4", at: 4, by: one)
+    #expect(try values(second) == ["a1", "b2", "c3"] && second.commit == Revision(3))
+    #expect(try values(first) == ["a1"])
+    // Without a begun commit, the backend keeps other processes from committing by itself.
+    #expect(try values(two.keepBase()) == ["a1", "b2", "c3", "d4"])
+    try commit("e", "5", at: 5, by: one)
+    for backend in [one, two] { try backend.close() }
+  }
+
+  @Test func anOpeningThatIsAbandonedKeepsNoBase() throws {
+    let (one, _) = try openPaged()
+    try commit("a", "1", at: 1, by: one)
+    for _ in 0..<20 {
+      let other = SQLiteBackend(file: url)
+      _ = try other.openPaged(options) { _ in }
+      other.abandon()
+    }
+    try one.close()
+    #expect(try directory.contents().keys.sorted() == ["spots.sqlite"])
+  }
+
+  @Test(arguments: [false, true]) func aSuspendedBaseIsReadOnlyAtItsCommit(othersWrite: Bool) throws {
+    let (one, _) = try openPaged()
+    let (two, _) = try openPaged()
+    try commit("a", "1", at: 1, by: one)
+    _ = try two.beginCommit(after: .zero, .durable)
+    let base = try two.keepBase()
+    two.cancelCommit()
+    try two.suspend()
+    if othersWrite { try commit("a", "2", at: 2, by: one) }
+    #expect(try two.resume())
+    if othersWrite {
+      let error = #expect(throws: RepositoryError.self) { try values(base) }
+      #expect(error?.code == .superseded)
+    } else {
+      #expect(try values(base) == ["a1"])
+    }
+    #expect(try two.foreignCommits(after: Revision(1))?.records.count == (othersWrite ? 1 : nil))
+    try commit("b", "3", at: othersWrite ? 3 : 2, by: two)
+    for backend in [one, two] { try backend.close() }
+    #expect(try openPaged().count == 2)
+  }
+
+  // MARK: The log
+
+  private func logSize() throws -> Int { Int(try #require(try FileManager.default.attributesOfItem(atPath: log)[.size] as? Int)) }
+
+  /// Moves on to the newest commit, as a store does that looks for the commits of others.
+  private func follow(_ backend: SQLiteBackend, _ base: inout (any StoredBase)?, after number: UInt64) throws {
+    guard backend.wantsNewerBase else { return }
+    _ = try backend.beginCommit(after: Revision(number), .durable)
+    base = try backend.keepBase()
+    backend.cancelCommit()
+  }
+
+  private static let large = "\"" + String(repeating: "x", count: 16 << 10) + "\""
+
+  @Test func theLogOfAnotherProcessIsBounded() throws {
+    let (reader, _) = try openPaged()
+    let writer = try openResident()
+    var base: (any StoredBase)? = try reader.keepBase()
+    var largest = 0
+    for number: UInt64 in 1...1_500 {
+      try commit("large-\(number % 7)", Self.large, at: number, by: writer)
+      if number % 10 == 0 { try follow(reader, &base, after: number) }
+      largest = max(largest, try logSize())
+    }
+    #expect(base != nil && largest < 6_000_000, "\(largest)")
+    for backend in [reader, writer] { try backend.close() }
+  }
+
+  @Test func theOwnLogIsBounded() throws {
+    let (writer, _) = try openPaged()
+    let (other, _) = try openPaged()
+    _ = try other.keepBase()
+    var base: (any StoredBase)? = try writer.keepBase()
+    var largest = 0
+    for number: UInt64 in 1...1_500 {
+      try follow(writer, &base, after: number - 1)
+      try commit("large-\(number % 7)", Self.large, at: number, by: writer)
+      largest = max(largest, try logSize())
+    }
+    #expect(base != nil && largest < 6_000_000, "\(largest)")
+    for backend in [writer, other] { try backend.close() }
+  }
+
+  @Test func anOldBaseOfASharedStoreIsSupersededWhenTheLogIsLong() throws {
+    let (writer, _) = try openPaged()
+    try commit("a", "1", at: 1, by: writer)
+    let old = try writer.keepBase()
+    var base: (any StoredBase)? = try writer.keepBase()
+    var largest = 0
+    for number: UInt64 in 2...4_000 {
+      try follow(writer, &base, after: number - 1)
+      try commit("large-\(number % 7)", Self.large, at: number, by: writer)
+      largest = max(largest, try logSize())
+    }
+    let error = #expect(throws: RepositoryError.self) { try values(old) }
+    #expect(error?.code == .superseded && largest < 25_000_000, "\(largest)")
+    #expect(try base?.records([RecordKey("a")], of: "spots").first??.value == Data("1".utf8))
+    try writer.close()
+  }
+
+  /// Two processes whose bases keep the log from being copied empty it in a pause of the writes.
+  @Test func twoProcessesEmptyTheLogInAPause() throws {
+    let (one, _) = try openPaged()
+    let (two, _) = try openPaged()
+    var (first, second): ((any StoredBase)?, (any StoredBase)?) = (try one.keepBase(), try two.keepBase())
+    var number: UInt64 = 0
+    for _ in 0..<600 {
+      number += 1
+      try commit("large-\(number % 7)", Self.large, at: number, by: one)
+      if number % 2 == 0 { try follow(one, &first, after: number) } else { try follow(two, &second, after: number) }
+    }
+    #expect(try logSize() > 6_000_000)
+    for _ in 0..<3 {
+      try follow(one, &first, after: number)
+      try follow(two, &second, after: number)
+    }
+    try commit("a", "1", at: number + 1, by: one)
+    #expect(try logSize() < 5_000_000)
+    #expect(first != nil && second != nil)
+    for backend in [one, two] { try backend.close() }
+  }
+}
