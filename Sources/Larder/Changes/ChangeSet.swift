@@ -32,7 +32,8 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
       case deleted
       /// The record was inserted or updated before the reader resumed its change feed.
       ///
-      /// The store cannot distinguish an insertion from an update that was made before the reader resumed.
+      /// The store cannot distinguish an insertion from an update that was made before the reader resumed, nor from one that another
+      /// process made while this process had suspended a store that leaves its records in the storage.
       case upserted
     }
 
@@ -83,7 +84,7 @@ extension ChangeSet.Change: Identifiable {
     key = change.key
     // The first change set after a resume has no old values, so an insertion in it cannot be distinguished from an update.
     let insertion: Kind = change.origin == .unknown ? .upserted : .inserted
-    kind = change.new == nil ? .deleted : change.old == nil ? insertion : .updated
+    kind = change.new == nil ? .deleted : change.old == nil ? insertion : change.hasUnknownOld ? .upserted : .updated
     revision = change.revision
     origin = change.origin
     oldSlot = change.old
@@ -125,6 +126,9 @@ struct RecordChange: Sendable {
   let old: RecordSlot?
   /// The record after the change, or `nil` for a deleted record.
   let new: RecordSlot?
+
+  /// Whether the record before the change can no longer be read from the storage, and may not have existed.
+  var hasUnknownOld: Bool { old?.isStub ?? false }
 
   /// The deletion log's entry for this change, or `nil` if the change is no deletion.
   var deletion: DeletionLog.Deletion? { new == nil ? .init(collection: collection, key: key, revision: revision) : nil }

@@ -44,7 +44,7 @@ final class ForeignFollower: Sendable {
   ) throws(RepositoryError) -> StoreState {
     do throws(RepositoryError) {
       guard let commits = try core.backend.beginCommit(after: Revision(published.commit), durability) else { return published }
-      do throws(RepositoryError) { try publish(commits, in: core) } catch {
+      do throws(RepositoryError) { try publish(commits, orAnewIn: core) } catch {
         core.backend.cancelCommit()
         throw error
       }
@@ -55,11 +55,28 @@ final class ForeignFollower: Sendable {
     }
   }
 
+  /// Publishes foreign commits, also if the records before them can no longer be read from the storage.
+  ///
+  /// Must run on the store's executor, while no other process may commit.
+  private func publish(_ commits: ForeignCommits, orAnewIn core: StoreCore) throws(RepositoryError) {
+    do throws(RepositoryError) { try publish(commits, in: core) } catch {
+      guard error.code == .superseded, let backend = core.backend as? any PagingBackend else { throw error }
+      try publish(commits, over: try backend.keepBase(), in: core)
+    }
+  }
+
   /// Publishes foreign commits as one new state, and announces their changes to observers.
   ///
   /// Must run on the store's executor, which serializes all commits.
-  /// - Throws: The errors of ``RecordMap/upsert(_:)``, with nothing published.
-  func publish(_ commits: ForeignCommits, in core: StoreCore) throws(RepositoryError) {
+  /// - Parameters:
+  ///   - base: The records of the newest of the commits, if those before them can no longer be read from the storage. Observers then get
+  ///     stubs as the records before each change.
+  ///   - counted: Number and versions of the records of `base`, or `nil` to read all of them once.
+  /// - Throws: The errors of ``RecordMap/upsert(_:)``, with nothing published. `.superseded` if `base` is needed, and the tombstones of
+  ///   deleted records were forgotten, or `base` is of another commit.
+  func publish(
+    _ commits: ForeignCommits, over base: (any StoredBase)? = nil, counted: [CollectionSummary]? = nil, in core: StoreCore
+  ) throws(RepositoryError) {
     var positions: [String: Int] = [:]
     for record in commits.records where positions[record.collection] == nil {
       positions[record.collection] = core.collection(named: record.collection)
@@ -73,29 +90,46 @@ final class ForeignFollower: Sendable {
       changes.append(
         RecordChange(collection: collection, key: key, revision: revision, origin: .anotherProcess, old: old, new: new))
     }
+    if let base {
+      // Only the earlier records would show which records were deleted.
+      guard commits.addresses == nil, base.commit == commits.commit else { throw .storageChanged(core.backend.name) }
+      for (position, collection) in published.collections.enumerated() where collection.records.isPaged {
+        let summary = counted?.first { $0.name == published.names[position] }
+        let empty = CollectionSummary(name: "", recordCount: 0, byteCount: 0, schemaVersions: 0...0)
+        try published.collections[position].begin(anewOver: base, counted: summary ?? (counted == nil ? nil : empty))
+      }
+    }
     let supportedVersions = state.withLock { $0.supportedVersions }
     // A record that was inserted and deleted since the last read of foreign commits also adds a deletion. A reader that resumes a change
     // feed needs the deletions of such records.
     var deletions: [DeletionLog.Deletion] = []
     for record in commits.records {
       guard let position = positions[record.collection] else { continue }
+      let isAnew = base != nil && published.collections[position].records.isPaged
       if let value = record.value {
         let slot = slot(of: record, value, supported: supportedVersions[position], limits: core.options.limits)
-        note(record.key, in: position, at: record.revision, from: try published.collections[position].upsert(slot), to: slot)
+        let old = isAnew ? RecordSlot(stubOf: record.key) : try published.collections[position].upsert(slot)
+        note(record.key, in: position, at: record.revision, from: old, to: slot)
       } else {
         deletions.append(.init(collection: position, key: record.key, revision: record.revision))
-        if let old = try published.collections[position].remove(record.key) {
+        if isAnew {
+          note(record.key, in: position, at: record.revision, from: RecordSlot(stubOf: record.key), to: nil)
+        } else if let old = try published.collections[position].remove(record.key) {
           note(record.key, in: position, at: record.revision, from: old, to: nil)
         }
       }
     }
     if let addresses = commits.addresses {
       for (position, name) in published.names.enumerated() {
-        for slot in try published.collections[position].records.ordered() {
-          if addresses.contains(RecordAddress(collection: name, key: slot.key)) { continue }
+        var missing: [RecordKey] = []
+        try published.collections[position].records.visitOneByOne { slot in
+          if !addresses.contains(RecordAddress(collection: name, key: slot.key)) { missing.append(slot.key) }
+          return true
+        }
+        for key in missing.sorted() {
           // The tombstone of a record without an address was forgotten, so the commit that deleted the record is unknown. The deletion is
           // announced with the revision `commits.commit`, which is not older than the deletion.
-          note(slot.key, in: position, at: commits.commit, from: try published.collections[position].remove(slot.key), to: nil)
+          note(key, in: position, at: commits.commit, from: try published.collections[position].remove(key), to: nil)
         }
       }
     }
@@ -129,7 +163,9 @@ final class ForeignFollower: Sendable {
   ///
   /// Must run on the store's executor, which serializes all commits.
   func follow(_ core: StoreCore) throws(RepositoryError) {
-    if core.hasForeignWriters { try publishNewCommits(of: core) }
+    guard core.hasForeignWriters else { return }
+    try publishNewCommits(of: core)
+    core.moveBaseIfWorthwhile()
   }
 
   /// Reads foreign commits from the backend, publishes and announces them, and records a failure for `verify`.
@@ -137,7 +173,13 @@ final class ForeignFollower: Sendable {
   /// Must run on the store's executor, which serializes all commits.
   func publishNewCommits(of core: StoreCore) throws(RepositoryError) {
     do throws(RepositoryError) {
-      if let commits = try core.backend.foreignCommits(after: Revision(core.state.commit)) { try publish(commits, in: core) }
+      if let commits = try core.backend.foreignCommits(after: Revision(core.state.commit)) {
+        do throws(RepositoryError) { try publish(commits, in: core) } catch {
+          guard error.code == .superseded, core.options.access == .shared else { throw error }
+          _ = try beginSharedCommit(core.options.durability, after: core.state, of: core)
+          core.backend.cancelCommit()
+        }
+      }
       note(failure: nil)
     } catch {
       core.notePoison(error)
@@ -188,6 +230,14 @@ extension StoreCore {
 }
 
 extension RepositoryError {
+  /// Returns the error for a store whose records were changed by another process in a way that only the earlier records would show.
+  static func storageChanged(_ file: String) -> RepositoryError {
+    RepositoryError(
+      .superseded,
+      "another process has changed the store while it was suspended, and its records are not in memory; close it, and open it again",
+      file: file)
+  }
+
   /// Returns the error for a record whose schema version is newer than the one that this process reads.
   static func newerRecords(in collection: String, found: Int, supported: Int, key: RecordKey? = nil) -> RepositoryError {
     RepositoryError(

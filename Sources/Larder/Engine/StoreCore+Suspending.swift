@@ -87,11 +87,8 @@ extension StoreCore {
 
   /// Opens the backend again, and publishes the differences between its records and the records in memory.
   private func readAnew(after state: StoreState) throws(RepositoryError) {
-    guard !state.collections.contains(where: \.records.isPaged) else {
-      throw RepositoryError(
-        .superseded,
-        "another process has changed the store while it was suspended, and its records are not in memory; close it, and open it again",
-        file: backend.name)
+    if state.collections.contains(where: \.records.isPaged), let backend = backend as? any PagingBackend {
+      return try openAnew(backend, after: Revision(state.commit))
     }
     var comparison = StoreComparison(with: state)
     var report = try backend.open(options) { comparison.add($0) }
@@ -106,10 +103,44 @@ extension StoreCore {
       throw error
     }
     if let commits { try follower.publish(commits, in: self) }
-    let present = self.state
+    replaceReport(counting: report)
+  }
+
+  /// Replaces the report of opening by another one, with the number of the published records.
+  private func replaceReport(counting report: OpenReport) {
+    let present = state
+    var report = report
+    report.residency = residency
     report.recordCount = present.collections.reduce(0) { $0 + $1.records.count }
     report.collections = present.contents
     replaceReport(report)
+  }
+
+  /// Opens a backend again that leaves records in its storage, and publishes the commits after the newest one of this process.
+  ///
+  /// The records before those commits can no longer be read, so nothing shows whether the files were replaced by a copy with another
+  /// history and a newer commit.
+  private func openAnew(_ backend: any PagingBackend, after known: Revision) throws(RepositoryError) {
+    var records: [StoredRecord] = []
+    let opening = try backend.openPaged(options) { if $0.revision > known { records.append($0) } }
+    var report = opening.report
+    do throws(RepositoryError) {
+      guard !report.isNew, report.storeID == openReport.storeID, report.commit >= known else {
+        throw RepositoryError(
+          .dataMissing, "expected the store that was suspended at commit \(known), found another one; put the file back, and resume it",
+          file: backend.name)
+      }
+      guard report.tombstoneHorizon <= known else { throw RepositoryError.storageChanged(backend.name) }
+      if options.access != .readOnly { report = try backend.recover(report) }
+      let base = try backend.keepBase()
+      for name in opening.collections.map(\.name) { try base.forEach(of: name) { if $0.revision > known { records.append($0) } } }
+      let commits = ForeignCommits(commit: base.commit, records: records, addresses: nil)
+      try follower.publish(commits, over: base, counted: opening.collections, in: self)
+    } catch {
+      backend.abandon()
+      throw error
+    }
+    replaceReport(counting: report)
   }
 }
 

@@ -47,6 +47,26 @@ struct CollectionState: Sendable {
     return records.rebaseIfWorthwhile(unless: isGivenUp) ? records : nil
   }
 
+  /// Replaces records that stay in the storage by those of another base, without the indexes.
+  ///
+  /// - Parameter counted: Number and versions of the records, or `nil` to read all of them once.
+  /// - Throws: The errors of ``PagedRecords/forEach(after:_:)``, and those of building the unique indexes.
+  mutating func begin(anewOver base: any StoredBase, counted: CollectionSummary?) throws(RepositoryError) {
+    guard let paged = records.paged(over: base) else { return }
+    var (count, versions) = (
+      counted?.recordCount ?? 0, (counted?.schemaVersions.lowerBound ?? .max, counted?.schemaVersions.upperBound ?? 0)
+    )
+    if counted == nil {
+      _ = try paged.forEach { slot in
+        count += 1
+        versions = (min(versions.0, slot.schemaVersion), max(versions.1, slot.schemaVersion))
+        return true
+      }
+    }
+    records = RecordMap(paged, count: count, versions: versions)
+    try indexes.beginAnew(over: records)
+  }
+
   /// Replaces the record map by another one of the same records.
   mutating func replaceRecords(with rebased: RecordMap) { records = rebased }
 }

@@ -102,6 +102,14 @@ struct IndexSet: Sendable {
     }
   }
 
+  /// Gives up every index, and builds the unique ones for other records, because each write reads those.
+  ///
+  /// - Throws: The errors of ``built(_:over:)``.
+  mutating func beginAnew(over records: RecordMap) throws(RepositoryError) {
+    bodies = bodies.map { _ in .absent }
+    try build(definitions.indices.filter { definitions[$0].isUnique }, from: records)
+  }
+
   /// Returns the entries of an ordered index in memory, or `nil` if the index is of another kind or not built.
   func tree(_ index: Int) -> PersistentTree<IndexEntry>? {
     if case .ordered(let tree) = body(index) { tree } else { nil }

@@ -118,6 +118,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
         if following.isRanked {
           // Search ranks depend on the words of all records, so one matching record that changes may move all other results.
           if match != nil || following.window.contains(change.key) { return false }
+          if change.hasUnknownOld { return false }
           if let old = change.old, try following.matcher.liveMatch(old) != nil { return false }
         } else {
           matches.append((change.key, match))

@@ -19,6 +19,11 @@ final class PagedRecords: Sendable {
     doubtful = Mutex(nil)
   }
 
+  /// Makes the records of another base, with an empty cache of the same size.
+  convenience init(_ old: PagedRecords, in base: any StoredBase) {
+    self.init(old.collection, in: base, limits: old.limits, cache: .bytes(old.cacheSize))
+  }
+
   /// Makes the records of a newer base, to which the cache of the old records moves without the records that have changed.
   ///
   /// - Parameter unread: Changed records that are not known to decode.

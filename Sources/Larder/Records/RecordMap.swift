@@ -252,6 +252,9 @@ struct RecordMap: Sendable {
     return RecordMap(moved, count: count, versions: (oldestSchemaVersion, newestSchemaVersion))
   }
 
+  /// Returns the records of the collection in another base, or `nil` if the records are in memory.
+  func paged(over other: any StoredBase) -> PagedRecords? { base.paged.map { PagedRecords($0, in: other) } }
+
   /// Makes the missing slots (objects of records in memory) for a range of positions of the base.
   func makeSlots(_ positions: Range<Int>) { base.makeSlots(positions) }
 

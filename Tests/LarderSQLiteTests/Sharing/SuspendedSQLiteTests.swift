@@ -12,13 +12,15 @@ struct SuspendedSQLiteTests: SQLiteSuite {
 
   init() throws { directory = try Self.makeDirectory() }
 
-  private func open(_ access: StoreOptions.Access = .shared) async throws(RepositoryError) -> LocalRepository<Pier> {
-    try await LocalRepository(
-      sqliteFile: url, schema: .init("piers"), options: .init(access: access, checkpoint: .manual, pollInterval: nil))
+  private func open(
+    _ access: StoreOptions.Access = .shared, residency: Residency = .full
+  ) async throws(RepositoryError) -> LocalRepository<Pier> {
+    let options = StoreOptions(access: access, checkpoint: .manual, residency: residency, pollInterval: nil)
+    return try await LocalRepository(sqliteFile: url, schema: .init("piers"), options: options)
   }
 
-  @Test func aSharerLeavesTheOthersAlone() async throws {
-    let (one, two) = (try await open(), try await open())
+  @Test(arguments: SharedStoreTests.residencies) func aSharerLeavesTheOthersAlone(_ residency: Residency) async throws {
+    let (one, two) = (try await open(residency: residency), try await open(residency: residency))
     try await one.save(Pier(id: "a", length: 1))
     await one.suspend()
     try await two.save(Pier(id: "a", length: 2))
@@ -121,9 +123,9 @@ struct SuspendedSQLiteTests: SQLiteSuite {
   }
 
   /// A log that takes long to fold stays, and is whole when the store goes on, or when another process takes over.
-  @Test(arguments: [StoreOptions.Access.exclusive, .shared], [true, false])
-  func aLongLogStays(_ access: StoreOptions.Access, _ othersWrite: Bool) async throws {
-    let items = try await open(access)
+  @Test(arguments: [StoreOptions.Access.exclusive, .shared], [(true, Residency.full), (true, .onDisk(cache: .bytes(0))), (false, .full)])
+  func aLongLogStays(_ access: StoreOptions.Access, _ others: (write: Bool, residency: Residency)) async throws {
+    let (othersWrite, items) = (others.write, try await open(access, residency: others.residency))
     // 1,200 rows of more than 900 bytes: at least 1.1 MB of log, and less than what is folded in passing.
     let padding = String(repeating: "x", count: 900)
     for part in 0..<4 {
@@ -149,9 +151,9 @@ struct SuspendedSQLiteTests: SQLiteSuite {
   }
 
   /// A process that was killed in a commit leaves a torn log, which is set aside and reported.
-  @Test(arguments: [StoreOptions.Access.exclusive, .shared])
-  func aLogThatAKilledProcessLeftIsRecovered(_ access: StoreOptions.Access) async throws {
-    let items = try await open(access)
+  @Test(arguments: [StoreOptions.Access.exclusive, .shared], [Residency.full, .onDisk(cache: .bytes(0))])
+  func aLogThatAKilledProcessLeftIsRecovered(_ access: StoreOptions.Access, _ residency: Residency) async throws {
+    let items = try await open(access, residency: residency)
     try await items.save(Pier(id: "a", length: 1))
     await items.suspend()
     let others = try await open(access)
