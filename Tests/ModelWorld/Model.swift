@@ -20,7 +20,7 @@ struct Model: Sendable {
   /// The version of the notes' schema, and the notes that are stored as it has them.
   private(set) var version = 1
   private(set) var current: Set<Int> = []
-  private var base = (state: State(), revisions: [Int: UInt64](), revision: UInt64(0))
+  private var base = (state: State(), revisions: [Int: UInt64](), current: Set<Int>(), revision: UInt64(0))
   private var log: [Commit] = []
 
   var oldest: UInt64 { base.revision }
@@ -39,9 +39,7 @@ struct Model: Sendable {
     revision += 1
     Self.apply(commit, to: &state)
     for (id, value) in commit.places { revisions[id] = value == nil ? nil : revision }
-    for (id, value) in commit.notes {
-      if value == nil { current.remove(id) } else { current.insert(id) }
-    }
+    Self.apply(commit, toCurrent: &current)
     log.append(commit)
     if isDurable { durable = revision }
   }
@@ -64,15 +62,16 @@ struct Model: Sendable {
 
   /// Begins a new log with the state at a commit, which no crash can take back any more.
   mutating func begin(at newest: UInt64, perhaps last: Commit? = nil) {
-    var (state, revisions) = (base.state, base.revisions)
+    // A crash that takes back the newest commit of a note may leave it stored in an older version.
+    var (state, revisions, current) = (base.state, base.revisions, base.current)
     for (offset, commit) in (commits(upTo: newest, last) ?? []).enumerated() {
       Self.apply(commit, to: &state)
+      Self.apply(commit, toCurrent: &current)
       for (id, value) in commit.places { revisions[id] = value == nil ? nil : base.revision + UInt64(offset) + 1 }
     }
-    (self.state, self.revisions, revision, durable) = (state, revisions, newest, newest)
-    base = (state, revisions, newest)
+    (self.state, self.revisions, self.current, revision, durable) = (state, revisions, current, newest, newest)
+    base = (state, revisions, current, newest)
     log = []
-    current.formIntersection(state.notes.keys)
   }
 
   /// Brings the notes to a newer version, at the beginning of a log.
@@ -81,7 +80,7 @@ struct Model: Sendable {
     state.notes = state.notes.mapValues { $0.migrated(from: version, to: new) }
     base.state = state
     version = new
-    current = []
+    (current, base.current) = ([], [])
   }
 
   /// Notes that every note was rewritten, in commits up to one.
@@ -89,10 +88,17 @@ struct Model: Sendable {
     begin(at: revision)
     (revision, durable, base.revision) = (newest, newest, newest)
     current = Set(state.notes.keys)
+    base.current = current
   }
 
   private static func apply(_ commit: Commit, to state: inout State) {
     for (id, value) in commit.places { state.places[id] = value }
     for (id, value) in commit.notes { state.notes[id] = value }
+  }
+
+  private static func apply(_ commit: Commit, toCurrent current: inout Set<Int>) {
+    for (id, value) in commit.notes {
+      if value == nil { current.remove(id) } else { current.insert(id) }
+    }
   }
 }
