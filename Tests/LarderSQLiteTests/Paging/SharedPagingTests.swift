@@ -189,6 +189,30 @@ struct SharedPagingTests: SQLiteSuite {
     for backend in [reader, writer] { try backend.close() }
   }
 
+  private struct Boat: Codable, Identifiable, Sendable {
+    let id: Int
+    var name: String
+  }
+
+  /// A reader looks for commits only when it is told, as each `pollInterval` tells it.
+  @Test func aLookForCommitsBoundsTheLog() async throws {
+    func open(_ residency: Residency) async throws -> LocalRepository<Boat> {
+      let options = StoreOptions(access: .shared, checkpoint: .manual, residency: residency, pollInterval: nil)
+      return try await LocalRepository(sqliteFile: url, schema: .init("boats"), options: options)
+    }
+    let (reader, writer) = (try await open(.onDisk(cache: .bytes(0))), try await open(.full))
+    var largest = 0
+    for number in 1...1_200 {
+      try await writer.save(Boat(id: number % 7, name: Self.large), durability: .buffered)
+      if number % 10 == 0 { try await reader.refresh() }
+      largest = max(largest, try logSize())
+    }
+    #expect(largest < 6_000_000, "\(largest)")
+    #expect(try await reader.count() == 7)
+    try await reader.close()
+    try await writer.close()
+  }
+
   @Test func theOwnLogIsBounded() throws {
     let (writer, _) = try openPaged()
     let (other, _) = try openPaged()
@@ -237,6 +261,8 @@ struct SharedPagingTests: SQLiteSuite {
       try follow(one, &first, after: number)
       try follow(two, &second, after: number)
     }
+    // A log that is copied as a whole needs no newer base.
+    #expect(!one.wantsNewerBase && !two.wantsNewerBase)
     try commit("a", "1", at: number + 1, by: one)
     #expect(try logSize() < 5_000_000)
     #expect(first != nil && second != nil)
