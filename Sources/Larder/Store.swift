@@ -184,10 +184,10 @@ public final class Store: Sendable {
   /// reading. After writes of another process, an exclusive SQLite store is always read again, and a JSON file is read again if the other
   /// process has made a checkpoint. Each close of a JSON file of up to 1 MiB makes a checkpoint.
   ///
-  /// With ``Residency/onDisk(cache:)``, the records before the writes of another process can no longer be read. `resume()` then reads each
-  /// record once, also in a `.shared` store, and a change set that tells of those writes has no ``ChangeSet/Change/old`` values. If the
-  /// store has forgotten deletions of that time (``StoreOptions/Limits-swift.struct/tombstones``), `resume()` throws `.superseded`. Close
-  /// the store then, and open it again.
+  /// With ``Residency/onDisk(cache:)``, the records before the writes of another process can no longer be read. `resume()` then reads every
+  /// record up to three times, also in a `.shared` store, and a change set that tells of those writes has no ``ChangeSet/Change/old``
+  /// values. If the store has forgotten deletions of that time (``StoreOptions/Limits-swift.struct/tombstones``), `resume()` throws
+  /// `.superseded`. Close the store then, and open it again.
   ///
   /// Cost: under a millisecond if no other process has written. After writes of another process, a `.shared` store reads only the new
   /// commits. An exclusive JSON store reads only the new commits if the other process has appended to the same journal. Reading a whole

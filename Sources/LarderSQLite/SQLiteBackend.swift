@@ -152,7 +152,8 @@ public final class SQLiteBackend: PackingBackend, PagingBackend {
   /// every record is read and checked once, and ``recover(_:)`` writes the table. That is so for a store that was last written with another
   /// `Residency`, also by another process that shares it. The counts, the checksums of the tombstones, and the write-ahead log of an
   /// earlier run are checked. A record is checked when it is read.
-  /// - Throws: the errors of ``open(_:_:)``. `.unsupported` for the access `.readOnly`.
+  /// - Throws: the errors of ``open(_:_:)``. `.unsupported` for the access `.readOnly`. `.locked` if another process commits to a shared
+  ///   store for longer than `StoreOptions.lockTimeout`.
   public func openPaged(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> PagedOpening {
     guard options.access != .readOnly else { throw SQLiteStore.pagesForWriters(name) }
     try store.withLock { store throws(RepositoryError) in try store.beginOpening(options, nil, isPaged: true) }
@@ -175,7 +176,8 @@ public final class SQLiteBackend: PackingBackend, PagingBackend {
   /// times as long. On a disk with less than 1 GiB of free space, 1,000 pages (4 MB) are the limit, and no base is spared. The ninth base
   /// supersedes the first one, and ``close()`` supersedes all.
   ///
-  /// In a shared store, ``cancelCommit()`` copies a long log, and does not while another process keeps a base of an older commit.
+  /// In a shared store, the first base is of the commit of ``openPaged(_:_:)``. ``cancelCommit()`` copies a long log, and does not while
+  /// another process keeps a base of an older commit.
   /// - Throws: `.unsupported` for a store that is open `.readOnly`. In a shared store without a begun commit, the errors of
   ///   ``beginCommit(after:_:)``. `.inputOutput`, `.dataMissing`, `.closed`, `.poisoned`.
   public func keepBase() throws(RepositoryError) -> any StoredBase {
@@ -183,7 +185,12 @@ public final class SQLiteBackend: PackingBackend, PagingBackend {
   }
 
   /// True if a base is in use and the write-ahead log has grown to 1,000 pages, or by 1,000 pages since the newest base was made.
+  ///
+  /// Also true if the newest base was lost, and in a shared store from time to time while a long log does not grow.
   public var wantsNewerBase: Bool { store.withLock { $0.wantsNewerBase } }
+
+  /// False while another process holds the write lock of a shared store.
+  public var canKeepBase: Bool { store.withLock { $0.canKeepBase } }
 
   /// Size of the database and its write-ahead log, or `nil` if it cannot be read.
   public var valueSizeBound: ByteCount? { store.withLock { $0.valueSizeBound } }

@@ -115,7 +115,7 @@ final class SQLiteStore {
 
   /// Returns the records as of the newest commit.
   ///
-  /// In a shared store, the newest commit is the one that ``beginCommit(after:_:)`` has read, or before its first call that of the opening.
+  /// In a shared store, the first call returns the records as of the opening, unless commits of other processes were read before.
   /// - Throws: `.unsupported` for a store that is open `.readOnly`.
   func keepBase() throws(RepositoryError) -> SQLiteBase {
     try beginWritingIfDue()
@@ -160,6 +160,9 @@ final class SQLiteStore {
       return false  // the next commit reports a log whose size cannot be read
     }
   }
+
+  /// Whether a commit could begin now without a wait for another process.
+  var canKeepBase: Bool { if case .writing(let writer, _) = phase { writer.canBeginCommit } else { false } }
 
   /// Ends an opening that failed, so that the store may be opened again.
   func abandonOpening() {

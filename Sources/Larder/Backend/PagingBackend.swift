@@ -31,8 +31,7 @@ public protocol PagingBackend: StorageBackend {
   ///
   /// The store calls `keepBase` between two commits, on the executor on which it commits. In a store opened `.shared`, the first call after
   /// `recover` must return the records as of the commit in the report of ``openPaged(_:_:)``, even if other processes have committed since.
-  /// The store makes each later call between ``StorageBackend/beginCommit(after:_:)`` and ``StorageBackend/cancelCommit()``, when no other
-  /// process can commit.
+  /// The store makes each later call after ``StorageBackend/beginCommit(after:_:)``, when no other process can commit.
   /// - Throws: The errors of ``StorageBackend/foreignCommits(after:)``.
   func keepBase() throws(RepositoryError) -> any StoredBase
 
@@ -40,6 +39,11 @@ public protocol PagingBackend: StorageBackend {
   ///
   /// The store reads `wantsNewerBase` after every commit, so reading it must be cheap. By default, `wantsNewerBase` is `false`.
   var wantsNewerBase: Bool { get }
+
+  /// Whether the store can take a newer base now without a wait for another process.
+  ///
+  /// If `canKeepBase` is `false`, the store takes a newer base later, unless a caller needs it now. By default, `canKeepBase` is `true`.
+  var canKeepBase: Bool { get }
 
   /// Upper bound of the length of all values together, before the store is opened, or `nil` if only opening shows it.
   ///
@@ -86,6 +90,8 @@ public protocol PagingBackend: StorageBackend {
 extension PagingBackend {
   /// By default `false`, for a storage that loses no space to an old base.
   public var wantsNewerBase: Bool { false }
+  /// By default `true`, for a storage that no other process can lock.
+  public var canKeepBase: Bool { true }
   /// By default `nil`.
   public var valueSizeBound: ByteCount? { nil }
   /// By default `false`.

@@ -32,8 +32,8 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
       case deleted
       /// The record was inserted or updated before the reader resumed its change feed.
       ///
-      /// The store cannot distinguish an insertion from an update that was made before the reader resumed, nor from one that another
-      /// process made while this process had suspended a store that leaves its records in the storage.
+      /// The store cannot distinguish an insertion from an update that was made before the reader resumed. The same holds for a store whose
+      /// records stay in the storage, if another process has written and the records before can no longer be read, as after a suspension.
       case upserted
     }
 

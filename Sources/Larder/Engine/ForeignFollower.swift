@@ -93,10 +93,8 @@ final class ForeignFollower: Sendable {
     if let base {
       // Only the earlier records would show which records were deleted.
       guard commits.addresses == nil, base.commit == commits.commit else { throw .storageChanged(core.backend.name) }
-      for (position, collection) in published.collections.enumerated() where collection.records.isPaged {
-        let summary = counted?.first { $0.name == published.names[position] }
-        let empty = CollectionSummary(name: "", recordCount: 0, byteCount: 0, schemaVersions: 0...0)
-        try published.collections[position].begin(anewOver: base, counted: summary ?? (counted == nil ? nil : empty))
+      for position in published.collections.indices where published.collections[position].records.isPaged {
+        try published.collections[position].begin(anewOver: base, counted: counted)
       }
     }
     let supportedVersions = state.withLock { $0.supportedVersions }
@@ -230,11 +228,11 @@ extension StoreCore {
 }
 
 extension RepositoryError {
-  /// Returns the error for a store whose records were changed by another process in a way that only the earlier records would show.
+  /// Returns the error for deletions of another process that only the earlier records would show.
   static func storageChanged(_ file: String) -> RepositoryError {
     RepositoryError(
       .superseded,
-      "another process has changed the store while it was suspended, and its records are not in memory; close it, and open it again",
+      "another process has deleted records, and the store can no longer read which ones; close it, and open it again",
       file: file)
   }
 

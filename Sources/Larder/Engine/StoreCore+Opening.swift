@@ -139,7 +139,8 @@ struct StoreLoader {
       opening = try paging.openPaged(options) { add($0) }
     } catch {
       self = before
-      if case .automatic = options.residency, error.code == .unsupported { return nil }
+      // A shared store opens with its records in memory also while another process holds the write lock.
+      if case .automatic = options.residency, [.unsupported, .locked].contains(error.code) { return nil }
       throw error
     }
     if case .automatic(let limit) = options.residency {

@@ -17,8 +17,8 @@ extension StoreCore {
     do throws(RepositoryError) {
       records = if let cache { try paged(collection, cache: cache) } else { try resident(name) }
     } catch {
-      // Also a backend that leaves records in its storage may be unable to do so with the access of this store.
-      if case .automatic = wanted, error.code == .unsupported { return }
+      // Also a backend that leaves records in its storage may be unable to do so with the access of this store, or beside another process.
+      if case .automatic = wanted, [.unsupported, .locked].contains(error.code) { return }
       throw error
     }
     _ = updateCollection(collection) { state in
@@ -78,7 +78,7 @@ extension StoreCore {
   /// newest one, and need not keep the state of an old commit for one of them.
   /// - Throws: `.locked` if other processes commit all the time. Otherwise the errors of ``PagingBackend/keepBase()``, and in a shared
   ///   store those of ``StorageBackend/beginCommit(after:_:)``.
-  private func newestBase() throws(RepositoryError) -> any StoredBase {
+  func newestBase() throws(RepositoryError) -> any StoredBase {
     guard let backend = backend as? any PagingBackend else { throw .cannotPage(self.backend) }
     let isShared = options.access == .shared
     for _ in 0..<3 {
@@ -99,7 +99,7 @@ extension StoreCore {
   /// Moves the collections whose records stay in the storage on to the newest commit, if one of them has many changes in memory or the
   /// backend asks for it.
   ///
-  /// In a shared store, first keeps other processes from committing and publishes their commits, which may wait for their locks.
+  /// In a shared store, first keeps other processes from committing and publishes their commits, unless another process is committing.
   func moveBaseIfWorthwhile() {
     // No constant holds the state, because the old base must be released while no other process may commit.
     guard let backend = backend as? any PagingBackend, state.collections.contains(where: \.records.isPaged) else { return }
@@ -112,15 +112,18 @@ extension StoreCore {
 
   /// Moves the collections whose records stay in the storage on to the newest commit.
   ///
+  /// Does nothing while another process keeps this one from committing, since nobody waits for the move.
   /// - Parameter isForced: True if a base of the newest commit must be replaced, too.
   func moveBase(isForced: Bool = false) {
-    guard state.isOpen, isForced ? state.collections.contains(where: \.records.isPaged) : state.hasOlderBase else { return }
+    guard state.isOpen, (backend as? any PagingBackend)?.canKeepBase == true,
+      isForced ? state.collections.contains(where: \.records.isPaged) : state.hasOlderBase
+    else { return }
     // After a failure the changes stay in memory, and the next commit tries again.
     do throws(RepositoryError) { _ = try newestBase() } catch {}
   }
 
   /// Moves the collections whose records stay in the storage on to a base of the newest published commit.
-  private func moveCollections(to base: any StoredBase) {
+  func moveCollections(to base: any StoredBase) {
     for (position, collection) in state.collections.enumerated() where collection.records.isPaged {
       let moved = collection.records.moved(to: base)
       let indexes = movedIndexes(of: collection, to: base)

@@ -63,14 +63,15 @@ extension StoreCore {
     // A poisoned store (after a failed sync) stays suspended, because it serves only reads, and reads need no lock.
     guard state.isSuspended, state.holdsWrites else { return try state.checkWritable() }
     if try backend.resume() { try catchUp() } else { try readAnew(after: state) }
+    // Without a base, every read of the storage would fail although the store is resumed.
+    if self.state.hasLostBase { try orSuspendAgain { () throws(RepositoryError) in _ = try self.newestBase() } }
     follower.note(failure: nil)
     // A drain of the write queue may be scheduled already. The held writes must be in the queue before a drain runs, or newer writes would
     // be committed before the held ones.
     commits.takeHeld()
     setSuspended(false)
-    // If the base could not be moved on before the suspension, or not be opened again, the suspension has ended it. Another process may
-    // also have removed an index.
-    moveBase(isForced: true)
+    // Another process may have removed an index of an exclusive store. A shared one keeps its base, and has no indexes in the storage.
+    if options.access != .shared { moveBase(isForced: true) }
     moveBaseIfWorthwhile()
     indexBuilder.resumeCopies(in: self)
   }
@@ -79,8 +80,13 @@ extension StoreCore {
   ///
   /// If the commits of other processes cannot be read, the locks are released again and the store stays suspended.
   private func catchUp() throws(RepositoryError) {
-    do throws(RepositoryError) { try follower.publishNewCommits(of: self) } catch {
-      do throws(RepositoryError) { try backend.suspend() } catch {}  // the error of `publishNewCommits` is thrown below
+    try orSuspendAgain { () throws(RepositoryError) in try self.follower.publishNewCommits(of: self) }
+  }
+
+  /// Runs a step of resuming, and releases the locks of the backend again if the step fails.
+  private func orSuspendAgain(_ step: () throws(RepositoryError) -> Void) throws(RepositoryError) {
+    do throws(RepositoryError) { try step() } catch {
+      do throws(RepositoryError) { try backend.suspend() } catch {}  // the error of `step` is thrown below
       throw error
     }
   }
@@ -88,7 +94,7 @@ extension StoreCore {
   /// Opens the backend again, and publishes the differences between its records and the records in memory.
   private func readAnew(after state: StoreState) throws(RepositoryError) {
     if state.collections.contains(where: \.records.isPaged), let backend = backend as? any PagingBackend {
-      return try openAnew(backend, after: Revision(state.commit))
+      return try openAnew(backend, after: state)
     }
     var comparison = StoreComparison(with: state)
     var report = try backend.open(options) { comparison.add($0) }
@@ -118,24 +124,37 @@ extension StoreCore {
 
   /// Opens a backend again that leaves records in its storage, and publishes the commits after the newest one of this process.
   ///
-  /// The records before those commits can no longer be read, so nothing shows whether the files were replaced by a copy with another
-  /// history and a newer commit.
-  private func openAnew(_ backend: any PagingBackend, after known: Revision) throws(RepositoryError) {
-    var records: [StoredRecord] = []
-    let opening = try backend.openPaged(options) { if $0.revision > known { records.append($0) } }
+  /// The earlier records of a collection in the storage can no longer be read. Only their number shows whether the files were replaced by a
+  /// copy with another history and a newer commit.
+  private func openAnew(_ backend: any PagingBackend, after state: StoreState) throws(RepositoryError) {
+    let known = Revision(state.commit)
+    var comparison = StoreComparison(with: state)
+    var newer: [StoredRecord] = []
+    let paged = Set(zip(state.names, state.collections).filter { $1.records.isPaged }.map(\.0))
+    func add(_ record: StoredRecord) {
+      if paged.contains(record.collection) {
+        comparison.addUnread(record)
+        if record.revision > known { newer.append(record) }
+      } else {
+        comparison.add(record)
+      }
+    }
+    let opening = try backend.openPaged(options) { add($0) }
     var report = opening.report
     do throws(RepositoryError) {
-      guard !report.isNew, report.storeID == openReport.storeID, report.commit >= known else {
-        throw RepositoryError(
-          .dataMissing, "expected the store that was suspended at commit \(known), found another one; put the file back, and resume it",
-          file: backend.name)
-      }
+      try comparison.check(report, storeID: openReport.storeID, file: backend.name)
       guard report.tombstoneHorizon <= known else { throw RepositoryError.storageChanged(backend.name) }
+      // The storage has a base only after its recovery, which writes to the files, so the records are compared after it.
       if options.access != .readOnly { report = try backend.recover(report) }
       let base = try backend.keepBase()
-      for name in opening.collections.map(\.name) { try base.forEach(of: name) { if $0.revision > known { records.append($0) } } }
-      let commits = ForeignCommits(commit: base.commit, records: records, addresses: nil)
-      try follower.publish(commits, over: base, counted: opening.collections, in: self)
+      for name in opening.collections.map(\.name) { try base.forEach(of: name) { add($0) } }
+      if let failure = comparison.failure { throw failure }
+      if let found = try comparison.finish(report, storeID: openReport.storeID, file: backend.name) {
+        let commits = ForeignCommits(commit: found.commit, records: found.records + newer, addresses: nil)
+        try follower.publish(commits, over: base, counted: opening.collections, in: self)
+      } else {
+        moveCollections(to: base)
+      }
     } catch {
       backend.abandon()
       throw error
@@ -160,6 +179,8 @@ private struct StoreComparison {
   private var addresses: [RecordAddress] = []
   /// Number of records in memory for which the backend has the same revision, or a newer revision or tombstone.
   private var foundCount = 0
+  /// Number of stored records and newer tombstones of collections whose records stay in the storage.
+  private var unreadCount = 0
   /// Key of the first stored record that differs from the record in memory although the commit of the stored record is not newer.
   private var difference: RecordKey?
   /// Error of reading a record that the storage holds for the state in memory.
@@ -192,10 +213,15 @@ private struct StoreComparison {
     }
   }
 
-  /// Returns the commits that are newer than the state in memory, or `nil` if there are no newer commits.
+  /// Adds a record of a collection whose records stay in the storage, of which only the number is compared.
   ///
-  /// - Throws: `.dataMissing` unless the files hold the same store, with only later commits added.
-  func finish(_ report: OpenReport, storeID: UUID, file: String) throws(RepositoryError) -> ForeignCommits? {
+  /// Each of the earlier records is unchanged, or has a newer revision or tombstone.
+  mutating func addUnread(_ record: StoredRecord) { if record.value != nil || record.revision > commit { unreadCount += 1 } }
+
+  /// Checks that a report is of the store that was suspended, at the same commit or a later one.
+  ///
+  /// - Throws: `.dataMissing` if it is of another store.
+  func check(_ report: OpenReport, storeID: UUID, file: String) throws(RepositoryError) {
     guard !report.isNew else {
       throw RepositoryError(
         .dataMissing, "the store's files are gone since it was suspended; put them back and resume it, or close it", file: file)
@@ -206,19 +232,31 @@ private struct StoreComparison {
         "expected the store \(storeID) that was suspended, found the store \(report.storeID); put the file back and resume it, or close it",
         file: file)
     }
-    let count = state.collections.reduce(0) { $0 + $1.records.count }
+    guard report.commit >= commit else { throw replaced(by: report, file) }
+  }
+
+  /// Returns the commits that are newer than the state in memory, or `nil` if there are no newer commits.
+  ///
+  /// - Throws: `.dataMissing` unless the files hold the same store, with only later commits added.
+  func finish(_ report: OpenReport, storeID: UUID, file: String) throws(RepositoryError) -> ForeignCommits? {
+    try check(report, storeID: storeID, file: file)
+    let count = state.collections.lazy.filter { !$0.records.isPaged }.reduce(0) { $0 + $1.records.count }
+    let countInStorage = state.collections.lazy.filter(\.records.isPaged).reduce(0) { $0 + $1.records.count }
     let hasForgotten = report.tombstoneHorizon > commit
     // If the backend has forgotten tombstones, another process may have deleted a record without a trace. A record that is missing in the
     // backend is then no sign that the store was replaced.
-    guard report.commit >= commit, difference == nil, foundCount == count || hasForgotten else {
-      throw RepositoryError(
-        .dataMissing,
-        "expected the store as it was suspended at commit \(commit), with later commits only, found another one at commit "
-          + "\(report.commit): an older copy has taken its place; close the store, and open it again",
-        file: file, keyHash: difference?.hash)
-    }
+    let isWhole = foundCount == count && unreadCount >= countInStorage
+    guard difference == nil, isWhole || hasForgotten else { throw replaced(by: report, file) }
     guard report.commit > commit else { return nil }
     return ForeignCommits(commit: report.commit, records: newer, addresses: hasForgotten ? Set(addresses) : nil)
+  }
+
+  private func replaced(by report: OpenReport, _ file: String) -> RepositoryError {
+    RepositoryError(
+      .dataMissing,
+      "expected the store as it was suspended at commit \(commit), with later commits only, found another one at commit "
+        + "\(report.commit): an older copy has taken its place; close the store, and open it again",
+      file: file, keyHash: difference?.hash)
   }
 }
 

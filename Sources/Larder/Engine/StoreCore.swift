@@ -372,6 +372,9 @@ struct StoreState: Sendable {
     collections.contains { collection in collection.records.pagedCommit.map { $0.number != commit } ?? false }
   }
 
+  /// Whether a collection can no longer read its records in the storage.
+  var hasLostBase: Bool { collections.contains { $0.records.isBaseLost } }
+
   /// Throws an error unless the store accepts writes.
   ///
   /// - Throws: `.poisoned` after a failed sync, `.closed` or `.suspended` in a closed or suspended store.

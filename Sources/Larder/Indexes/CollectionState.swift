@@ -49,17 +49,19 @@ struct CollectionState: Sendable {
 
   /// Replaces records that stay in the storage by those of another base, without the indexes.
   ///
-  /// - Parameter counted: Number and versions of the records, or `nil` to read all of them once.
+  /// - Parameter counted: Number and versions of the records of each collection that has records, or `nil` to read all records once.
   /// - Throws: The errors of ``PagedRecords/forEach(after:_:)``, and those of building the unique indexes.
-  mutating func begin(anewOver base: any StoredBase, counted: CollectionSummary?) throws(RepositoryError) {
+  mutating func begin(anewOver base: any StoredBase, counted: [CollectionSummary]?) throws(RepositoryError) {
     guard let paged = records.paged(over: base) else { return }
-    var (count, versions) = (
-      counted?.recordCount ?? 0, (counted?.schemaVersions.lowerBound ?? .max, counted?.schemaVersions.upperBound ?? 0)
-    )
-    if counted == nil {
+    var (count, versions) = (0, (oldest: Int.max, newest: 0))
+    if let counted {
+      if let summary = counted.first(where: { $0.name == paged.collection }) {
+        (count, versions) = (summary.recordCount, (summary.schemaVersions.lowerBound, summary.schemaVersions.upperBound))
+      }
+    } else {
       _ = try paged.forEach { slot in
         count += 1
-        versions = (min(versions.0, slot.schemaVersion), max(versions.1, slot.schemaVersion))
+        versions = (min(versions.oldest, slot.schemaVersion), max(versions.newest, slot.schemaVersion))
         return true
       }
     }

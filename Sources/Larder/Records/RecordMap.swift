@@ -252,6 +252,17 @@ struct RecordMap: Sendable {
     return RecordMap(moved, count: count, versions: (oldestSchemaVersion, newestSchemaVersion))
   }
 
+  /// Whether the records stay in the storage and can no longer be read as of the commit of their base.
+  var isBaseLost: Bool {
+    guard let paged = base.paged else { return false }
+    do throws(RepositoryError) {
+      _ = try paged.base.records([RecordKey("")], of: paged.collection)
+      return false
+    } catch {
+      return error.code == .superseded
+    }
+  }
+
   /// Returns the records of the collection in another base, or `nil` if the records are in memory.
   func paged(over other: any StoredBase) -> PagedRecords? { base.paged.map { PagedRecords($0, in: other) } }
 

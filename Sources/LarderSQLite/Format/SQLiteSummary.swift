@@ -40,12 +40,12 @@ struct SQLiteSummary {
   /// Makes the summary of an empty store.
   init() {}
 
-  /// Reads the summary, or returns `nil` if the table is missing or damaged, or its counts cannot be those of the store.
+  /// Reads the summary, or returns `nil` if the table is missing or has a wrong checksum, or its counts cannot be those of the store.
   ///
   /// - Parameters:
   ///   - row: The row of `larder_store`, which must be that of the newest commit.
   ///   - collections: Names of the collections that have a table.
-  init?(
+  private init?(
     on connection: SQLiteConnection, of row: SQLiteStoreRow, and collections: [String]
   ) throws(RepositoryError) {
     guard try Self.exists(on: connection) else { return nil }
@@ -77,6 +77,18 @@ struct SQLiteSummary {
     }
     guard counted.isSubset(of: collections) else { return nil }
     isStored = true
+  }
+
+  /// Reads the summary as `init(on:of:and:)` does, or returns `nil` also if a row or a page of the table is damaged.
+  ///
+  /// The records show the same, so damage of the table is no damage of the store.
+  static func found(
+    on connection: SQLiteConnection, of row: SQLiteStoreRow, and collections: [String]
+  ) throws(RepositoryError) -> SQLiteSummary? {
+    do throws(RepositoryError) { return try SQLiteSummary(on: connection, of: row, and: collections) } catch {
+      guard error.code == .corrupted else { throw error }
+      return nil
+    }
   }
 
   /// Whether a collection has a record.

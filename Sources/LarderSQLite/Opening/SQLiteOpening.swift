@@ -239,7 +239,9 @@ final class SQLiteOpening {
       summary = SQLiteSummary()
       return []
     }
-    if try isRowCurrent(on: reading.connection), let found = try SQLiteSummary(on: reading.connection, of: storedRow, and: collections) {
+    if try isRowCurrent(on: reading.connection),
+      let found = try SQLiteSummary.found(on: reading.connection, of: storedRow, and: collections)
+    {
       summary = found
       indexes = try SQLiteIndexes(on: reading.connection)
       if let damage = indexes.damage { report.damagedIndexes.append(damage) }

@@ -11,7 +11,7 @@ final class SQLiteBase: StoredBase {
   let commit: Revision
   private let path: String
   /// Whether other processes may commit, so that a read transaction that begins anew may be of a later commit.
-  private let isShared: Bool
+  let isShared: Bool
   /// Names of the collections that have a table.
   private let collections: Set<String>
   /// Complete indexes at the commit, with the numbers of their tables.
@@ -181,15 +181,20 @@ final class SQLiteBases {
   private var isInTheWay = false
   /// Length of a long log, in pages, that an older base or another process kept when the store last asked for it, otherwise `nil`.
   private var keptLength: Int?
+  /// Number of times that the store has asked since the last attempt to empty the kept log, and after how many it tries again.
+  private var attempt = (asked: 0, due: 1)
   /// Size of a log file, in bytes, that was copied as a whole and that the next commit to the database begins anew.
   private var copiedSize = 0
+
+  /// Number of the newest commit when the bases were suspended.
+  private var commitAtSuspension: UInt64 = 0
 
   /// Adds a base of the newest commit.
   func add(_ base: SQLiteBase, at logLength: Int) {
     live.removeAll { $0.base?.isSuperseded.load(ordering: .relaxed) ?? true }
     if live.count >= Self.limit { live.removeFirst().base?.supersede() }
     live.append(Live(base: base))
-    (newest, lengthAtNewest, isInTheWay, keptLength) = (base, logLength, false, nil)
+    (newest, lengthAtNewest, isInTheWay) = (base, logLength, false)
   }
 
   private var bases: [SQLiteBase] { live.compactMap(\.base).filter { !$0.isSuperseded.load(ordering: .relaxed) } }
@@ -202,24 +207,39 @@ final class SQLiteBases {
   /// While an old snapshot keeps the log, a newer base is worth its connections only after the log has grown again.
   func wantNewer(at logLength: Int) -> Bool {
     if isInTheWay || newest?.isSuperseded.load(ordering: .relaxed) == true { return true }
-    if let length = keptLength {
-      // While other processes write, only one of several processes could have a base of the newest commit, and no attempt would succeed.
-      if length == logLength { return areUsed }
-      keptLength = logLength
-    }
+    if isWorthAttempt(at: logLength) { return areUsed }
     let step = SQLiteConnection.checkpointPages
     return logLength >= max(step, lengthAtNewest < step ? 0 : lengthAtNewest + step) && areUsed
+  }
+
+  /// Whether an attempt to empty a kept log is due, because the log has not grown.
+  private func isWorthAttempt(at logLength: Int) -> Bool {
+    guard let length = keptLength, logLength >= SQLiteConnection.checkpointPages else {
+      keptLength = nil
+      return false
+    }
+    // While other processes write, only one of several processes could have a base of the newest commit, and no attempt would succeed.
+    guard length == logLength else {
+      (keptLength, attempt) = (logLength, (0, 1))
+      return false
+    }
+    attempt.asked += 1
+    guard attempt.asked >= attempt.due else { return false }
+    // A process that keeps an old base for long would otherwise cause attempts without an end.
+    attempt = (0, min(attempt.due * 2, 64))
+    return true
   }
 
   /// Notes that the whole log was copied, so that the next commit begins it anew unless another program reads it.
   ///
   /// - Parameter fileSize: Size of the log file, in bytes.
-  func noteEmptyLog(ofSize fileSize: Int) { (lengthAtNewest, leftLength, copiedSize) = (0, 0, fileSize) }
+  func noteEmptyLog(ofSize fileSize: Int) { (lengthAtNewest, leftLength, copiedSize, keptLength) = (0, 0, fileSize, nil) }
 
   /// Notes that an older base, or a reader in another process, kept a part of a long log from being copied.
   ///
-  /// The store then makes a newer base as soon as it finds the log twice at the same length.
-  func noteKeptLog() { keptLength = 0 }
+  /// The store then makes a newer base as soon as it finds the log twice at the same length, and after each failure asks twice as often
+  /// before the next attempt.
+  func noteKeptLog() { if keptLength == nil { keptLength = 0 } }
 
   /// Returns the number of pages by which a log file is longer than one that was begun anew.
   func addedPageCount(inFileOfSize size: Int) -> Int {
@@ -257,15 +277,26 @@ final class SQLiteBases {
     for base in bases { try base.pinAgain(keeping: indexes) }
   }
 
-  /// Closes the connections of the bases of a commit, and supersedes the older ones.
+  /// Closes the connections of all bases, whose reads throw `.suspended` from then on.
+  ///
+  /// - Parameter commit: Number of the newest commit.
   func suspend(at commit: UInt64) {
-    for base in bases { if base.commit.number == commit { base.suspend() } else { base.supersede() } }
+    commitAtSuspension = commit
+    for base in bases { base.suspend() }
   }
 
-  /// Opens the connections again that ``suspend(at:)`` has closed.
+  /// Opens the connections of the bases of the newest commit again, and supersedes the other bases.
   ///
-  /// If that fails, the bases are superseded, and the store takes a new one before its next commit.
+  /// If that fails, the bases are superseded, and the store takes a new one.
   func resume(keeping indexes: [StoredIndexID: Int64]) {
-    for base in bases { do throws(RepositoryError) { try base.resume(keeping: indexes) } catch { base.supersede() } }
+    for base in bases {
+      do throws(RepositoryError) {
+        guard base.isShared || base.commit.number == commitAtSuspension else {
+          base.supersede()
+          continue
+        }
+        try base.resume(keeping: indexes)
+      } catch { base.supersede() }
+    }
   }
 }

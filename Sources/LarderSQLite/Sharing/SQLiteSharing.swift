@@ -67,6 +67,18 @@ extension SQLiteWriter {
     }
   }
 
+  /// Whether no other process holds SQLite's write lock of a shared store, which is always so in an exclusive one.
+  var canBeginCommit: Bool {
+    guard sharing != nil, !connection.isInTransaction else { return true }
+    do throws(RepositoryError) {
+      try connection.waiting(.zero) { () throws(RepositoryError) in try begin.run() }
+      try connection.execute("ROLLBACK")
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /// Rolls back the transaction that ``beginCommit(after:_:)`` began in a shared store, which releases the write lock.
   ///
   /// First copies a long write-ahead log into the database, because no process can commit meanwhile.
@@ -78,13 +90,14 @@ extension SQLiteWriter {
 
   /// Reads the row of `larder_store` and the names of the collections again, within a transaction.
   func readForeignState(_ sharing: SQLiteSharing) throws(RepositoryError) {
-    let known = row.commit
-    row = try SQLiteStoreRow(on: connection)
-    storedRow = row
+    let found = try SQLiteStoreRow(on: connection)
     // Other processes may have created tables for new collections, which this process must not create again.
     if let names = try sharing.reader.newCollections() { collections = Set(names) }
+    var counts = summary
     // A process with its records in memory, or an older version of Larder, commits without changing the counts.
-    if summary != nil, row.commit != known { summary = try SQLiteSummary(on: connection, of: row, and: Array(collections)) }
+    if counts != nil, found.commit != row.commit { counts = try SQLiteSummary.found(on: connection, of: found, and: Array(collections)) }
+    // If the counts cannot be read, the row stays that of the commit before, so that the next call reads the counts again.
+    (row, storedRow, summary) = (found, found, counts)
   }
 
   /// Reads the commits that other processes made after a revision, without the write lock, or returns `nil` when there is none.

@@ -138,7 +138,7 @@ extension SQLiteStore {
       let writer = try writer(on: connection, row, locks)
       if let summary = suspension.summary, locks.isShared {
         writer.summary =
-          row == suspension.row ? summary : try SQLiteSummary(on: connection, of: row, and: Array(writer.collections))
+          row == suspension.row ? summary : try SQLiteSummary.found(on: connection, of: row, and: Array(writer.collections))
       } else if suspension.summary != nil {
         writer.summary = suspension.summary
         // Another process may have built or dropped an index without a commit. A build creates a table, which changes the schema. A drop

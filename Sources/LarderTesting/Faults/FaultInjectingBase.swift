@@ -48,6 +48,9 @@ extension FaultInjectingBackend {
   /// True if the inner backend wants a newer base.
   public var wantsNewerBase: Bool { (inner as? any PagingBackend)?.wantsNewerBase ?? false }
 
+  /// True if the inner backend can keep a base without a wait.
+  public var canKeepBase: Bool { (inner as? any PagingBackend)?.canKeepBase ?? true }
+
   /// True if the inner backend can hold indexes.
   public var storesIndexes: Bool { (inner as? any PagingBackend)?.storesIndexes ?? false }
 

@@ -1,3 +1,4 @@
+import CSQLite
 import Foundation
 import Larder
 import TestSupport
@@ -127,16 +128,82 @@ struct SharedPagingTests: SQLiteSuite {
     for backend in [one, two] { try backend.close() }
   }
 
+  @Test func theFirstBaseOfAnOpeningThatIsAloneIsOfItsCommit() throws {
+    let (before, _) = try openPaged()
+    try commit("a", "1", at: 1, by: before)
+    try before.close()
+    let (alone, _) = try openPaged()
+    let (other, _) = try openPaged()
+    try commit("b", "2", at: 2, by: other)
+    let base = try alone.keepBase()
+    #expect(try base.commit == Revision(1) && values(base) == ["a1"])
+    #expect(try alone.foreignCommits(after: Revision(1))?.records.count == 1)
+    for backend in [alone, other] { try backend.close() }
+  }
+
   @Test func anOpeningThatIsAbandonedKeepsNoBase() throws {
     let (one, _) = try openPaged()
     try commit("a", "1", at: 1, by: one)
-    for _ in 0..<20 {
+    var abandoned: [SQLiteBackend] = []
+    for _ in 0..<4 {
       let other = SQLiteBackend(file: url)
       _ = try other.openPaged(options) { _ in }
       other.abandon()
+      abandoned.append(other)
     }
     try one.close()
     #expect(try directory.contents().keys.sorted() == ["spots.sqlite"])
+    // A base that was kept would hold its connections until the backend is released.
+    let (again, _) = try openPaged()
+    try commit("b", "2", at: 2, by: again)
+    try again.checkpoint()
+    #expect(try logSize() == 0)
+    withExtendedLifetime(abandoned) {}
+    try again.close()
+  }
+
+  private func commit(_ records: [StoredRecord], at number: UInt64, by backend: SQLiteBackend) throws {
+    _ = try backend.beginCommit(after: Revision(number - 1), .durable)
+    try backend.commit(records, at: number)
+  }
+
+  /// After a failed read, the counts of an earlier commit would pass for those of a later one whose sum is the same.
+  @Test func aFailedReadOfTheCountsMakesNoWrongOnes() throws {
+    var failures = 0
+    for place in [main, log] {
+      for countdown in 1...8 {
+        try directory.replace(with: [:])
+        let full = try openResident()
+        try commit([record("a", "1", at: 1), record("y", "1", at: 1, in: "piers"), record("z", "1", at: 1, in: "piers")], at: 1, by: full)
+        let (paged, _) = try openPaged()
+        try commit([record("b", "1", at: 2)], at: 2, by: paged)
+        try commit([record("c", "1", at: 3), record("y", nil, at: 3, in: "piers")], at: 3, by: full)
+        FaultyFiles.set(.init(operation: .read, countdown: countdown, result: SQLITE_IOERR | 1 << 8, errorNumber: EPERM), at: place)
+        do throws(RepositoryError) {
+          _ = try paged.beginCommit(after: Revision(2), .durable)
+          paged.cancelCommit()
+        } catch { failures += 1 }
+        FaultyFiles.set(nil, at: place)
+        try commit([record("d", "1", at: 4)], at: 4, by: paged)
+        for backend in [full, paged] { try backend.close() }
+        let again = SQLiteBackend(file: url)
+        let counts = try again.openPaged(options) { _ in }.collections.map { "\($0.name) \($0.recordCount)" }
+        #expect(counts.sorted() == ["piers 1", "spots 4"], "read \(countdown) of \(place)")
+        again.abandon()
+      }
+    }
+    #expect(failures > 0)
+  }
+
+  @Test func damagedCountsAreMadeAnew() throws {
+    let (one, _) = try openPaged()
+    try commit("a", "1", at: 1, by: one)
+    let (two, _) = try openPaged()
+    try commit("b", "1", at: 2, by: two)
+    try ForeignDatabase(url).run("UPDATE larder_collections SET records = 'many'")
+    try commit("c", "1", at: 3, by: one)
+    for backend in [one, two] { try backend.close() }
+    #expect(try openPaged().count == 3)
   }
 
   @Test(arguments: [false, true]) func aSuspendedBaseIsReadOnlyAtItsCommit(othersWrite: Bool) throws {
