@@ -43,8 +43,11 @@ final class ForeignFollower: Sendable {
     _ durability: Durability, after published: StoreState, of core: StoreCore
   ) throws(RepositoryError) -> StoreState {
     do throws(RepositoryError) {
-      guard let commits = try core.backend.beginCommit(after: Revision(published.commit), durability) else { return published }
-      do throws(RepositoryError) { try publish(commits, orAnewIn: core) } catch {
+      let commits = try core.backend.beginCommit(after: Revision(published.commit), durability)
+      do throws(RepositoryError) {
+        if let commits { try publish(commits, orAnewIn: core) }
+        try core.replaceLostBase()
+      } catch {
         core.backend.cancelCommit()
         throw error
       }

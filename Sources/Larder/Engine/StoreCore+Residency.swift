@@ -122,6 +122,14 @@ extension StoreCore {
     do throws(RepositoryError) { _ = try newestBase() } catch {}
   }
 
+  /// Takes a newer base in place of one that was lost, in a commit to a shared store that has begun.
+  ///
+  /// Before the commit, another process may have kept this one from taking a newer base.
+  func replaceLostBase() throws(RepositoryError) {
+    guard let backend = backend as? any PagingBackend, state.hasLostBase else { return }
+    moveCollections(to: try backend.keepBase())
+  }
+
   /// Moves the collections whose records stay in the storage on to a base of the newest published commit.
   func moveCollections(to base: any StoredBase) {
     for (position, collection) in state.collections.enumerated() where collection.records.isPaged {

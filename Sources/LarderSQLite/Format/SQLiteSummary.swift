@@ -79,9 +79,7 @@ struct SQLiteSummary {
     isStored = true
   }
 
-  /// Reads the summary as `init(on:of:and:)` does, or returns `nil` also if a row or a page of the table is damaged.
-  ///
-  /// The records show the same, so damage of the table is no damage of the store.
+  /// Reads the summary as `init(on:of:and:)` does, or returns `nil` also if a row of the table cannot be read.
   static func found(
     on connection: SQLiteConnection, of row: SQLiteStoreRow, and collections: [String]
   ) throws(RepositoryError) -> SQLiteSummary? {

@@ -146,7 +146,10 @@ final class SQLiteBase: StoredBase {
   }
 
   /// Closes the connections, after which every read throws `.suspended` until ``resume()``.
-  func suspend() { for reader in readers { reader.connection.withLock { if case .pinned = $0 { $0 = .suspended } } } }
+  ///
+  /// The reads of a superseded base also throw `.suspended` then, because a newer base can only be taken after
+  /// ``SQLiteBases/resume(keeping:)``.
+  func suspend() { for reader in readers { reader.connection.withLock { $0 = .suspended } } }
 
   /// Opens the connections again.
   ///
@@ -282,16 +285,17 @@ final class SQLiteBases {
   /// - Parameter commit: Number of the newest commit.
   func suspend(at commit: UInt64) {
     commitAtSuspension = commit
-    for base in bases { base.suspend() }
+    for base in live.compactMap(\.base) { base.suspend() }
   }
 
   /// Opens the connections of the bases of the newest commit again, and supersedes the other bases.
   ///
   /// If that fails, the bases are superseded, and the store takes a new one.
   func resume(keeping indexes: [StoredIndexID: Int64]) {
-    for base in bases {
+    for base in live.compactMap(\.base) {
       do throws(RepositoryError) {
-        guard base.isShared || base.commit.number == commitAtSuspension else {
+        let isNewest = base.isShared || base.commit.number == commitAtSuspension
+        guard isNewest, !base.isSuperseded.load(ordering: .relaxed) else {
           base.supersede()
           continue
         }

@@ -67,12 +67,16 @@ extension SQLiteWriter {
     }
   }
 
-  /// Whether no other process holds SQLite's write lock of a shared store, which is always so in an exclusive one.
+  /// Whether this process gets SQLite's write lock of a shared store within 50 ms, which is always so in an exclusive one.
+  ///
+  /// Without a wait, a process would hardly ever get the lock beside several busy writers, which wait for it.
   var canBeginCommit: Bool {
-    guard sharing != nil, !connection.isInTransaction else { return true }
+    guard let sharing, !connection.isInTransaction else { return true }
+    guard poison == nil else { return false }
     do throws(RepositoryError) {
-      try connection.waiting(.zero) { () throws(RepositoryError) in try begin.run() }
-      try connection.execute("ROLLBACK")
+      created = []
+      try connection.waiting(min(.milliseconds(50), sharing.lockTimeout)) { () throws(RepositoryError) in try begin.run() }
+      rollBack()
       return true
     } catch {
       return false

@@ -1,9 +1,11 @@
+import Dispatch
 import Foundation
-import LarderSQLite
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import Larder
+@testable import LarderSQLite
 
 /// Stores whose records stay in the database, and change there while the records before can no longer be read.
 @Suite("SQLite: records in the database that changed meanwhile", .timeLimit(.minutes(5)))
@@ -164,9 +166,37 @@ struct RenewedPagingTests: SQLiteSuite {
     // The base is of an older commit, so the store cannot read its records before it has a newer one.
     let locked = await #expect(throws: RepositoryError.self) { try await boats.resume() }
     #expect(locked?.code == .locked)
+    let again = await #expect(throws: RepositoryError.self) { try await boats.find(by: 3) }
+    #expect(again?.code == .suspended)
     other.cancelCommit()
     try await boats.resume()
     #expect(try await (boats.find(by: 1)?.name, boats.find(by: 3)?.name) == ("own", "boat 3"))
+    try await boats.close()
+    try other.close()
+  }
+
+  /// The base is lost while another process commits, so that it cannot be replaced before the write waits for that process.
+  @Test func aWriteAfterALostBaseBesideACommitOfAnotherProcess() async throws {
+    let backend = SQLiteBackend(file: url)
+    let options = StoreOptions(access: .shared, checkpoint: .manual, residency: .onDisk(cache: .bytes(0)), pollInterval: nil)
+    let boats = try await LocalRepository(backend: backend, schema: Self.schema, options: options)
+    try await boats.save(contentsOf: self.boats(0..<5))
+    try await boats.checkpoint()
+    let other = SQLiteBackend(file: url)
+    _ = try other.openAndRecover(.init(access: .shared)) { _ in }
+    // The ninth base supersedes the first one, and the last one is lost, too.
+    var bases: [any StoredBase] = []
+    for _ in 0..<9 { bases.append(try backend.keepBase()) }
+    (bases.last as? SQLiteBase)?.supersede()
+    _ = try other.beginCommit(after: .zero, .durable)
+    backend.wait.deadline.store(0, ordering: .relaxed)
+    let save = Task { try await boats.save(Boat(id: 3, name: "own", length: 1)) }
+    // Only the commit waits longer than a second, after the attempt to take a newer base was given up.
+    try await until { backend.wait.deadline.load(ordering: .relaxed) > Int64(DispatchTime.now().uptimeNanoseconds) + 1_000_000_000 }
+    other.cancelCommit()
+    _ = try await save.value
+    #expect(try await (boats.find(by: 3)?.name, boats.count()) == ("own", 5))
+    withExtendedLifetime(bases) {}
     try await boats.close()
     try other.close()
   }

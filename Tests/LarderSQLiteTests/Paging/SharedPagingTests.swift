@@ -280,6 +280,38 @@ struct SharedPagingTests: SQLiteSuite {
     try await writer.close()
   }
 
+  /// A process that never gets the write lock beside the writers would never move on.
+  @Test func busyWritersKeepNoLog() async throws {
+    let options = StoreOptions(access: .shared, checkpoint: .manual, residency: .onDisk(cache: .bytes(0)), pollInterval: nil)
+    let reader = try await LocalRepository<Boat>(sqliteFile: url, schema: .init("boats"), options: options)
+    let url = url
+    let writers = (0..<3).map { number in
+      Task {
+        let options = StoreOptions(access: .shared, checkpoint: .manual, pollInterval: nil)
+        let writer = try await LocalRepository<Boat>(sqliteFile: url, schema: .init("boats"), options: options)
+        for round in 0..<60 {
+          try await writer.save(
+            contentsOf: (0..<20).map { Boat(id: number * 100 + $0, name: "\(round)" + Self.large) }, durability: .buffered)
+        }
+        try await writer.close()
+      }
+    }
+    let following = Task {
+      var largest = 0
+      while !Task.isCancelled {
+        try await reader.refresh()
+        largest = max(largest, try logSize())
+      }
+      return largest
+    }
+    for writer in writers { try await writer.value }
+    following.cancel()
+    let largest = try await following.value
+    // The writers have written some 60 MB.
+    #expect(largest < 30_000_000, "\(largest)")
+    try await reader.close()
+  }
+
   @Test func theOwnLogIsBounded() throws {
     let (writer, _) = try openPaged()
     let (other, _) = try openPaged()
