@@ -194,7 +194,9 @@ final class IndexBuilder: Sendable {
     // `settled()` blocks its thread while it applies changes, so it does not run on the store's executor, where commits would wait for it.
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.pauseBeforeSettling) { [weak core] in
       guard let core else { return }
-      let settled = core.state.collections.map { $0.indexes.settled() }
+      // The records are not kept for the time of `settled()`, because they would keep an old base of the storage.
+      let indexes = core.state.collections.map(\.indexes)
+      let settled = indexes.map { $0.settled() }
       core.executor.queue.async { [weak core] in core.map { $0.indexBuilder.publish(settled, in: $0) } }
     }
   }

@@ -83,7 +83,7 @@ extension StoreCore {
     let isShared = options.access == .shared
     for _ in 0..<3 {
       if isShared { _ = try follower.beginSharedCommit(options.durability, after: state, of: self) }
-      // The old base is released before other processes may commit again, so that the backend can free what only the old base needs.
+      // `moveCollections` releases the old base before this call, in which the backend frees what only the old base needs.
       defer { if isShared { backend.cancelCommit() } }
       let base = try backend.keepBase()
       if base.commit.number == state.commit {

@@ -271,7 +271,8 @@ final class SQLiteBases {
   }
 
   func supersedeAll() {
-    for base in bases { base.supersede() }
+    // After a suspension, a base that was superseded before throws `.suspended`.
+    for base in live.compactMap(\.base) { base.supersede() }
     live = []
   }
 

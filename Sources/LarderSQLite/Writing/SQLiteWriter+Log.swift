@@ -86,9 +86,9 @@ extension SQLiteWriter {
     return isWhole
   }
 
-  /// Length of the write-ahead log, in pages, or what is known of it.
+  /// Returns the length of the write-ahead log, in pages, after the newest commit of this process.
   ///
-  /// In a shared store, the size of the file shows the pages of other processes.
+  /// In a shared store, the size of the log's file may show a longer log, to which other processes have written.
   func logLength() throws(RepositoryError) -> Int {
     let own = max(connection.logPageCount, bases?.leftLength ?? 0)
     guard sharing != nil, let bases else { return own }

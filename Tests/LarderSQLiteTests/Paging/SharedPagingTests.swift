@@ -261,13 +261,16 @@ struct SharedPagingTests: SQLiteSuite {
     var name: String
   }
 
-  /// A reader looks for commits only when it is told, as each `pollInterval` tells it.
-  @Test func aLookForCommitsBoundsTheLog() async throws {
-    func open(_ residency: Residency) async throws -> LocalRepository<Boat> {
-      let options = StoreOptions(access: .shared, checkpoint: .manual, residency: residency, pollInterval: nil)
-      return try await LocalRepository(sqliteFile: url, schema: .init("boats"), options: options)
-    }
+  /// Opens a store that looks for commits only at `refresh()`, which does the same as the timer of `pollInterval`.
+  @Sendable private func open(_ residency: Residency) async throws -> LocalRepository<Boat> {
+    let options = StoreOptions(access: .shared, checkpoint: .manual, residency: residency, pollInterval: nil)
+    return try await LocalRepository(sqliteFile: url, schema: .init("boats", indexes: [.ordered(\.name)]), options: options)
+  }
+
+  @Test(arguments: [false, true]) func aLookForCommitsBoundsTheLog(besideALiveQuery isLive: Bool) async throws {
     let (reader, writer) = (try await open(.onDisk(cache: .bytes(0))), try await open(.full))
+    var results = reader.results(of: Query().where(\.name, .equal, "none")).makeAsyncIterator()
+    if isLive { _ = try await results.next() }
     var largest = 0
     for number in 1...1_200 {
       try await writer.save(Boat(id: number % 7, name: Self.large), durability: .buffered)
@@ -282,13 +285,10 @@ struct SharedPagingTests: SQLiteSuite {
 
   /// A process that never gets the write lock beside the writers would never move on.
   @Test func busyWritersKeepNoLog() async throws {
-    let options = StoreOptions(access: .shared, checkpoint: .manual, residency: .onDisk(cache: .bytes(0)), pollInterval: nil)
-    let reader = try await LocalRepository<Boat>(sqliteFile: url, schema: .init("boats"), options: options)
-    let url = url
+    let reader = try await open(.onDisk(cache: .bytes(0)))
     let writers = (0..<3).map { number in
       Task {
-        let options = StoreOptions(access: .shared, checkpoint: .manual, pollInterval: nil)
-        let writer = try await LocalRepository<Boat>(sqliteFile: url, schema: .init("boats"), options: options)
+        let writer = try await open(.full)
         for round in 0..<60 {
           try await writer.save(
             contentsOf: (0..<20).map { Boat(id: number * 100 + $0, name: "\(round)" + Self.large) }, durability: .buffered)
