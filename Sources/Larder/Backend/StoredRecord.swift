@@ -107,17 +107,22 @@ public struct WriteBatch: Sendable {
   ///
   /// Only a ``PagingBackend`` that stores indexes reads the list. It drops each other index of a collection that the batch changes.
   public let indexes: Set<StoredIndexID>
+  /// Number of records after the batch, without tombstones, of each collection that the batch changes, or empty if it is unknown.
+  ///
+  /// A ``PagingBackend`` that keeps counts can use the numbers, and need not find out which records replace others.
+  public let recordCounts: [String: Int]
 
   /// Creates a batch.
   public init(
     records: [StoredRecord], commits: ClosedRange<UInt64>, durability: Durability = .durable, indexEdits: [IndexEdit] = [],
-    indexes: Set<StoredIndexID> = []
+    indexes: Set<StoredIndexID> = [], recordCounts: [String: Int] = [:]
   ) {
     self.records = records
     self.commits = commits
     self.durability = durability
     self.indexEdits = indexEdits
     self.indexes = indexes
+    self.recordCounts = recordCounts
   }
 }
 

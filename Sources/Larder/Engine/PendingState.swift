@@ -369,7 +369,22 @@ package struct PendingState {
   func writeBatch(_ durability: Durability) -> WriteBatch {
     WriteBatch(
       records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability,
-      indexEdits: indexEdits.map(\.edit), indexes: storedIndexes)
+      indexEdits: indexEdits.map(\.edit), indexes: storedIndexes, recordCounts: recordCounts)
+  }
+
+  /// The number of records of each changed collection, for a store that leaves records in its storage.
+  private var recordCounts: [String: Int] {
+    guard collections.contains(where: \.records.isPaged) else { return [:] }
+    var counts: [String: Int] = [:]
+    var last: String?
+    // Most records of a batch are of one collection, so a name is looked up only where it changes.
+    for record in records where record.collection != last {
+      last = record.collection
+      if counts[record.collection] == nil, let position = names.firstIndex(of: record.collection) {
+        counts[record.collection] = collections[position].records.count
+      }
+    }
+    return counts
   }
 
   /// Gives up the indexes that the backend has dropped in the last commit, because a change did not fit their keys.

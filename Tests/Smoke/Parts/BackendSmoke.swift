@@ -29,7 +29,9 @@ enum BackendSmoke {
     let opening = try backend.openPaged(StoreOptions()) { _ in }
     try expect(opening.report.isNew && opening.collections.isEmpty)
     _ = try backend.recover(opening.report)
-    try backend.commit(WriteBatch(records: [record(1)], commits: 1...1))
+    let batch = WriteBatch(records: [record(1)], commits: 1...1, recordCounts: ["jars": 1])
+    try expect(batch.recordCounts == ["jars": 1])
+    try backend.commit(batch)
     let base = try backend.keepBase()
     try expect(base.commit == Revision(1) && !backend.wantsNewerBase && backend.canKeepBase)
     try expect(try base.records([RecordKey("1"), RecordKey("2")], of: "jars").map { $0?.revision } == [Revision(1), nil])
