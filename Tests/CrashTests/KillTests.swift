@@ -58,7 +58,8 @@ struct Entry: Codable, Identifiable, Sendable {
 
       // Half of the times the next writer recovers by itself, and only a copy is looked at.
       let examined = random.chance(50) ? try directory.copy(except: file.lastPathComponent + "-lock") : directory
-      let store = try await Store.open(kind.backend(examined.file(file.lastPathComponent)))
+      let residency: Residency = random.chance(50) ? .onDisk(cache: .bytes(10_000)) : .full
+      let store = try await Store.open(kind.backend(examined.file(file.lastPathComponent)), options: StoreOptions(residency: residency))
       let problem = try await ledger.problem(of: store)
       try #require(problem == nil, "kill \(kill) of LARDER_SEED=\(seed): \(problem ?? "")")
       let remains = try await Remains(of: store, file: file.lastPathComponent, in: examined, kind: kind)

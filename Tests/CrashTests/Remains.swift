@@ -11,7 +11,7 @@ struct Remains {
   ///
   /// - Parameter file: The name of the main file.
   init(of store: Store, file: String, in directory: TemporaryDirectory, kind: DiskBackend) async throws {
-    let usual = ["", "-lock"] + (kind == .json ? ["-journal"] : ["-wal", "-shm"])
+    let usual = ["", "-lock"] + (kind == .json ? ["-journal", "-index"] : ["-wal", "-shm"])
     for name in try directory.names {
       let isExpected = usual.contains { name == file + $0 } || name.hasPrefix(file + "-quarantine-") && !name.hasSuffix("-tmp")
       if !isExpected { problems.append("\(name) stays") }

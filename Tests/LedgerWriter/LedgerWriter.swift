@@ -38,10 +38,13 @@ struct Entry: Codable, Identifiable, Sendable {
     if arguments[1] == "migrate" { return try await migrate(backend, arguments.last == "shared" ? .shared : .exclusive) }
     let workload = arguments[1] == "write" ? Workload(arguments.last ?? "") : .init("")
     let access: StoreOptions.Access = arguments.last?.hasPrefix("shared") == true ? .shared : .exclusive
+    // A writer with an even seed leaves the records in the files, so that both kinds of writers follow each other on one store.
+    let isPaged = arguments[1] == "write" && (UInt64(arguments[3]) ?? 1).isMultiple(of: 2)
+    let options = StoreOptions(access: access, checkpoint: .manual, residency: isPaged ? .onDisk(cache: .bytes(10_000)) : .full)
     let entries: LocalRepository<Entry>
     if arguments[1] == "write" { say("opening") }
     do {
-      entries = try await LocalRepository(backend: backend, schema: .init("entries"), options: .init(access: access, checkpoint: .manual))
+      entries = try await LocalRepository(backend: backend, schema: .init("entries"), options: options)
     } catch {
       say("refused \(error.code)")
       exit(1)

@@ -11,9 +11,10 @@ func choosing(url: URL) async throws {
 
   let onDisk = StoreOptions(residency: .onDisk(cache: .megabytes(16)))
   let archive = try await LocalRepository<Spot>(sqliteFile: url, options: onDisk)
+  let document = try await LocalRepository<Spot>(jsonFile: url, options: onDisk)  // still one document for `jq`
   let photos = RepositorySchema<Spot>("photos", residency: .onDisk(cache: .megabytes(8)))  // one collection of a store
   let automatic = StoreOptions(residency: .automatic(limit: .megabytes(64)))  // on disk if the values are larger
-  print(archive, photos, automatic)
+  print(archive, document, photos, automatic)
 }
 
 func buffered(spots: LocalRepository<Spot>, scrollPosition: Spot) async throws {

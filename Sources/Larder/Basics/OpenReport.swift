@@ -32,6 +32,7 @@ public import Foundation
 /// - ``collections``
 /// - ``residency``
 /// - ``renamed``
+/// - ``isIndexRebuilt``
 /// - ``replayedCommits``
 /// - ``tombstoneHorizon``
 /// - ``duration``
@@ -58,6 +59,11 @@ public struct OpenReport: Sendable {
   /// The store sets `residency` once it is open. A collection may have another residency: see ``RepositorySchema/residency``. For a store
   /// on disk, `undecodable` lists no record over a limit, since the opening does not read the records.
   public internal(set) var residency = Residency.full
+  /// Whether this opening has read the whole main file of a JSON store on disk to make its index file anew.
+  ///
+  /// The opening makes the index file anew if it is missing or damaged, or if another opening has written the main file without it. The
+  /// answers of the store do not depend on the index file, so ``isClean`` stays `true`.
+  public var isIndexRebuilt = false
   /// Number of commits that this opening has replayed from a journal that an earlier run of the app has left.
   ///
   /// A run of the app leaves a journal if it did not close the store, or if the journal was not worth folding into the main file on close.

@@ -22,8 +22,8 @@ public enum Residency: Hashable, Sendable {
   /// Memory also holds the changes since the collection last moved on to a newer commit of its storage. The collection moves on after the
   /// commit with which the changes are 4,096 records, or count more than a quarter of the cache and 1 MiB.
   ///
-  /// An ordered index of stored properties stays in the storage, with up to 16,384 of its keys in memory: about 2 MB, and more with long
-  /// texts. Every other index that a query has needed is in memory, without the values of its records.
+  /// An ordered index of stored properties stays in a SQLite store with `.exclusive` access, with up to 16,384 of its keys in memory: about
+  /// 2 MB, and more with long texts. Every other index that a query has needed is in memory, without the values of its records.
   case onDisk(cache: ByteCount)
   /// The records stay in the storage if their values together are longer than the limit when the store opens, and otherwise memory holds
   /// them.

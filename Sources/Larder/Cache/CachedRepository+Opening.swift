@@ -93,8 +93,8 @@ extension CachedRepository {
   /// let opened = try await CachedRepository<String, Forecast>.open(file: url) { SQLiteBackend(file: $0) }
   /// ```
   ///
-  /// A repair moves the file together with the files beside it whose names end in `-journal`, `-previous`, `-wal` or `-shm`, and with
-  /// quarantine files. Do not use `open(file:options:backend:)` for a backend that names its files differently.
+  /// A repair moves the file together with the files beside it whose names end in `-index`, `-journal`, `-previous`, `-wal` or `-shm`, and
+  /// with quarantine files. Do not use `open(file:options:backend:)` for a backend that names its files differently.
   /// - Throws: The errors of ``open(jsonFile:options:)``.
   public static func open(
     file: URL, options: StoreOptions = StoreOptions(durability: .buffered), backend: @Sendable (URL) -> any StorageBackend
@@ -219,7 +219,7 @@ struct CacheHealing: Sendable {
   /// Suffixes of the names of a store's auxiliary files, apart from quarantine files.
   ///
   /// Files in the directory with other suffixes do not belong to the store and are not moved.
-  private static let beside = ["-journal", "-previous", "-shm", "-wal"]
+  private static let beside = ["-index", "-journal", "-previous", "-shm", "-wal"]
 
   init(file: URL, fileSystem: any FileSystem) {
     paths = JSONFilePaths(file)

@@ -88,13 +88,32 @@ final class Checkpointer: Sendable {
     // folded.
     var (commit, work) = try await core.maintain { backend throws(RepositoryError) in
       core.moveBase()
-      return (core.state.commit, try backend.beginCheckpoint())
+      return (core.state.commit, try Self.begin(with: backend, of: core))
     }
     while let part = work {
       await DispatchQueue(label: "larder.checkpoint", qos: .userInitiated).run { part() }
-      work = try await core.maintain { backend throws(RepositoryError) in try backend.continueCheckpoint() }
+      work = try await core.maintain { backend throws(RepositoryError) in try Self.proceed(with: backend, of: core) }
     }
     state.withLock { $0.noteFolded(commit) }
+  }
+
+  private static func begin(
+    with backend: any StorageBackend, of core: StoreCore
+  ) throws(RepositoryError) -> (@Sendable () -> Void)? {
+    let work = try backend.beginCheckpoint()
+    if work == nil { core.moveBaseIfWorthwhile() }
+    return work
+  }
+
+  /// Continues a checkpoint, and moves the base on after its last part.
+  ///
+  /// A base of the replaced main file would keep that file on the disk until the next commit.
+  private static func proceed(
+    with backend: any StorageBackend, of core: StoreCore
+  ) throws(RepositoryError) -> (@Sendable () -> Void)? {
+    let work = try backend.continueCheckpoint()
+    if work == nil { core.moveBaseIfWorthwhile() }
+    return work
   }
 
   /// Begins a checkpoint if the backend's `wantsCheckpoint` is true and the options allow checkpoints by size.
@@ -116,7 +135,7 @@ final class Checkpointer: Sendable {
     guard core.state.isOpen, turn.tryAcquire() else { return }
     // A base of an older commit would keep the backend from folding the commits after it.
     core.moveBase()
-    run(upTo: commit, core) { backend throws(RepositoryError) in try backend.beginCheckpoint() }
+    run(upTo: commit, core) { backend throws(RepositoryError) in try Self.begin(with: backend, of: core) }
   }
 
   /// Runs one short part of a checkpoint on the executor, and starts the long part that the backend returns.
@@ -152,7 +171,7 @@ final class Checkpointer: Sendable {
   /// Must run on the store's executor, which serializes all commits.
   private func continueAutomatic(upTo commit: UInt64, _ core: StoreCore) {
     guard core.state.isOpen else { return turn.release() }
-    run(upTo: commit, core) { backend throws(RepositoryError) in try backend.continueCheckpoint() }
+    run(upTo: commit, core) { backend throws(RepositoryError) in try Self.proceed(with: backend, of: core) }
     scheduleIdleCheckpoint(of: core)
   }
 

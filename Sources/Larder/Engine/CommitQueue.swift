@@ -341,6 +341,9 @@ private struct CommitGroup {
       if isLast { core.rebaseIfWorthwhile() }
       // This group still holds the old base. A shared store moves on before the next commit, when nothing holds it.
       if isLast, core.options.access != .shared { core.moveBaseIfWorthwhile() }
+    } else if failure?.code == .full, isLast, core.options.access != .shared {
+      // The old base may keep the space that the backend has tried to free.
+      core.moveBaseIfWorthwhile()
     }
     return failure
   }

@@ -22,16 +22,17 @@ internal import Synchronization
 /// you close the store if you need the document alone to be complete. You can read the document with any tool, but do not edit it by hand:
 /// every line has a checksum.
 ///
-/// The files beside `spots.json` have its name and a suffix: `-journal`, `-lock`, `-previous` (with
-/// ``StoreOptions/keepsPreviousSnapshot``), `-quarantine-…` (bytes that were cut from a journal). A file that is being written has `-tmp`
-/// at the end of its name.
+/// The files beside `spots.json` have its name and a suffix: `-journal`, `-lock`, `-index` (with ``Residency/onDisk(cache:)``), `-previous`
+/// (with ``StoreOptions/keepsPreviousSnapshot``), `-quarantine-…` (bytes that were cut from a journal). A file that is being written has
+/// `-tmp` at the end of its name.
 ///
 /// Only one backend at a time can have the file open for writing. A second open for writing throws `.alreadyOpen` in the same process, and
 /// `.locked` in another process.
 ///
 /// ## Cost
 ///
-/// Opening a store reads the whole file, and keeps every record in memory as bytes until the record's first use. A durable commit is one
+/// Opening a store reads the whole file, and keeps every record in memory as bytes until the record's first use. With
+/// ``Residency/onDisk(cache:)``, opening reads an index file and the journal, and the records stay in the file. A durable commit is one
 /// write and one sync. The first commit also creates the journal, and a commit that finds too little allocated space first grows the
 /// journal. A checkpoint rewrites the document on another thread, and needs memory for the changes in the journal and some MiB more.
 ///
@@ -44,10 +45,11 @@ internal import Synchronization
 /// ### Formats
 /// - <doc:JSONSnapshotFormat>
 /// - <doc:JournalFormat>
-public final class JSONFileBackend: PackingBackend {
-  private let paths: JSONFilePaths
+/// - <doc:IndexFileFormat>
+public final class JSONFileBackend: PackingBackend, PagingBackend {
+  let paths: JSONFilePaths
   private let isFileURL: Bool
-  private let fileSystem: any FileSystem
+  let fileSystem: any FileSystem
   private let tuning: Tuning
   private let phase = Mutex(Phase.new)
 
@@ -62,19 +64,6 @@ public final class JSONFileBackend: PackingBackend {
     case suspended(JSONFileStore)
     case reading
     case closed
-  }
-
-  /// Sizes that govern the journal and the document, and whose default values only tests change.
-  package struct Tuning: Sendable {
-    /// Unit in bytes in which space for the journal is allocated, a multiple of 512.
-    package var journalChunk = 64 << 10
-    /// Size of the document in bytes up to which a pause in writing or a close rewrites the document for any change.
-    package var smallFile = 1 << 20
-
-    package init(journalChunk: Int = 64 << 10, smallFile: Int = 1 << 20) {
-      self.journalChunk = journalChunk
-      self.smallFile = smallFile
-    }
   }
 
   /// Creates a backend for a file, without reading or creating the file before ``open(_:_:)``.
@@ -115,6 +104,50 @@ public final class JSONFileBackend: PackingBackend {
   private func open(
     _ options: StoreOptions, limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
   ) throws(RepositoryError) -> OpenReport {
+    try beginOpening(options) { () throws(RepositoryError) in
+      if options.access == .readOnly {
+        let (records, report) = try reading(options).run(limits)
+        for record in records { visit(record) }
+        return (nil, report)
+      }
+      let (found, report) = try opening(options).run(limits, visit)
+      return ((found, report), report)
+    }
+  }
+
+  /// Reads the index file and the journal, and passes every tombstone to `visit`.
+  ///
+  /// Cost: if the index file is missing or does not describe the document, reads the whole document, and ``OpenReport/isIndexRebuilt`` is
+  /// true. Otherwise reads about 0.8 MB for a million records, and the journal.
+  /// - Throws: as ``open(_:_:)``. `.unsupported` for a store that is opened `.readOnly`.
+  public func openPaged(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> PagedOpening {
+    guard options.access != .readOnly else {
+      throw RepositoryError(.unsupported, "expected `residency: .full` or `.automatic` for a store opened `.readOnly`", file: name)
+    }
+    return try beginOpening(options) { () throws(RepositoryError) in
+      let (found, opening) = try opening(options).runPaged(visit)
+      return ((found, opening.report), opening)
+    }
+  }
+
+  /// Returns the records as of the newest commit, which stay readable after later commits and after ``close()``.
+  ///
+  /// Of the documents that checkpoints have replaced, at most eight stay readable, and as many as together are at most 16 MiB or twice as
+  /// large as the document. A base of an older document throws `.superseded`.
+  /// - Throws: as ``PagingBackend/keepBase()``. `.poisoned` after a failed sync.
+  public func keepBase() throws(RepositoryError) -> any StoredBase {
+    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).keepBase() }
+  }
+
+  /// True if a checkpoint has replaced the document since the last call of ``keepBase()``, so that the disk holds two documents.
+  public var wantsNewerBase: Bool {
+    phase.withLock { if case .open(let store) = $0 { store.paging.hasOldBase } else { false } }
+  }
+
+  /// Checks the options and the phase, and calls `read`, which returns what was found, or `nil` for a store that is only read.
+  private func beginOpening<Output>(
+    _ options: StoreOptions, _ read: () throws(RepositoryError) -> ((JSONFileOpening.Found, OpenReport)?, Output)
+  ) throws(RepositoryError) -> Output {
     // An open JSON store reads no commits of other processes, so it does not support several writing processes at once.
     guard options.access != .shared else {
       throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
@@ -132,15 +165,9 @@ public final class JSONFileBackend: PackingBackend {
     guard isFree else { throw RepositoryError(.alreadyOpen, "the backend is open: close its store first", file: name) }
     // The files are read without holding the mutex, because `visit` is the caller's code and reading takes long.
     do throws(RepositoryError) {
-      if options.access == .readOnly {
-        let (records, report) = try reading(options).run(limits)
-        for record in records { visit(record) }
-        phase.withLock { $0 = .reading }
-        return report
-      }
-      let (found, report) = try JSONFileOpening(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options).run(limits, visit)
-      phase.withLock { $0 = .found(found, report) }
-      return report
+      let (found, output) = try read()
+      phase.withLock { $0 = found.map(Phase.found) ?? .reading }
+      return output
     } catch {
       // After an `open` that has thrown, the backend must accept another `open`.
       phase.withLock { $0 = .new }
@@ -190,7 +217,6 @@ public final class JSONFileBackend: PackingBackend {
   /// Syncs the journal if it has unsynced commits.
   ///
   /// Does nothing in a store opened `.readOnly`.
-  ///
   /// - Throws: `.outcomeUnknown`, `.dataMissing`, `.locked`, `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
   public func flush() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in
@@ -199,7 +225,7 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// True if the journal is larger than 4 MiB and larger than one and a half times the document.
+  /// True if the journal is larger than 4 MiB and one and a half times the document, or than 16 MiB if records stay in the files.
   public var wantsCheckpoint: Bool {
     phase.withLock { if case .open(let store) = $0 { store.wantsCheckpoint } else { false } }
   }
@@ -240,7 +266,6 @@ public final class JSONFileBackend: PackingBackend {
   /// Makes every commit durable, and releases the locks of the document and of the lock file.
   ///
   /// See `StorageBackend.suspend()`.
-  ///
   /// - Throws: as ``flush()``. The locks are released even if the call throws.
   public func suspend() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in
@@ -275,6 +300,8 @@ public final class JSONFileBackend: PackingBackend {
           phase = .open(store)
           return true
         }
+        // The next store of this backend does not know the documents that snapshots of this one have open.
+        _ = store.paging.closeReplaced()
         store.release()
         phase = .closed
         return false
@@ -350,6 +377,9 @@ public final class JSONFileBackend: PackingBackend {
   private var notOpen: RepositoryError { RepositoryError(.closed, "the store is not open: open it first", file: name) }
 
   private var recovery: JSONFileRecovery { JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning) }
+  private func opening(_ options: StoreOptions) -> JSONFileOpening {
+    JSONFileOpening(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
+  }
 
   private func reading(_ options: StoreOptions) -> JSONFileReader {
     JSONFileReader(paths: paths, fileSystem: fileSystem, options: options)

@@ -18,6 +18,10 @@ struct JSONFileOpening {
     /// The open main file, or `nil` if the store does not exist yet.
     var main: MainFile?
     var journal: Journal?
+    /// True if the records stay in the files.
+    var isPaged = false
+    /// The index of the main file, if the records stay in the files and the store exists.
+    var paging: JSONFilePaging?
 
     struct Journal: Sendable {
       let data: Data
@@ -37,6 +41,21 @@ struct JSONFileOpening {
   ///
   /// - Parameter limits: Size limits that each record must keep, or `nil` to refuse no record.
   func run(_ limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> (Found, OpenReport) {
+    try run(isPaged: false) { (journal, file) throws(RepositoryError) in
+      let contents = try JSONFileContents(.file(file), journal: journal, paths: paths, recovery: options.recovery, limits: limits, visit)
+      return (contents, contents.report, nil)
+    }
+  }
+
+  /// The contents of the files, the report of reading them, and the index of the main file if the records stay in the files.
+  typealias Contents = (files: JSONFileContents, report: OpenReport, paging: JSONFilePaging?)
+
+  /// Opens the files, and passes the main file and the journal to `read`, unless the store is new.
+  ///
+  /// - Parameter isPaged: True if the records stay in the files.
+  func run(
+    isPaged: Bool, _ read: (Data?, any OpenFile) throws(RepositoryError) -> Contents
+  ) throws(RepositoryError) -> (Found, OpenReport) {
     try paths.checkLength()
     for path in [paths.mainFile, paths.journal] {
       // The paths are checked before the lock file and directories are created, so that an opening that throws leaves no new file behind.
@@ -58,10 +77,10 @@ struct JSONFileOpening {
       guard let file = try MainFile.open(paths.mainFile, fileSystem) else {
         try checkAbsence()
         let report = OpenReport(storeID: UUID(), commit: .zero, isNew: true, removedTemporaryFiles: removed)
-        return (Found(lock: lock, options: options), report)
+        return (Found(lock: lock, options: options, isPaged: isPaged), report)
       }
       do throws(RepositoryError) {
-        return try read(file, under: lock, removed: removed, limits: limits, visit)
+        return try self.read(file, under: lock, removed: removed, read)
       } catch {
         // The caller needs the error of reading, so an error of closing is ignored. The descriptor is closed at the latest when its last
         // reference is released.
@@ -86,17 +105,17 @@ struct JSONFileOpening {
   }
 
   private func read(
-    _ file: any OpenFile, under lock: any HeldLock, removed: [String], limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
+    _ file: any OpenFile, under lock: any HeldLock, removed: [String], _ read: (Data?, any OpenFile) throws(RepositoryError) -> Contents
   ) throws(RepositoryError) -> (Found, OpenReport) {
     // After a crash some bytes of the main file may be in the page cache only. The sync keeps a power cut from losing these bytes after the
     // opening has reported them as committed.
     try file.sync()
     let journal = try fileSystem.contents(of: paths.journal, syncingFirst: true)
-    let contents = try JSONFileContents(.file(file), journal: journal, paths: paths, recovery: options.recovery, limits: limits, visit)
-    var found = Found(lock: lock, options: options)
+    let (contents, opened, paging) = try read(journal, file)
+    var found = Found(lock: lock, options: options, isPaged: paging != nil, paging: paging)
     found.main = try MainFile(file, contents.header, tombstones: contents.tombstones)
     if let journal, let replay = contents.replay { found.journal = .init(data: journal, replay: replay) }
-    var report = contents.report
+    var report = opened
     report.removedTemporaryFiles = removed
     report.cutTail = contents.replay.flatMap { cut(of: $0.contents) }
     if report.cutTail == nil { report.cutTail = try unreportedCut() }
@@ -190,4 +209,91 @@ struct JSONFileReader {
 
   /// Number of bytes at the beginning of the main file that are compared, which include the header with its generation.
   private static let headerSize = 512
+}
+
+extension JSONFileOpening {
+  /// Reads the index file and the journal, and passes the tombstones to `visit`.
+  ///
+  /// If no index file describes the main file, reads the whole main file.
+  func runPaged(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> (Found, PagedOpening) {
+    var counts: [String: CollectionCount] = [:]
+    let (found, report) = try run(isPaged: true) { (journal, file) throws(RepositoryError) in
+      let (header, line) = try MainFileReader(source: .file(file), file: paths.mainFile).header()
+      let stored = line.withUnsafeBytes { IndexFile.read(of: file, header: $0, paths: paths, in: fileSystem) }
+      let index = if let stored { stored.index } else { try MainFileIndex.read(file, path: paths.mainFile) }
+      let tombstones = Dictionary(index.tombstones.map { ($0.address, $0.revision.number) }) { $1 }
+      let replay = try journal.map { (journal) throws(RepositoryError) in
+        try read(journal, over: header, counts: stored?.counts ?? [])
+      }
+      let changes = replay?.changes ?? [:]
+      for tombstone in index.tombstones where changes.isEmpty || changes[tombstone.address] == nil { visit(tombstone) }
+      for change in changes.values where change.value == nil { visit(change) }
+      let contents = JSONFileContents(header, replay, tombstones: tombstones)
+      let main = try PagedMainFile(try MainFile(file, header, tombstones: tombstones), index, at: paths.mainFile, in: fileSystem)
+      counts =
+        try replay?.uncounted.map { (uncounted) throws(RepositoryError) in
+          try uncounted.total(of: changes, over: main)
+        } ?? index.counts
+      var report = contents.report
+      report.isIndexRebuilt = stored == nil
+      let uncounted = replay?.uncounted
+      var paging = JSONFilePaging()
+      paging.begin(
+        index, file: stored?.file(keeping: uncounted?.counts), changes: changes, counts: counts, sum: uncounted?.sum,
+        isSaved: stored != nil && uncounted?.changes.isEmpty == true, main: main)
+      return (contents, report, paging)
+    }
+    let collections = counts.compactMap { name, count in
+      count.records == 0
+        ? nil
+        : CollectionSummary(
+          name: name, recordCount: count.records, byteCount: count.bytes,
+          schemaVersions: min(count.versions.oldest, count.versions.newest)...count.versions.newest)
+    }
+    return (found, PagedOpening(report: report, collections: collections))
+  }
+}
+
+extension JSONFileOpening {
+  /// Reads the journal, and collects the changes after the newest counts that the journal has.
+  private func read(
+    _ journal: Data, over header: MainFileHeader, counts: [IndexFileSlots.Counts]
+  ) throws(RepositoryError) -> JSONFileReplay {
+    let replay = try JSONFileReplay(journal, over: header, paths: paths, recovery: options.recovery, counts: counts)
+    guard let uncounted = replay.uncounted, uncounted.isIncomplete else { return replay }
+    // A power cut may lose commits whose counts are in the index file.
+    let older = counts.filter { $0.commit < counts.map(\.commit).max() ?? 0 }
+    return try read(journal, over: header, counts: older)
+  }
+}
+
+extension UncountedChanges {
+  /// Returns the counts after all changes.
+  ///
+  /// - Parameter newest: Newest record or tombstone of every changed address.
+  fileprivate func total(
+    of newest: [RecordAddress: StoredRecord], over main: PagedMainFile
+  ) throws(RepositoryError) -> [String: CollectionCount] {
+    var total = counts?.collections ?? main.index.counts
+    var last: PagedMainFile.Block?
+    // In the order of the addresses, each block of the main file is read at most once.
+    for (address, before) in changes.sorted(by: { $0.key < $1.key }) {
+      guard let record = newest[address] else { continue }
+      let wasPresent: Bool
+      switch before {
+      case .present: wasPresent = true
+      case .absent: wasPresent = false
+      case .asInMainFile:
+        let section = main.index.section(of: address.collection)
+        let line: StoredRecord? = if let section { try main.line(of: address.key, in: section, last: &last) } else { nil }
+        wasPresent = line?.value != nil
+      }
+      var count = total[address.collection] ?? CollectionCount()
+      // Only an index file that another program has written can have fewer records than are deleted here.
+      count.records = max(0, count.records + (record.value == nil ? 0 : 1) - (wasPresent ? 1 : 0))
+      count.note(record)
+      total[address.collection] = count
+    }
+    return total
+  }
 }

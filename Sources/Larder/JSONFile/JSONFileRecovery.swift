@@ -12,6 +12,18 @@ struct JSONFileRecovery {
   /// - Parameter report: The report of `JSONFileOpening`, the first step of opening a store. `run(_:_:)` completes the report.
   func run(_ found: JSONFileOpening.Found, _ report: inout OpenReport) throws(RepositoryError) -> JSONFileStore {
     guard var main = found.main else { return try create(found, &report) }
+    do throws(RepositoryError) {
+      return try recover(&main, found, &report)
+    } catch {
+      // The index of a main file that was written again has its name only once the store uses it.
+      main.newIndex?.file?.discard(paths: paths, in: fileSystem)
+      throw error
+    }
+  }
+
+  private func recover(
+    _ main: inout MainFile, _ found: JSONFileOpening.Found, _ report: inout OpenReport
+  ) throws(RepositoryError) -> JSONFileStore {
     // Another process may have replaced the files since they were read, and recovery must not overwrite files that were not read.
     try JSONFileStore.checkMainFile(main, at: paths.mainFile, fileSystem)
     var journal: JournalWriter?
@@ -21,7 +33,7 @@ struct JSONFileRecovery {
       if let cut = report.cutTail, case .torn = replay.contents.tail { report.cutTail = try keepAside(cut, of: data, main) }
       report.removedTemporaryFiles = try removeTemporaryFiles()
       if replay.isBehind {
-        main = try renewMain(main, folding: replay.contents.header.salt, found.options)
+        main = try renewMain(main, folding: replay.contents.header.salt, found)
         // The journal is removed after `renewMain` and not before it. A power cut could bring back the previous main file, whose latest
         // commits are in this journal.
         try fileSystem.remove(paths.journal)
@@ -35,7 +47,7 @@ struct JSONFileRecovery {
       // name may not be durable, so the main file is written again.
       let isUnused = main.header.generation == 1 && main.header.commit == 0
       if isUnused || main.header.folded == MainFileHeader.noJournal {
-        main = try renewMain(main, folding: MainFileHeader.noJournal, found.options)
+        main = try renewMain(main, folding: MainFileHeader.noJournal, found)
       }
     }
     // The quarantine file gets its final name last, when no later step can throw. If an opening failed after it has given the quarantine
@@ -43,7 +55,10 @@ struct JSONFileRecovery {
     if let cut = report.cutTail { report.cutTail?.settleQuarantine(from: JSONFilePaths.unreported(cut), in: fileSystem) }
     let store = JSONFileStore(
       self, options: found.options, lock: found.lock, main: main, journal: journal, changes: found.journal?.replay.changes ?? [:],
-      commit: report.commit.number)
+      commit: report.commit.number, paging: found.paging ?? JSONFilePaging())
+    store.use(main)
+    store.paging.writeIndexFile(like: main, paths: paths, in: fileSystem)
+    store.saveCounts()
     // A main file newer than its journal was left by an unfinished checkpoint. After a failed sync of the directory, the name of the newer
     // main file may not be durable, and a second sync proves nothing. The journal continues both the previous and the newer main file, so
     // the journal stays until the next main file is durable.
@@ -58,20 +73,23 @@ struct JSONFileRecovery {
   /// the directory. If the sync of the directory fails, the next opening again treats the main file's name as not durable. If a full disk
   /// has no room for the new main file, the old main file stays.
   /// - Parameter salt: The salt of the journal that is about to be removed, or `MainFileHeader.noJournal` if there is no journal.
-  private func renewMain(_ main: MainFile, folding salt: UInt32, _ options: StoreOptions) throws(RepositoryError) -> MainFile {
+  private func renewMain(
+    _ main: MainFile, folding salt: UInt32, _ found: JSONFileOpening.Found
+  ) throws(RepositoryError) -> MainFile {
     // `renewMain` makes no checkpoint, so it must neither replace the copy of the previous main file nor drop tombstones.
-    var options = options
+    var options = found.options
     options.keepsPreviousSnapshot = false
     options.limits.tombstones = .max
     let draft = MainFileDraft(
-      paths: paths, fileSystem: fileSystem, main: main, changes: [:], commit: main.header.commit, journalSalt: salt, options: options)
+      paths: paths, fileSystem: fileSystem, main: main, changes: [:], commit: main.header.commit, journalSalt: salt, options: options,
+      isIndexed: found.isPaged)
     let next: MainFile
     do throws(RepositoryError) {
       next = try draft.write()
       do throws(RepositoryError) {
         try draft.replacement.rename()
       } catch {
-        draft.replacement.discard(next.file)
+        draft.discard(next)
         throw error
       }
     } catch {
@@ -79,7 +97,10 @@ struct JSONFileRecovery {
       guard error.code == .full else { throw error }
       return main
     }
-    try fileSystem.syncDirectory(paths.directory)
+    do throws(RepositoryError) { try fileSystem.syncDirectory(paths.directory) } catch {
+      next.newIndex?.file?.discard(paths: paths, in: fileSystem)
+      throw error
+    }
     return next
   }
 
@@ -88,9 +109,10 @@ struct JSONFileRecovery {
     let header = MainFileHeader(
       storeID: report.storeID, generation: 1, commit: 0, tombstonesSince: 0, journal: MainFileHeader.newTag())
     let replacement = FileReplacement(path: paths.mainFile, fileSystem: fileSystem)
+    var index: MainFileIndex?
     let file = try replacement.write(like: nil) { file throws(RepositoryError) in
-      var writer = MainFileWriter(file, header)
-      try writer.finish()
+      var writer = MainFileWriter(file, header, isIndexed: found.isPaged)
+      index = try writer.finish()
       try file.lock()
       // If another process has created the store since this process has read the files, `rename` would replace that store by an empty one.
       guard try fileSystem.status(of: paths.mainFile) == nil else {
@@ -108,7 +130,12 @@ struct JSONFileRecovery {
       do throws(RepositoryError) { try fileSystem.remove(paths.mainFile) } catch {}
       throw error
     }
-    return JSONFileStore(self, options: found.options, lock: found.lock, main: main, journal: nil, changes: [:], commit: 0)
+    var paging = JSONFilePaging()
+    if let index { paging.begin(index, file: nil, changes: [:], counts: [:]) }
+    let store = JSONFileStore(
+      self, options: found.options, lock: found.lock, main: main, journal: nil, changes: [:], commit: 0, paging: paging)
+    store.paging.writeIndexFile(like: main, paths: paths, in: fileSystem)
+    return store
   }
 
   /// Writes a torn tail durably to a quarantine file, whose name marks the cut as not yet reported.

@@ -12,18 +12,31 @@ struct JSONFileReplay: Sendable {
   /// After deletions on a full disk, the main file has newer commits than the journal. A main file that was written without a journal may
   /// have an old journal beside it, if a crash came before the removal of the old journal was synced.
   let isBehind: Bool
+  /// The changes after the newest counts that are known, or `nil` if no counts were given.
+  let uncounted: UncountedChanges?
 
   /// Reads a journal and collects the changes that the main file does not have yet.
   ///
-  /// - Parameter start: Position in the journal behind the frames that the store has already read, or `nil` to read all frames.
+  /// - Parameters:
+  ///   - start: Position in the journal behind the frames that the store has already read, or `nil` to read all frames.
+  ///   - counts: Counts of the store's records as of some commits of the journal, or `nil` if nobody needs the store's counts.
   /// - Throws: `.corrupted` for a journal that is damaged or does not belong to the main file, `.newerSchema`.
   init(
     _ data: Data, over header: MainFileHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery,
-    from start: JournalReader.Position? = nil
+    from start: JournalReader.Position? = nil, counts: [IndexFileSlots.Counts]? = nil
   ) throws(RepositoryError) {
     let reader = JournalReader(data: data, file: paths.journal, mainFileCommit: header.commit, start: start)
     var changes: [RecordAddress: StoredRecord] = [:]
-    let contents = try reader.read { record throws(RepositoryError) in changes[record.address] = record }
+    let salt: UInt32 = data.count < JournalFormat.headerSize ? 0 : data.withUnsafeBytes { $0.number(at: 12) }
+    var uncounted = counts.map { UncountedChanges($0, salt: salt) }
+    let contents = try reader.read { (record) throws(RepositoryError) in
+      let old = changes.updateValue(record, forKey: record.address)
+      uncounted?.note(record.address, after: old)
+    } begin: { frame, offset in
+      uncounted?.begin(frame, at: offset, in: data)
+    }
+    uncounted?.endFrame()
+    self.uncounted = uncounted
     try Self.check(contents, continues: header, paths)
     // The option `.strict` refuses a store that may lack its last commit. An unfinished write at the end of the journal may be an
     // acknowledged commit that was damaged.
@@ -74,6 +87,104 @@ struct JSONFileReplay: Sendable {
   }
 }
 
+/// The records that a journal has changed after the newest commit whose counts are in the index file.
+struct UncountedChanges: Sendable {
+  /// What a record was before the first of its changes.
+  enum Before: Sendable {
+    case present, absent
+    /// Only the main file shows whether it has the record.
+    case asInMainFile
+  }
+
+  private let known: [IndexFileSlots.Counts]
+  /// Commit of the newest known counts, up to which changes are not noted.
+  private let newest: UInt64
+  /// Newest commit of the frame that is being read.
+  private var commit: UInt64 = 0
+  /// Counts that are those of the frame that is being read, until the frame ends.
+  private var reached: IndexFileSlots.Counts?
+  /// The newest counts whose frame the journal has, or `nil` if the main file has the newest counts.
+  private(set) var counts: IndexFileSlots.Counts?
+  /// The addresses of the changes after ``counts``.
+  private(set) var changes: [RecordAddress: Before] = [:]
+  /// Hash of the frames that were read.
+  private(set) var sum: JournalSum
+
+  init(_ known: [IndexFileSlots.Counts], salt: UInt32) {
+    self.known = known
+    sum = JournalSum(salt: salt)
+    newest = known.map(\.commit).max() ?? 0
+  }
+
+  /// True if the newest known counts are of no frame of the journal, so that the journal must be read again with older counts.
+  var isIncomplete: Bool { newest > 0 && counts?.commit != newest }
+
+  mutating func begin(_ frame: JournalFrame, at offset: Int, in journal: Data) {
+    endFrame()
+    commit = frame.commits.upperBound
+    let (head, trailer) = journal.withUnsafeBytes { bytes in
+      (
+        bytes.number(at: offset + JournalFormat.frameHeaderSize - 4) as UInt32,
+        bytes.number(at: offset + frame.size - JournalFormat.frameTrailerSize) as UInt32
+      )
+    }
+    sum.add(head, trailer, size: frame.size)
+    // Before a power cut, another commit may have had the number, also behind other commits, so all frames up to here must be the same.
+    reached = known.first { $0.commit == commit && $0.journal == sum.hash.value }
+  }
+
+  mutating func note(_ address: RecordAddress, after old: StoredRecord?) {
+    guard commit > newest, changes[address] == nil else { return }
+    changes[address] = old.map { $0.value == nil ? .absent : .present } ?? .asInMainFile
+  }
+
+  mutating func endFrame() {
+    guard let reached else { return }
+    (counts, self.reached, changes) = (reached, nil, [:])
+  }
+}
+
+/// A hash of the first frames of a journal, made of the checksums of their heads and payloads.
+///
+/// The hash is the one of a main file's seal, FNV-1a. A CRC32C over bytes and their own CRC32C would be the same for all bytes of one
+/// length.
+struct JournalSum: Sendable {
+  /// Salt of the journal, which no other journal of the store has.
+  let salt: UInt32
+  /// Offset behind the last frame of the hash.
+  private(set) var end = JournalFormat.headerSize
+  private(set) var hash = SealHash()
+
+  init(salt: UInt32) { self.salt = salt }
+
+  /// Adds the next frame.
+  mutating func add(_ headChecksum: UInt32, _ payloadChecksum: UInt32, size: Int) {
+    hash.add(headChecksum)
+    hash.add(payloadChecksum)
+    end += size
+  }
+
+  /// Adds the frames up to an offset, of which the heads and the checksums are read.
+  ///
+  /// - Throws: `.corrupted` if the frames do not end at the offset.
+  mutating func addFrames(of file: any OpenFile, before limit: Int) throws(RepositoryError) {
+    while end < limit {
+      let head = try file.read(at: end, count: JournalFormat.frameHeaderSize)
+      guard head.count == JournalFormat.frameHeaderSize else { throw ended(file) }
+      let (size, checksum) = head.withUnsafeBytes {
+        ($0.count(at: 4) + JournalFormat.frameHeaderSize + JournalFormat.frameTrailerSize, $0.number(at: head.count - 4) as UInt32)
+      }
+      let trailer = try file.read(at: end + size - JournalFormat.frameTrailerSize, count: JournalFormat.frameTrailerSize)
+      guard size <= limit - end, trailer.count == JournalFormat.frameTrailerSize else { throw ended(file) }
+      add(checksum, trailer.withUnsafeBytes { $0.number(at: 0) }, size: size)
+    }
+  }
+
+  private func ended(_ file: any OpenFile) -> RepositoryError {
+    RepositoryError(.corrupted, "expected a whole commit, found the end of the journal", file: file.path, offset: UInt64(end))
+  }
+}
+
 /// The contents of a store's main file and journal together.
 struct JSONFileContents {
   let header: MainFileHeader
@@ -81,6 +192,10 @@ struct JSONFileContents {
   let replay: JSONFileReplay?
   /// Addresses (collection and key) of the tombstones in the main file, with the commits of the deletions.
   let tombstones: [RecordAddress: UInt64]
+
+  init(_ header: MainFileHeader, _ replay: JSONFileReplay?, tombstones: [RecordAddress: UInt64]) {
+    (self.header, self.replay, self.tombstones) = (header, replay, tombstones)
+  }
 
   /// Reads the main file and the journal, and passes every record to `visit` in its state at the newest commit.
   ///

@@ -2,13 +2,15 @@ internal import Dispatch
 internal import Foundation
 
 extension JSONFileStore {
-  /// True if the journal is larger than 4 MiB and larger than one and a half times the main file.
+  /// True if the journal is larger than 4 MiB and one and a half times the main file, or than 16 MiB if records stay in the files.
   ///
   /// If the journal is larger than one and a half times the main file, folding rewrites less than two thirds of a byte of the old main file
   /// for each byte of the journal.
   var wantsCheckpoint: Bool {
     guard let journal, folding == nil, !isPoisoned else { return false }
-    return journal.end > max(4 << 20, main.size + main.size / 2)
+    let limit = max(4 << 20, main.size + main.size / 2)
+    // A store that leaves its records in the files keeps the changes of its journal in memory, so their size is bounded.
+    return journal.end > (paging.isActive ? min(limit, tuning.pagedJournal) : limit)
   }
 
   /// True if the main file is small or at most twice as large as the journal, or if the journal's oldest change is a day old.
@@ -19,7 +21,8 @@ extension JSONFileStore {
   ///
   /// Commits and folds together write at most four times the bytes of the journal: the journal itself, at most twice its size for the old
   /// main file, and at most its size for inserted records. The bound of four times does not hold for a small main file, for requested
-  /// checkpoints, for a change that is a day old, and for the copy that `keepsPreviousSnapshot` makes.
+  /// checkpoints, for a change that is a day old, for a store that leaves its records in the files, and for the copy that
+  /// `keepsPreviousSnapshot` makes.
   var isCheckpointWorthwhile: Bool {
     guard folding == nil, !isPoisoned else { return false }
     // Without new commits, a checkpoint is worthwhile only if a journal exists or if the main file's name may not be durable.
@@ -49,7 +52,7 @@ extension JSONFileStore {
   func draft() -> MainFileDraft {
     MainFileDraft(
       paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit,
-      journalSalt: journal?.header.salt ?? MainFileHeader.noJournal, options: options)
+      journalSalt: journal?.header.salt ?? MainFileHeader.noJournal, options: options, isIndexed: paging.isActive)
   }
 
   /// Returns the contents of the next main file with all changes, including the changes that a running checkpoint is folding.
@@ -80,7 +83,7 @@ extension JSONFileStore {
     do throws(RepositoryError) {
       try renameMain(to: next)
     } catch {
-      draft.replacement.discard(next.file)
+      draft.discard(next)
       throw error
     }
     return next
@@ -111,7 +114,7 @@ extension JSONFileStore {
   /// Switches the store to a main file that was renamed into place.
   func takeIntoUse(_ next: MainFile) {
     let old = main
-    main = next
+    use(next)
     // Changes that are not in the new main file were committed while that file was written, so the present time is close enough to the time
     // of the oldest of these changes.
     oldestChange = changes.isEmpty ? nil : .now

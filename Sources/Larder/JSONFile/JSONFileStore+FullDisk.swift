@@ -52,6 +52,7 @@ extension JSONFileStore {
   /// - Returns: True if folding the journal or cancelling a background checkpoint has freed space.
   /// - Throws: `.outcomeUnknown` if a sync fails.
   func giveBack() throws(RepositoryError) -> Bool {
+    if paging.closeReplaced() { return true }
     // If folding has failed and the journal has the same length as then, folding would fail again, so that each value without room would
     // cost writing a main file.
     guard let journal, journal.end != triedToGiveBackAt else { return false }
@@ -102,6 +103,7 @@ extension JSONFileStore {
   /// - Parameter batch: Deletions that the journal does not have, or `nil`.
   /// - Throws: `.full` if the disk has no room for the new main file, and the store is then unchanged. `.outcomeUnknown` if a sync failed.
   private func replaceMain(with batch: WriteBatch?, keepingTombstones: Bool = true) throws(RepositoryError) {
+    _ = paging.closeReplaced()
     var draft = draft()
     // No copy of the previous main file is kept, because the copy would take space that the new main file needs.
     draft.options.keepsPreviousSnapshot = false

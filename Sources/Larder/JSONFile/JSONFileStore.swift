@@ -26,6 +26,8 @@ final class JSONFileStore {
   var changes: [RecordAddress: StoredRecord]
   /// Newest record or tombstone of every address that other processes changed during a suspension, until this store's next commit.
   var foreignChanges: [RecordAddress: StoredRecord] = [:]
+  /// The index of the main file and the counts of the collections, if the records stay in the files.
+  var paging: JSONFilePaging
   /// The background checkpoint that is running, or `nil` if none is running.
   ///
   /// While the background checkpoint writes a new main file, the changes that go into that file are in `FoldInProgress` and not in
@@ -42,7 +44,7 @@ final class JSONFileStore {
 
   init(
     _ recovery: JSONFileRecovery, options: StoreOptions, lock: any HeldLock, main: MainFile, journal: JournalWriter?,
-    changes: [RecordAddress: StoredRecord], commit: UInt64
+    changes: [RecordAddress: StoredRecord], commit: UInt64, paging: JSONFilePaging
   ) {
     paths = recovery.paths
     fileSystem = recovery.fileSystem
@@ -53,6 +55,7 @@ final class JSONFileStore {
     self.journal = journal
     self.changes = changes
     self.commit = commit
+    self.paging = paging
     oldestChange = changes.isEmpty ? nil : .now
   }
 
@@ -65,7 +68,12 @@ final class JSONFileStore {
     try checkUse(of: batch)
     // A new store, a store that was closed cleanly, and a store whose journal was folded on a full disk have no journal before the next
     // commit.
-    if journal == nil { try createJournal() }
+    if journal == nil {
+      do throws(RepositoryError) { try createJournal() } catch {
+        guard error.code == .full, paging.closeReplaced() else { throw error }
+        try createJournal()
+      }
+    }
     do throws(RepositoryError) {
       // While the journal's name is not durable, a power cut could bring back the previous journal and lose a commit that was acknowledged
       // as durable.
@@ -79,6 +87,7 @@ final class JSONFileStore {
     // The commit number is set only after the append has succeeded, because a failed commit must leave its number free.
     commit = batch.commits.upperBound
     if !foreignChanges.isEmpty { foreignChanges = [:] }
+    if paging.count(batch) { saveCounts() }
   }
 
   /// Throws after a failed sync, for a batch with wrong commit numbers or that the format cannot hold, and if the store's files are gone.
@@ -95,6 +104,7 @@ final class JSONFileStore {
   func note(_ batch: WriteBatch) {
     noteChanges(of: batch)
     commit = batch.commits.upperBound
+    _ = paging.count(batch)
   }
 
   /// Adds the changes of an appended batch to memory.
@@ -105,6 +115,7 @@ final class JSONFileStore {
     // dictionary.
     if batch.records.count > changes.count { changes.reserveCapacity(changes.count + batch.records.count) }
     for record in batch.records { changes[record.address] = record }
+    paging.note(batch.records)
     if oldestChange == nil { oldestChange = .now }
   }
 
@@ -124,6 +135,7 @@ final class JSONFileStore {
     } catch {
       throw noted(error)
     }
+    saveCounts()
   }
 
   /// Folds the journal if a checkpoint is worthwhile, or else makes the journal durable, and then releases the locks.

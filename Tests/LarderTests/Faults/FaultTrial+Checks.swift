@@ -108,9 +108,8 @@ extension FaultTrial {
   private func checkImage(_ image: SimulatedFileSystem, _ floor: UInt64, _ what: String) throws {
     noteImages(1)
     let reader = JSONFileBackend(file: Self.file, fileSystem: image, tuning: workload.tuning)
-    var found: [RecordAddress: StoredRecord] = [:]
     do {
-      let report = try reader.openAndRecover(workload.options) { found[$0.address] = $0 }
+      let (report, found) = try openAndRead(reader)
       try expect(!report.isNew || !isCreated, "\(what): the store is gone")
       try compare(report.commit.number, found, floor...commit, what)
       if let problem = reader.verify().problems.first { throw Violation("\(what): verify: \(problem)") }

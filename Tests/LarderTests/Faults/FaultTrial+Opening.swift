@@ -12,12 +12,51 @@ extension FaultTrial {
       isSuspended = false
       if isOpen { return try checkForeignCommits() }
     }
-    var found: [RecordAddress: StoredRecord] = [:]
-    let report = try backend.openAndRecover(workload.options) { found[$0.address] = $0 }
+    let (report, found) = try openAndRead(backend)
     isOpen = true
     try settle(report.commit.number, found, from: commit, "opening")
     try expect(!report.isNew || !isCreated, "opening: the store is new again")
     isCreated = true
+  }
+
+  /// Opens a backend, and reads its records: those that stay in the files through a base.
+  func openAndRead(_ backend: JSONFileBackend) throws -> (report: OpenReport, records: [RecordAddress: StoredRecord]) {
+    var found: [RecordAddress: StoredRecord] = [:]
+    guard workload.options.residency != .full else {
+      return (try backend.openAndRecover(workload.options) { found[$0.address] = $0 }, found)
+    }
+    _ = backend.valueSizeBound
+    let opening = try backend.openPaged(workload.options) { found[$0.address] = $0 }
+    do {
+      let report = try backend.recover(opening.report)
+      let tombstones = found
+      found = try read(backend.keepBase(), into: found)
+      for address in tombstones.keys {
+        try expect(found[address]?.value == nil, "opening passes a tombstone of \(address.key.text), which is a record")
+      }
+      let counts = Dictionary(grouping: found.values.filter { $0.value != nil }, by: \.collection).mapValues(\.count)
+      let told = Dictionary(opening.collections.map { ($0.name, $0.recordCount) }) { $1 }
+      try expect(told == counts, "opening counts \(told), and a walk finds \(counts)")
+      return (report, found)
+    } catch {
+      backend.abandon()
+      throw error
+    }
+  }
+
+  /// Adds the records of a base to the tombstones of an opening.
+  func read(
+    _ base: any StoredBase, into tombstones: [RecordAddress: StoredRecord]
+  ) throws -> [RecordAddress: StoredRecord] {
+    var found = tombstones
+    for collection in ["spots", "tides"] {
+      var last: RecordKey?
+      while case let records = try base.records(of: collection, after: last, limit: 2), let end = records.last?.key {
+        for record in records { found[record.address] = record }
+        last = end
+      }
+    }
+    return found
   }
 
   /// Compares what a store has with a state that it may have, and takes over what was in doubt.

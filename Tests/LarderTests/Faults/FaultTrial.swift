@@ -127,6 +127,7 @@ final class FaultTrial {
       try backend.backup(to: Self.copy)
       try readCopy()
     case .readOnly: try readBeside()
+    case .base: try compare(commit, try read(backend.keepBase(), into: [:]), commit...commit, "a base")
     case .fail(let call, let ending, let number, let count): faulty.script(call, ending, Fault(number), skipping: count)
     case .leave(let endings):
       abandon()
@@ -182,7 +183,9 @@ final class FaultTrial {
         revision: Revision(revision), schemaVersion: 1, value: isDeletion ? nil : Data(text.utf8))
     }
     for record in records { state[record.address] = record }
-    return (WriteBatch(records: records, commits: first...last, durability: durability), state)
+    var counts = Dictionary(records.map { ($0.collection, 0) }) { $1 }
+    for record in state.values where record.value != nil { counts[record.collection]? += 1 }
+    return (WriteBatch(records: records, commits: first...last, durability: durability, recordCounts: counts), state)
   }
 
   func noteImages(_ count: Int) { images += count }

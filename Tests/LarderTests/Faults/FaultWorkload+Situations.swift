@@ -44,6 +44,22 @@ extension FaultWorkload {
       name: "a journal whose name is not synced yet",
       steps: [.save(["a", "b"]), .begin, .work, .next, .work, .next, .clear(["-b"]), .save(["c"])]),
     FaultWorkload(
+      name: "records in the files",
+      options: StoreOptions(residency: .onDisk(cache: .bytes(0))), tuning: .init(journalChunk: 512, smallFile: 0, pagedJournal: 2_048),
+      steps: [
+        .save(["a", "b", "tokyo"], size: 200), .base, .save(["c", "-a"], durability: .buffered), .flush, .save(["d"]), .drop, .base,
+        .checkpoint, .base, .save(["e", "-b", "a"]), .reopen, .save(["f"]), .begin, .save(["g"]), .work, .next, .base, .work, .next, .drop,
+        .save(["h", "-e"]), .suspend, .others(["i"]), .resume, .base, .drop, .save(["-i"]), .base,
+      ]),
+    FaultWorkload(
+      name: "an index file that has no room",
+      options: StoreOptions(residency: .onDisk(cache: .bytes(0))), tuning: .init(journalChunk: 512, smallFile: 0),
+      steps: [
+        .save(["a", "b"]), .fail(.write, "-index-tmp", ENOSPC), .checkpoint, .save(["c"]), .fail(.create, "-index-tmp", ENOSPC), .drop,
+        .base, .fail(.write, "-index", EIO), .save(["-a"]), .flush, .save(["d"]), .drop, .base, .fail(.rename, "-index", EIO), .checkpoint,
+        .save(["e"]), .base, .drop, .begin, .work, .clear(["-b"]), .base,
+      ]),
+    FaultWorkload(
       name: "a plain file system", isPlain: true,
       steps: [.save(["a"]), .checkpoint, .save(["b"], size: 700)]),
   ]

@@ -16,6 +16,19 @@ import Testing
     #expect(try page("JournalFormat").contains(block), "the page must hold this block:\n\(block)")
   }
 
+  @Test func theIndexPageShowsWhatTheWriterWrites() throws {
+    let bytes = IndexFileFormat.bytes(of: try FormatExample.index())
+    let block = "```hexdump\n" + hexDump(Data(bytes)) + "```\n"
+    #expect(try page("IndexFileFormat").contains(block), "the page must hold this block:\n\(block)")
+    let (index, slots) = try #require(bytes.withUnsafeBytes { IndexFileFormat.index(in: $0) })
+    #expect(IndexFileFormat.bytes(of: index) == bytes && slots.offset == 4_096 && slots.size == 4_096)
+    let counts = IndexFileSlots.Counts(
+      commit: 6, journal: 0x8725_4A88, collections: ["spots": CollectionCount(records: 2, bytes: 100, versions: (1, 1))])
+    let slot = try #require(slots.bytes(counts))
+    let read = try #require(slot.withUnsafeBytes { slots.counts(in: $0) })
+    #expect(read.commit == 6 && read.journal == 0x8725_4A88 && read.collections["spots"]?.records == 2 && slot.count == 61)
+  }
+
   @Test func theExamplesAreReadAsThePagesSay() throws {
     let directory = try TemporaryDirectory()
     try FormatExample.snapshot().write(to: directory.file("spots.json"))
@@ -57,17 +70,24 @@ enum FormatExample {
     storeID: UUID(uuid: (0xC0, 0xFF, 0xEE, 0x00, 0x12, 0x34, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xEF, 0x01, 0x23, 0x45, 0x67)),
     generation: 2, commit: 3, tombstonesSince: 0, folded: 0x5E6F_7A8B, journal: 0x4D3C_2B1A)
 
+  /// The index of the snapshot.
+  static func index() throws -> MainFileIndex {
+    var index: MainFileIndex?
+    _ = try snapshot { index = $0 }
+    return try #require(index)
+  }
+
   /// Two records and a tombstone.
-  static func snapshot() throws -> Data {
+  static func snapshot(_ take: (MainFileIndex?) -> Void = { _ in }) throws -> Data {
     try written { file in
-      var writer = MainFileWriter(file, header)
+      var writer = MainFileWriter(file, header, isIndexed: true)
       for record in [
         record("brest", revision: 1, #"{"id":"brest","stars":4}"#), record("crozon", revision: 3, #"{"id":"crozon","stars":3}"#),
         record("ouessant", revision: 2, nil),
       ] {
         try writer.add(record)
       }
-      _ = try writer.finish()
+      take(try writer.finish())
     }
   }
 

@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [TestBackend.memory, .sqlite])
+  @Test(arguments: [TestBackend.memory, .json, .sqlite])
   func aRandomQueryOfRecordsInTheStorageGivesWhatBruteForceGives(_ backend: TestBackend) async throws {
     let count = QueryMaker.count(backend == .memory ? Torture.count(40, full: 1_000) : Torture.count(10, full: 100))
     for seed in Seeds.list(count, for: "queries on \(backend), on disk") {

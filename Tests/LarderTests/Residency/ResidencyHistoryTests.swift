@@ -62,7 +62,7 @@ import Testing
     case error(RepositoryError.Code)
   }
 
-  @Test(arguments: [TestBackend.memory, .sqlite])
+  @Test(arguments: [TestBackend.memory, .json, .sqlite])
   func theSameOperationsHaveTheSameResults(_ backend: TestBackend) async throws {
     for seed in Seeds.list(Torture.count(backend == .memory ? 30 : 6, full: 200), for: "residency on \(backend)") {
       let places = [try backend.factory.makePlace(), try backend.factory.makePlace()]

@@ -214,11 +214,13 @@ import Testing
 
   @Test func aBackendThatReadsEverythingIsRefusedOrOpenedInMemory() async throws {
     let directory = try TemporaryDirectory()
-    let file = directory.url.appending(path: "spots.json")
-    let refusal = await code { _ = try await LocalRepository<Spot>(jsonFile: file, options: Self.options) }
-    #expect(refusal == .unsupported)
+    let file = directory.url.appending(path: "spots.log")
+    func open(_ options: StoreOptions) async throws -> LocalRepository<Spot> {
+      try await LocalRepository(backend: LogBackend(file: file), schema: .init("spots"), options: options)
+    }
+    #expect(await code { _ = try await open(Self.options) } == .unsupported)
     #expect(!FileManager.default.fileExists(atPath: file.path))
-    let spots = try await LocalRepository<Spot>(jsonFile: file, options: StoreOptions(residency: .automatic(limit: .bytes(0))))
+    let spots = try await open(StoreOptions(residency: .automatic(limit: .bytes(0))))
     #expect(spots.openReport.residency == .full)
     try await spots.close()
   }

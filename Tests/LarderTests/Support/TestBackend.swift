@@ -21,7 +21,8 @@ enum TestBackend: String, CaseIterable, Sendable, CustomTestStringConvertible {
         return BackendPlace { backend }
       }
     case .sqlite: .file(named: "store.sqlite", capabilities: [.backup, .handles, .sharing, .paging]) { backend($0) }
-    default: .file(named: "store.\(rawValue)") { backend($0) }
+    case .json: .file(named: "store.json", capabilities: [.backup, .handles, .paging]) { backend($0) }
+    case .log: .file(named: "store.\(rawValue)") { backend($0) }
     }
   }
 

@@ -39,6 +39,7 @@ enum StoreSmoke {
     let again = try await LocalRepository<Jar>(jsonFile: copied, schema: Jar.schema, options: .init(access: .exclusive))
     let opened = again.openReport
     try expect(!opened.isNew && opened.isClean && opened.recordCount == 3 && opened.replayedCommits >= 0 && opened.commit > .zero)
+    try expect(!opened.isIndexRebuilt)
     try expect(opened.collections.map(\.name) == ["jars"] && opened.collections.first?.recordCount == 3 && opened.duplicates.isEmpty)
     try expect(opened.cutTail == nil && opened.removedTemporaryFiles.isEmpty && opened.undecodable.isEmpty && opened.duration >= .zero)
     try expect(opened.tombstoneHorizon >= .zero && opened.storeID != UUID())

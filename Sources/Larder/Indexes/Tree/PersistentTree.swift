@@ -2,7 +2,7 @@
 // B+tree of arrays, in which each node stores the count and a summary of the entries below it.
 // Invariant: a copy of a tree costs O(1), and edits of the original never change the copy. An edit copies only the nodes on its path that
 // another copy shares.
-// Called by IndexSet, GeoIndex, TextIndex and the cache's KeyQueue.
+// Called by IndexSet, GeoIndex, TextIndex, the cache's KeyQueue, and the folder JSONFile/Paging/
 
 /// An element of a ``PersistentTree``, with a key that is unique in its tree and by which the tree is sorted.
 protocol TreeEntry: Sendable {

@@ -18,6 +18,8 @@ struct MainFile: Sendable {
   let owner: FileOwner?
   /// Addresses (collection and key) of the tombstones in the main file, with the commits of the deletions.
   let tombstones: [RecordAddress: UInt64]
+  /// Index that was made while this main file was written, until the store takes it into use.
+  var newIndex: NewIndex?
 
   init(_ file: any OpenFile, _ header: MainFileHeader, tombstones: [RecordAddress: UInt64]) throws(RepositoryError) {
     let status = try file.status()

@@ -10,6 +10,8 @@ struct MainFileDraft: Sendable {
   /// Salt of the journal that is folded into the next main file, or `MainFileHeader.noJournal` if the store has no journal.
   let journalSalt: UInt32?
   var options: StoreOptions
+  /// True if the store leaves its records in the files, so that the next main file needs an index.
+  var isIndexed = false
 
   /// The contents of the next main file.
   var fold: MainFileFold {
@@ -38,19 +40,27 @@ struct MainFileDraft: Sendable {
     return try replacement.write(like: nil) { file throws(RepositoryError) in
       try file.setMode(main.mode)
       try main.passOn(to: file)
-      var writer = MainFileWriter(file, header)
+      var writer = MainFileWriter(file, header, isIndexed: isIndexed)
       writer.work = work
       try fold.write(to: &writer)
-      try writer.finish()
+      let index = try writer.finish()
       // The new main file is locked before its rename, so that no other store can open the file after the rename.
       try file.lock()
-      return try MainFile(file, header, tombstones: fold.tombstones)
+      var next = try MainFile(file, header, tombstones: fold.tombstones)
+      if let index { next.newIndex = NewIndex(index: index, file: IndexFile.write(index, like: main, paths: paths, in: fileSystem)) }
+      return next
     }
+  }
+
+  /// Closes and removes a written main file that does not get its name, and its index file.
+  func discard(_ next: MainFile) {
+    replacement.discard(next.file)
+    next.newIndex?.file?.discard(paths: paths, in: fileSystem)
   }
 
   /// The replacement of the main file, which ``write(_:)`` begins.
   ///
-  /// The caller of ``write(_:)`` renames the written file into place, or discards the file.
+  /// The caller of ``write(_:)`` renames the written file into place, or calls ``discard(_:)``.
   var replacement: FileReplacement { FileReplacement(path: paths.mainFile, fileSystem: fileSystem) }
 
   private func keepPrevious(_ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
@@ -138,7 +148,7 @@ struct MainFileFold: Sendable {
   func write(to writer: inout MainFileWriter) throws(RepositoryError) {
     try merge(in: writer.work) { (line, bytes) throws(RepositoryError) in
       let text = bytes[(bytes.startIndex + line.text.lowerBound)..<(bytes.startIndex + line.text.upperBound)]
-      try writer.add(line: text, checksum: line.checksum)
+      try writer.add(line, text: text)
     } change: { record throws(RepositoryError) in
       try writer.add(record)
     }

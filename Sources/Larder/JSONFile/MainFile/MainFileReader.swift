@@ -57,6 +57,16 @@ struct MainFileReader {
     return header
   }
 
+  /// Returns the header, and the bytes of its line with the line feed.
+  func header() throws(RepositoryError) -> (header: MainFileHeader, line: Data) {
+    let head = try source.read(at: 0, count: Self.edgeSize)
+    return try head.lending { bytes throws(RepositoryError) in
+      var (cursor, seal) = (ByteCursor(bytes, file: file), SealHash())
+      let header = try readHeader(&cursor, &seal)
+      return (header, head.prefix(cursor.offset))
+    }
+  }
+
   /// Reads the header at the beginning of the file.
   func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> MainFileHeader {
     guard cursor.skip(MainFileFormat.opening) else { throw withoutOpening(cursor) }

@@ -12,13 +12,17 @@ struct MainFileWriter {
   /// The writer throws if the background work is cancelled.
   var work: BackgroundWork<MainFile>?
   private var synced = 0
+  /// Builder of the index of the main file, or `nil` for a main file without an index.
+  private var indexer: MainFileIndexer?
+  /// Offset in the buffer of the first byte that was not passed to the indexer yet.
+  private var unindexed = 0
 
   /// Number of bytes that are collected in memory before a write to the file.
   private static let bufferSize = 1 << 20
   /// Number of bytes that a background checkpoint writes between two syncs, because the sync of a commit may wait for a running sync.
   private static let syncSize = 2 << 20
 
-  init(_ file: any OpenFile, _ header: MainFileHeader) {
+  init(_ file: any OpenFile, _ header: MainFileHeader, isIndexed: Bool = false) {
     self.file = file
     append(MainFileFormat.opening)
     buffer += Array(
@@ -31,13 +35,16 @@ struct MainFileWriter {
     let checksum = buffer.withUnsafeBytes { CRC32C.checksum($0) }
     seal.add(checksum)
     buffer += Array(#","crc":"\#(Hexadecimal.string(checksum))","records":["#.utf8)
+    // The header line ends with the line feed that the first line or the seal appends.
+    if isIndexed { indexer = (buffer + [0x0A]).withUnsafeBytes { MainFileIndexer(header: $0) } }
+    unindexed = buffer.count + 1
   }
 
   /// Adds a record or a tombstone as the next line of the main file.
   ///
   /// Records must be added in the order of their addresses (collection and key).
   mutating func add(_ record: StoredRecord) throws(RepositoryError) {
-    try beginLine(record.checksum)
+    try beginLine(record, record.checksum)
     append(#"{"in":""#)
     appendEscaped(RecordKey(record.collection))
     append(#"","id":""#)
@@ -54,35 +61,54 @@ struct MainFileWriter {
   }
 
   /// Copies a line of an older main file as the next line, where the reader has already compared the line's checksum.
-  mutating func add(line: Data, checksum: UInt32) throws(RepositoryError) {
-    try beginLine(checksum)
-    buffer.append(contentsOf: line)
+  mutating func add(_ line: MainFileReader.Line, text: Data) throws(RepositoryError) {
+    try beginLine(line.record, line.checksum)
+    buffer.append(contentsOf: text)
   }
 
   /// Writes the seal (the last line, with a hash of all checksums) and syncs the main file.
   ///
   /// The main file is durable under its final name only after the caller has renamed it and synced the directory.
-  mutating func finish() throws(RepositoryError) {
-    append("\n]")
+  /// - Returns: The index of the main file, or `nil` for a main file without an index.
+  @discardableResult
+  mutating func finish() throws(RepositoryError) -> MainFileIndex? {
+    append("\n")
+    Self.pass(buffer, from: &unindexed, to: &indexer)
+    let (start, offset) = (buffer.count, written + buffer.count)
+    append("]")
     buffer += Array(#","count":\#(count),"hash":"\#(Hexadecimal.string(seal.value))"}"#.utf8)
     append("\n")
+    let index = indexer.map { indexer in
+      buffer.withUnsafeBytes { indexer.finish(at: offset, seal: UnsafeRawBufferPointer(rebasing: $0[start...])) }
+    }
     try flush()
     // The contents are synced before the caller renames the file, because otherwise a power cut could leave the new name without the
     // contents.
     try file.sync()
+    return index
   }
 
-  private mutating func beginLine(_ checksum: UInt32) throws(RepositoryError) {
+  private mutating func beginLine(_ record: StoredRecord, _ checksum: UInt32) throws(RepositoryError) {
     append(count == 0 ? "\n" : ",\n")
     count += 1
     seal.add(checksum)
+    Self.pass(buffer, from: &unindexed, to: &indexer)
     if buffer.count >= Self.bufferSize { try flush() }
+    indexer?.begin(record, at: written + buffer.count)
+  }
+
+  /// Passes the bytes that were appended to the buffer since the last call to the indexer.
+  private static func pass(_ buffer: [UInt8], from start: inout Int, to indexer: inout MainFileIndexer?) {
+    guard indexer != nil else { return }
+    buffer.withUnsafeBytes { indexer?.append(UnsafeRawBufferPointer(rebasing: $0[min(start, $0.count)...])) }
+    start = buffer.count
   }
 
   private mutating func flush() throws(RepositoryError) {
     let offset = written
     try buffer.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
     written += buffer.count
+    unindexed -= buffer.count
     buffer.removeAll(keepingCapacity: true)
     guard let work else { return }
     try work.check()
