@@ -82,7 +82,7 @@ import Testing
       var text: String
     }
     let directory = try TemporaryDirectory()
-    let files = JournalRefusing()
+    let files = JournalRefusing(POSIXFileSystem())
     let notes = try await LocalRepository<Note>(
       backend: JSONFileBackend(file: directory.file("notes.json"), fileSystem: files), schema: .init("notes"),
       options: PagedJSONStore.options)
@@ -106,13 +106,60 @@ import Testing
 
   /// A file system that refuses to create journals with an error.
   private final class JournalRefusing: ForwardingFileSystem {
-    let base: any FileSystem = POSIXFileSystem()
+    let base: any FileSystem
     let error = Mutex<RepositoryError?>(nil)
+    /// True if the error is over after one call.
+    let isOver = Mutex(false)
+
+    init(_ base: any FileSystem) { self.base = base }
 
     func create(_ path: String) throws(RepositoryError) -> any OpenFile {
-      if path.hasSuffix("-journal-tmp"), let error = error.withLock({ $0 }) { throw error }
+      if path.hasSuffix("-journal-tmp"), let failure = error.withLock({ $0 }) {
+        if isOver.withLock({ $0 }) { error.withLock { $0 = nil } }
+        throw failure
+      }
       return try base.create(path)
     }
+  }
+
+  /// A snapshot keeps a document of 20 MB, and the document shrinks.
+  @Test func aCommitClosesALargeOldDocumentThatOnlySnapshotsRead() throws {
+    let backend = PagedJSONStore.backend(SimulatedFileSystem())
+    _ = try backend.openPagedAndRecover(PagedJSONStore.options)
+    let large = (0..<2).map { PagedJSONStore.record("\($0)", "\"" + String(repeating: "x", count: 10_000_000) + "\"", 1) }
+    try backend.commit(PagedJSONStore.batch(large, 1, count: 2))
+    try backend.checkpoint()
+    let old = try backend.keepBase()
+    try backend.commit(PagedJSONStore.batch(large.map { PagedJSONStore.record($0.key.text, "1", 2) }, 2, count: 2))
+    try backend.checkpoint()
+    // The store has taken no newer base, so it still reads the old document, also beside commits.
+    try backend.commit(PagedJSONStore.batch([PagedJSONStore.record("2", "1", 3)], 3, count: 3))
+    #expect(try old.values()["0"]?.utf8.count == 10_000_002)
+    _ = try backend.keepBase()
+    try backend.commit(PagedJSONStore.batch([PagedJSONStore.record("3", "1", 4)], 4, count: 4))
+    #expect(#expect(throws: RepositoryError.self) { try old.values() }?.code == .superseded)
+    #expect(try backend.keepBase().values().count == 4)
+    backend.abandon()
+  }
+
+  /// After deletions on a full disk there is no journal, and the next one needs the space of the document that a snapshot reads.
+  @Test func aJournalThatHasNoRoomGetsTheSpaceOfOldDocuments() throws {
+    let fixture = try PagedJSONStore(20, journaled: 0)
+    let files = JournalRefusing(fixture.files)
+    let backend = PagedJSONStore.backend(files)
+    let commit = try backend.openPagedAndRecover(PagedJSONStore.options).report.commit.number
+    let old = try backend.keepBase()
+    let gone = fixture.model.keys.map { PagedJSONStore.record($0, nil, commit + 1) }
+    try backend.commitOnFullDisk(PagedJSONStore.batch(gone, commit + 1, count: 0))
+    _ = try backend.keepBase()
+    #expect(try old.values() == fixture.model)
+    files.error.withLock { $0 = RepositoryError(.full) }
+    files.isOver.withLock { $0 = true }
+    let record = PagedJSONStore.record("new", "1", commit + 2)
+    try backend.commit(PagedJSONStore.batch([record], commit + 2, count: 1))
+    #expect(#expect(throws: RepositoryError.self) { try old.values() }?.code == .superseded)
+    #expect(try backend.keepBase().values() == ["new": "1"])
+    backend.abandon()
   }
 
   /// Without a newer base, the disk would hold two documents until the next commit.
