@@ -83,7 +83,7 @@ extension StoreCore {
     let isShared = options.access == .shared
     for _ in 0..<3 {
       if isShared { _ = try follower.beginSharedCommit(options.durability, after: state, of: self) }
-      // `moveCollections` releases the old base before this call, in which the backend frees what only the old base needs.
+      // `cancelCommit` lets the backend free the space of the old base, so it runs after `moveCollections` has released the old base.
       defer { if isShared { backend.cancelCommit() } }
       let base = try backend.keepBase()
       if base.commit.number == state.commit {

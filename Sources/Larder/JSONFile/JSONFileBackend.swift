@@ -144,7 +144,7 @@ public final class JSONFileBackend: PackingBackend, PagingBackend {
     phase.withLock { if case .open(let store) = $0 { store.paging.hasOldBase } else { false } }
   }
 
-  /// Checks the options and the phase, and calls `read`, which returns what was found, or `nil` for a store that is only read.
+  /// Checks the options and the phase, calls `read`, and keeps the files that `read` has opened for ``recover(_:)``.
   private func beginOpening<Output>(
     _ options: StoreOptions, _ read: () throws(RepositoryError) -> ((JSONFileOpening.Found, OpenReport)?, Output)
   ) throws(RepositoryError) -> Output {

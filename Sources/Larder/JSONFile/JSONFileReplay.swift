@@ -89,7 +89,7 @@ struct JSONFileReplay: Sendable {
 
 /// The records that a journal has changed after the newest commit whose counts are in the index file.
 struct UncountedChanges: Sendable {
-  /// What a record was before the first of its changes.
+  /// State of a record before the first of its uncounted changes.
   enum Before: Sendable {
     case present, absent
     /// Only the main file shows whether it has the record.

@@ -19,7 +19,9 @@ extension FaultTrial {
     isCreated = true
   }
 
-  /// Opens a backend, and reads its records: those that stay in the files through a base.
+  /// Opens a backend, and reads all records.
+  ///
+  /// Records that stay in the files are read through a base.
   func openAndRead(_ backend: JSONFileBackend) throws -> (report: OpenReport, records: [RecordAddress: StoredRecord]) {
     var found: [RecordAddress: StoredRecord] = [:]
     guard workload.options.residency != .full else {

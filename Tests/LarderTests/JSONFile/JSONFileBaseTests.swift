@@ -300,7 +300,7 @@ import Testing
         case 0: try backend.close()
         case 1: backend.abandon()
         default:
-          // A power cut loses what was not synced, of each file another part.
+          // A power cut loses unsynced bytes, and other ones in each file.
           let images = files.crashImages(limit: 8, seed: random.next())
           backend.abandon()
           files = images[random.int(0..<images.count)].fileSystem

@@ -32,7 +32,7 @@ import Testing
     backend.abandon()
   }
 
-  /// What may be beside the document in the place of its index file.
+  /// A file or directory that an opening may find under the name of the index file.
   enum Sidecar: CaseIterable {
     case missing, empty, ofAnotherStore, older, cut, immense, directory
 

@@ -86,7 +86,7 @@ struct JSONFilePaging: Sendable {
   /// - Returns: True if the counts should be written to the index file.
   mutating func count(_ batch: WriteBatch) -> Bool {
     guard current != nil else { return false }
-    // After the last commit, the store has taken a newer base.
+    // The store has probably taken a newer base since the last commit, so only snapshots read the replaced main files.
     closeReplaced(leaving: Self.replacedLimit)
     for record in batch.records {
       guard let count = batch.recordCounts[record.collection] else {
@@ -144,7 +144,7 @@ struct JSONFilePaging: Sendable {
     leaveMainFile()
     var counts: [String: CollectionCount]? = index.index.counts
     if !changes.isEmpty {
-      // The new main file is of an earlier commit, so the numbers are those that the later commits have said.
+      // The new main file lacks the newest commits. The batches of these commits have named the numbers of records.
       counts = current?.counts.collections.map { known in
         var counts = index.index.counts
         for change in changes.values { counts[change.collection, default: CollectionCount()].note(change) }
