@@ -58,3 +58,129 @@ struct CollectionTrigger: Sendable {
   let trigger: any RecordTrigger
   let coder: any AnyRecordCoder & TrackedCoder
 }
+
+/// Functions that read and write stored values within a write, for triggers and for LarderSync, which installs triggers.
+extension PendingState {
+  /// Returns the position of a collection, or `nil` if the store has no collection of this name.
+  package func collection(named name: String) -> Int? { names.firstIndex(of: name) }
+
+  /// Returns the stored value of a key's record, or `nil` if there is no record or the bytes of the record are not in memory.
+  package func stored(_ key: RecordKey, in collection: Int) throws(RepositoryError) -> StoredValue? {
+    try collections[collection].records[key]?.stored(triggers[collection]?.coder.schemaVersion)
+  }
+
+  /// Returns whether a key has a record, even if the bytes of the record are not in memory.
+  package func hasRecord(_ key: RecordKey, in collection: Int) throws(RepositoryError) -> Bool {
+    try collections[collection].records[key] != nil
+  }
+
+  /// Returns the trigger and the coder of a tracked collection, or `nil` for a collection without a trigger.
+  package func tracking(of collection: Int) -> (trigger: any RecordTrigger, coder: any TrackedCoder)? {
+    triggers[collection].map { ($0.trigger, $0.coder) }
+  }
+
+  /// Passes the stored values of a collection to `body`, sorted by key.
+  package func visit(_ collection: Int, _ body: (RecordKey, StoredValue) throws(RepositoryError) -> Void) throws(RepositoryError) {
+    for slot in try collections[collection].records.ordered() {
+      // The bytes of a record over a size limit are not in memory, so the loop leaves out such a record.
+      if let stored = slot.stored(triggers[collection]?.coder.schemaVersion) { try body(slot.key, stored) }
+    }
+  }
+
+  /// Stores a value received from another device, without checking schema versions and unique indexes.
+  ///
+  /// If a value were refused, the records of the two devices would differ for ever. A value over the store's size limits is stored, but
+  /// every read of the value throws an error, both before and after the next opening of the store. If the value could be read until the
+  /// next opening, that opening would seem to have lost it.
+  /// - Throws: `.unsupported`, `.encodingFailed` for a value that a backend could not read back.
+  package mutating func store(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
+    let record = StoredRecord(
+      collection: names[collection], key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json)
+    // The opening of a store also makes the records in memory with `RecordSlot.loaded`. A record that cannot be read after the next opening
+    // can thus not be read before it either.
+    try upsert(RecordSlot.loaded(record, value.json, core.options.limits).0, as: value, in: collection)
+  }
+
+  /// Returns the error for a value that exceeds a size limit of the store, or `nil`.
+  ///
+  /// A record with such a value could not be read after the next opening.
+  package func limitViolation(of value: StoredValue, key: RecordKey) -> RepositoryError? {
+    value.json.withUnsafeBytes { RecordLimit.violation(of: core.options.limits, key: key, value: $0) }
+  }
+
+  /// Stores a value in a collection that no repository reads.
+  ///
+  /// The record is marked as decoded, because tracking it as undecoded would take as long as storing it.
+  /// - Throws: as ``store(_:for:in:)``.
+  package mutating func storeUnread(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
+    let slot = RecordSlot(
+      key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json, decoded: UntypedValue.shared, keepsEncoded: true)
+    try upsert(slot, as: value, in: collection)
+  }
+
+  /// Returns the pairs of records that have equal values in a unique index because of the write that is being staged.
+  ///
+  /// Each pair is listed once, and the pairs are sorted by collection and key. If no written value equals another record's value in a
+  /// unique index, `newDuplicates()` compares no records.
+  package func newDuplicates() throws(RepositoryError) -> [StoredDuplicate] {
+    // Nearly every write stores no value that another record has in a unique index. For these writes `newDuplicates()` returns before it
+    // compares changes.
+    guard isContested else { return [] }
+    var found: [StoredDuplicate] = []
+    for (collection, new, old) in try uniqueChanges(in: changes[endedCount...]) {
+      guard let (index, other) = collections[collection].indexes.newDuplicate(of: new, replacing: old) else { continue }
+      found.append(StoredDuplicate(collection: names[collection], index: index, key: new.key, other: other))
+    }
+    // If the write has stored both records of a pair, the loop above finds the pair twice, once from each record.
+    var pairs: Set<Set<RecordAddress>> = []
+    return found.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }.filter { duplicate in
+      pairs.insert(Set([duplicate.key, duplicate.other].map { RecordAddress(collection: duplicate.collection, key: $0) })).inserted
+    }
+  }
+
+  /// Returns a record that has the same values in a unique index as the record of a key.
+  ///
+  /// - Parameter other: The record to return if several records have the same values.
+  package func duplicate(
+    of key: RecordKey, preferring other: RecordKey, in collection: String, index: String
+  ) throws(RepositoryError) -> KnownDuplicate {
+    guard let position = self.collection(named: collection) else { return .unknown }
+    guard let slot = try collections[position].records[key] else { return .none }
+    return collections[position].indexes.duplicate(of: slot, preferring: other, index: index)
+  }
+
+  /// Deletes a record, and stages a tombstone.
+  ///
+  /// `deleteStored` does nothing if the key has no record.
+  package mutating func deleteStored(_ key: RecordKey, in collection: Int) throws(RepositoryError) {
+    try remove(key, in: collection, schemaVersion: 1)
+  }
+}
+
+/// Two records with the same values in a unique index.
+package struct StoredDuplicate: Sendable, Hashable {
+  /// Name of the collection of both records.
+  package let collection: String
+  /// Name of the unique index.
+  package let index: String
+  /// Key of the record that the write has stored.
+  package let key: RecordKey
+  /// Key of another record with the same values in the unique index.
+  package let other: RecordKey
+}
+
+/// A placeholder for the decoded value of a record that is read only as stored bytes.
+private final class UntypedValue: Sendable {
+  static let shared = UntypedValue()
+}
+
+extension RecordSlot {
+  /// Returns the stored value of the record, or `nil` if its bytes are not in memory, as for a record over a size limit.
+  ///
+  /// - Parameter newest: Schema version to which values of the collection are migrated.
+  func stored(_ newest: Int?) -> StoredValue? {
+    // A slot keeps the schema version of the stored record, even after its bytes were migrated in memory. The migrated bytes are of version
+    // `newest`.
+    encoded.map { StoredValue(schemaVersion: $0.isBroughtUp ? newest ?? schemaVersion : schemaVersion, json: $0.data) }
+  }
+}
