@@ -61,6 +61,19 @@ public protocol PagingBackend: StorageBackend {
   /// The store calls `holdsIndex` before its first use of an index and after commits, so it must be cheap.
   func holdsIndex(_ index: StoredIndexID) -> Bool
 
+  /// Returns the changes of records that a stored index lacks, because the opening has found commits that are newer than the index.
+  ///
+  /// If there are such changes, ``holdsIndex(_:)`` is false until ``catchUpIndex(_:by:)``. A batch that changes the index's collection
+  /// before that call drops the index. By default, `missedChanges` returns no changes.
+  /// - Throws: The errors of ``StoredBase/records(_:of:)``.
+  func missedChanges(of index: StoredIndexID) throws(RepositoryError) -> [MissedChange]
+
+  /// Changes the keys of an index by the edits of all ``missedChanges(of:)``, so that the index fits the records of the newest commit.
+  ///
+  /// By default, `catchUpIndex` does nothing.
+  /// - Throws: The errors of ``StorageBackend/commit(_:)``.
+  func catchUpIndex(_ index: StoredIndexID, by edits: [IndexEdit]) throws(RepositoryError)
+
   /// Adds keys to an index that is being built, in one durable or buffered transaction between two commits.
   ///
   /// The keys ascend, and follow the keys of the calls before. Batches that are committed between two calls may edit the keys that were
@@ -69,11 +82,13 @@ public protocol PagingBackend: StorageBackend {
   ///   - index: The index to build.
   ///   - keys: Keys of further records, in ascending order.
   ///   - isFirst: True to begin the index anew, without the keys of an earlier attempt.
-  /// - Throws: `.unsupported` if no index is being built, because the backend has dropped it. Otherwise the errors of
-  ///   ``StorageBackend/commit(_:)``, with the index unchanged.
+  /// - Throws: `.unsupported` if no index is being built, because the backend has dropped it. The store then begins the index anew, at
+  ///   most three times. Otherwise the errors of ``StorageBackend/commit(_:)``, with the index unchanged or dropped.
   func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError)
 
   /// Marks an index as complete, or replaces the boundaries of a complete index.
+  ///
+  /// A backend whose indexes have boundaries of their own may ignore the given ones.
   ///
   /// - Parameters:
   ///   - boundaries: Ascending keys that divide the index into blocks of some hundred keys, beginning with an empty key.
@@ -98,6 +113,10 @@ extension PagingBackend {
   public var storesIndexes: Bool { false }
   /// By default `false`.
   public func holdsIndex(_ index: StoredIndexID) -> Bool { false }
+  /// By default returns no changes.
+  public func missedChanges(of index: StoredIndexID) throws(RepositoryError) -> [MissedChange] { [] }
+  /// By default does nothing.
+  public func catchUpIndex(_ index: StoredIndexID, by edits: [IndexEdit]) throws(RepositoryError) {}
   /// By default throws `.unsupported`.
   public func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
     throw .storesNoIndexes(name)
@@ -181,6 +200,17 @@ public struct IndexEdit: Hashable, Sendable {
   }
 }
 
+/// The change of one record since the commit of a stored index.
+public struct MissedChange: Sendable {
+  /// The record whose key the index has, or `nil` if there was none.
+  public let before: StoredRecord?
+  /// The record as of the newest commit, or `nil` if it was deleted.
+  public let after: StoredRecord?
+
+  /// Makes a change.
+  public init(before: StoredRecord?, after: StoredRecord?) { (self.before, self.after) = (before, after) }
+}
+
 /// The records of a store as of one commit, read from the storage when they are asked for.
 ///
 /// A base never returns a record of another commit. If it can no longer read the records of its commit, it throws `.superseded`. A record
@@ -207,13 +237,16 @@ public protocol StoredBase: AnyObject, Sendable {
   /// - Throws: The errors of ``records(_:of:)``.
   func records(of collection: String, after key: RecordKey?, limit: Int) throws(RepositoryError) -> [StoredRecord]
 
-  /// Returns the boundaries of a complete index.
+  /// Returns ascending keys that divide a complete index into blocks of some hundred keys, beginning with an empty key.
   ///
+  /// A backend may choose other boundaries than those of ``PagingBackend/storeBoundaries(_:of:)``.
   /// - Throws: `.unsupported` if this base has no such index. The other errors are those of ``records(_:of:)``.
   func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data]
 
   /// Returns the keys of a complete index from a key on and below another one, in ascending order.
   ///
+  /// If a commit has removed a key that the index did not have, or has added one that it had, reading the keys around it may throw
+  /// `.corrupted`.
   /// - Parameters:
   ///   - index: A complete index of this base.
   ///   - lower: The least key that may be returned.
@@ -222,6 +255,8 @@ public protocol StoredBase: AnyObject, Sendable {
   func indexKeys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data]
 
   /// Returns the number of keys that ``indexKeys(of:from:below:)`` would return.
+  ///
+  /// If a commit has removed a key that the index did not have, or has added one that it had, the number may be wrong.
   ///
   /// - Throws: The errors of ``boundaries(of:)``.
   func indexKeyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int

@@ -257,8 +257,9 @@ public struct VerifyReport: Sendable {
   /// Damage that queries have found in indexes in the storage since the store was opened, the first error of each index.
   ///
   /// A query that finds such damage gives the right answer, and the index is built anew, so `damagedIndexes` does not change ``isSound``.
-  /// Damage that `verify` itself finds in an index is in `problems`, because no query has built that index anew yet. Earlier queries may
-  /// have missed records whose keys another program has moved or removed.
+  /// Damage that `verify` itself finds in an index of a SQLite store is in `problems`, because no query has built that index anew yet.
+  /// Earlier queries may have missed records whose keys another program has moved or removed. An index file beside a JSON document is a
+  /// cache that a power cut may tear, so damage that `verify` finds there is in `damagedIndexes`, and the index is dropped.
   public internal(set) var damagedIndexes: [RepositoryError] = []
   /// Time that the verification took.
   public var duration: Duration

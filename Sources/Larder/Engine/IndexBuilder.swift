@@ -278,6 +278,8 @@ extension IndexBuilder {
     let state = core.state
     guard state.isOpen, !state.isSuspended, !copy.isGivenUp, let backend = core.backend as? any PagingBackend else { return false }
     let collection = state.collections[copy.collection]
+    // A suspension may have left two copies of one index waiting.
+    if case .stored = collection.indexes.bodies[copy.index] { return false }
     // A record without an entry, which does not decode, may have one in a later version of the app.
     guard let tree = collection.indexes.tree(copy.index), tree.count == collection.records.count else { return giveUp(copy, in: backend) }
     let start = copy.end.map { end in tree.rank(whereFirst: { end.precedes(IndexKey.bytes(of: $0)) }) } ?? 0
@@ -295,6 +297,8 @@ extension IndexBuilder {
       }
       try backend.storeBoundaries(copy.boundaries, of: copy.id)
     } catch {
+      // A checkpoint or a commit of another process may have dropped the part that was copied.
+      if error.code == .unsupported, copy.restart() { return true }
       return giveUp(copy, in: backend)
     }
     use(copy, in: core)

@@ -53,6 +53,8 @@ final class IndexCopy: Sendable {
     var count = 0
     var boundaries = [Data()]
     var isGivenUp = false
+    /// Number of times that the copy has begun anew.
+    var restarts = 0
   }
 
   init(_ id: StoredIndexID, collection: Int, index: Int) { (self.id, self.collection, self.index) = (id, collection, index) }
@@ -64,6 +66,17 @@ final class IndexCopy: Sendable {
   var isGivenUp: Bool { progress.withLock { $0.isGivenUp } }
 
   func giveUp() { progress.withLock { $0.isGivenUp = true } }
+
+  /// Begins the copy anew, at most three times.
+  ///
+  /// - Returns: False if the copy cannot go on.
+  func restart() -> Bool {
+    progress.withLock { progress in
+      guard progress.end != nil, progress.restarts < 3, !progress.isGivenUp else { return false }
+      progress = Progress(restarts: progress.restarts + 1)
+      return true
+    }
+  }
 
   /// Adds keys that were copied.
   func append(_ keys: [Data]) {

@@ -27,7 +27,7 @@ extension StoreCore {
     // Automatic checkpoints and polls for foreign commits run without a caller, so `verify` reports their errors.
     if let failure = checkpointer.failure { report.problems.append(failure) }
     if let failure = follower.failure { report.problems.append(failure) }
-    report.damagedIndexes = indexBuilder.damage
+    report.damagedIndexes = indexBuilder.damage + report.damagedIndexes
     report.duration = .now - start
     return report
   }

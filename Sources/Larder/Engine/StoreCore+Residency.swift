@@ -166,6 +166,7 @@ extension StoreCore {
   /// Without a call of `useStoredIndexes` before the collection's first commit, that commit would not change the stored indexes, and the
   /// backend would drop them.
   func useStoredIndexes(of collection: Int) {
+    catchUpIndexes(of: collection)
     let present = state.collections[collection]
     // A base with changes in memory has other keys than the newest commit.
     guard let backend = backend as? any PagingBackend, backend.storesIndexes, let base = present.records.unchangedBase else { return }
@@ -178,6 +179,44 @@ extension StoreCore {
     }
     let stored = bodies
     updateCollection(collection) { state in for (index, body) in stored { state.indexes.bodies[index] = body } }
+  }
+
+  /// Brings the stored indexes of a collection up to date with the commits that they lack after a crash.
+  private func catchUpIndexes(of collection: Int) {
+    let present = state.collections[collection]
+    guard present.records.isPaged, let backend = backend as? any PagingBackend, backend.storesIndexes else { return }
+    var isCaughtUp = false
+    for (index, id) in present.indexes.storedIDs(of: state.names[collection]) where !backend.holdsIndex(id) {
+      do throws(RepositoryError) {
+        let missed = try backend.missedChanges(of: id)
+        if missed.isEmpty { continue }
+        guard let edits = edits(missed, of: id, present.indexes.definitions[index]) else {
+          try backend.dropIndex(id)
+          continue
+        }
+        try backend.catchUpIndex(id, by: edits)
+        isCaughtUp = true
+      } catch {
+        // The next query builds the index, and the next commit drops the one in the storage.
+      }
+    }
+    // The present base has no keys of these indexes.
+    if isCaughtUp { moveBase(isForced: true) }
+  }
+
+  /// Returns the edits of an index for changed records, or `nil` if a record has no entry that the storage can hold.
+  private func edits(_ missed: [MissedChange], of index: StoredIndexID, _ definition: IndexDefinition) -> [IndexEdit]? {
+    func slot(_ record: StoredRecord?) -> RecordSlot? {
+      record.flatMap { record in record.value.map { RecordSlot.loaded(record, $0, options.limits).0 } }
+    }
+    var edits: [IndexEdit] = []
+    for missed in missed {
+      let change = IndexChange(old: slot(missed.before), new: slot(missed.after))
+      guard let edit = StoredEdit(change, definition, stubs: change.stubs) else { return nil }
+      let (removed, added) = (edit.before.map(IndexKey.bytes), edit.after.map(IndexKey.bytes))
+      if removed != added { edits.append(IndexEdit(index: index, removed: removed, added: added)) }
+    }
+    return edits
   }
 }
 

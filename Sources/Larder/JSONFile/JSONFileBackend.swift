@@ -46,7 +46,7 @@ internal import Synchronization
 /// - <doc:JSONSnapshotFormat>
 /// - <doc:JournalFormat>
 /// - <doc:IndexFileFormat>
-public final class JSONFileBackend: PackingBackend, PagingBackend {
+public final class JSONFileBackend: PackingBackend {
   let paths: JSONFilePaths
   private let isFileURL: Bool
   let fileSystem: any FileSystem
@@ -115,37 +115,8 @@ public final class JSONFileBackend: PackingBackend, PagingBackend {
     }
   }
 
-  /// Reads the index file and the journal, and passes every tombstone to `visit`.
-  ///
-  /// Cost: if the index file is missing or does not describe the document, reads the whole document, and ``OpenReport/isIndexRebuilt`` is
-  /// true. Otherwise reads about 0.8 MB for a million records, and the journal.
-  /// - Throws: as ``open(_:_:)``. `.unsupported` for a store that is opened `.readOnly`.
-  public func openPaged(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> PagedOpening {
-    guard options.access != .readOnly else {
-      throw RepositoryError(.unsupported, "expected `residency: .full` or `.automatic` for a store opened `.readOnly`", file: name)
-    }
-    return try beginOpening(options) { () throws(RepositoryError) in
-      let (found, opening) = try opening(options).runPaged(visit)
-      return ((found, opening.report), opening)
-    }
-  }
-
-  /// Returns the records as of the newest commit, which stay readable after later commits and after ``close()``.
-  ///
-  /// Of the documents that checkpoints have replaced, at most eight stay readable, and as many as together are at most 16 MiB or twice as
-  /// large as the document. A base of an older document throws `.superseded`.
-  /// - Throws: as ``PagingBackend/keepBase()``. `.poisoned` after a failed sync.
-  public func keepBase() throws(RepositoryError) -> any StoredBase {
-    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).keepBase() }
-  }
-
-  /// True if a checkpoint has replaced the document since the last call of ``keepBase()``, so that the disk holds two documents.
-  public var wantsNewerBase: Bool {
-    phase.withLock { if case .open(let store) = $0 { store.paging.hasOldBase } else { false } }
-  }
-
   /// Checks the options and the phase, calls `read`, and keeps the files that `read` has opened for ``recover(_:)``.
-  private func beginOpening<Output>(
+  func beginOpening<Output>(
     _ options: StoreOptions, _ read: () throws(RepositoryError) -> ((JSONFileOpening.Found, OpenReport)?, Output)
   ) throws(RepositoryError) -> Output {
     // An open JSON store reads no commits of other processes, so it does not support several writing processes at once.
@@ -201,17 +172,18 @@ public final class JSONFileBackend: PackingBackend, PagingBackend {
   /// - Throws: as ``StorageBackend/commit(_:)``. `.dataMissing` or `.locked` if the store's files were removed, replaced or moved while the
   ///   store is open. If the code is `.dataMissing` or `.locked`, nothing was written, and commits succeed again once the files are back.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
-    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commit(batch) }
+    try withStore { (store) throws(RepositoryError) in try store.commit(batch) }
   }
 
   /// Commits deletions in space that the journal reserves for deletions, and then folds the journal to free the deleted bytes.
   ///
   /// If the deletions have no room in the journal, the document is written again without the deleted records. To make room for the new
-  /// document, the space that the journal has allocated ahead is freed first. If the tombstones (records of deletions) have no room in the
-  /// new document, they are dropped, and the next opening reports the commit up to which deletions are unknown.
+  /// document, the space that the journal has allocated ahead is freed first, and so are the keys in the index file. If the tombstones
+  /// (records of deletions) have no room in the new document, they are dropped, and the next opening reports the commit up to which
+  /// deletions are unknown.
   /// - Throws: as ``commit(_:)``. `.full` if the disk has no room for a new document with the remaining records beside the old document.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
-    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commitOnFullDisk(batch) }
+    try withStore { (store) throws(RepositoryError) in try store.commitOnFullDisk(batch) }
   }
 
   /// Syncs the journal if it has unsynced commits.
@@ -227,7 +199,7 @@ public final class JSONFileBackend: PackingBackend, PagingBackend {
 
   /// True if the journal is larger than 4 MiB and one and a half times the document, or than 16 MiB if records stay in the files.
   public var wantsCheckpoint: Bool {
-    phase.withLock { if case .open(let store) = $0 { store.wantsCheckpoint } else { false } }
+    ifOpen { $0.wantsCheckpoint }
   }
 
   /// True if the document has at most 1 MiB or at most twice the journal's size, or if the journal's oldest change is a day old.
@@ -235,17 +207,17 @@ public final class JSONFileBackend: PackingBackend, PagingBackend {
   /// The store reads this property at a pause after a commit, and ``close()`` reads it too. A change that is a day old starts no checkpoint
   /// before the next pause or close.
   public var isCheckpointWorthwhile: Bool {
-    phase.withLock { if case .open(let store) = $0 { store.isCheckpointWorthwhile } else { false } }
+    ifOpen { $0.isCheckpointWorthwhile }
   }
 
   /// Writes a new document with all records, and creates a new, empty journal.
   ///
-  /// Cost: reads and writes the whole document.
+  /// Cost: reads and writes the whole document and, with ``Residency/onDisk(cache:)``, the keys of the indexes.
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` if the store can be used as before, `.corrupted` if the document was
   ///   damaged, `.dataMissing` if the document was removed or replaced, `.locked` for a journal of another process, `.outcomeUnknown`,
   ///   `.poisoned`, `.closed`. `.unsupported` in a store opened `.readOnly`.
   public func checkpoint() throws(RepositoryError) {
-    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).checkpoint() }
+    try withStore { (store) throws(RepositoryError) in try store.checkpoint() }
   }
 
   /// Begins a checkpoint whose new document is written on another thread, while the store can commit.
@@ -253,14 +225,14 @@ public final class JSONFileBackend: PackingBackend, PagingBackend {
   /// Cost: reads and writes the whole document on another thread, and needs memory for the changes in the journal and some MiB more.
   /// - Throws: as ``checkpoint()``.
   public func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
-    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).beginCheckpoint() }
+    try withStore { (store) throws(RepositoryError) in try store.beginCheckpoint() }
   }
 
   /// Renames the new document over the old one, and then replaces the journal by one with the commits since ``beginCheckpoint()``.
   ///
   /// - Throws: as ``checkpoint()``.
   public func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
-    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).continueCheckpoint() }
+    try withStore { (store) throws(RepositoryError) in try store.continueCheckpoint() }
   }
 
   /// Makes every commit durable, and releases the locks of the document and of the lock file.
@@ -335,7 +307,7 @@ public final class JSONFileBackend: PackingBackend, PagingBackend {
   /// - Throws: `.alreadyExists`, `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.corrupted`, `.poisoned`, `.closed`. `.unsupported`
   ///   for a name that is too long, and in a store opened `.readOnly`.
   public func backup(to url: URL) throws(RepositoryError) {
-    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).backup(to: JSONFilePaths(url)) }
+    try withStore { (store) throws(RepositoryError) in try store.backup(to: JSONFilePaths(url)) }
   }
 
   /// Reads a copy of a store without a lock.
@@ -377,12 +349,27 @@ public final class JSONFileBackend: PackingBackend, PagingBackend {
   private var notOpen: RepositoryError { RepositoryError(.closed, "the store is not open: open it first", file: name) }
 
   private var recovery: JSONFileRecovery { JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning) }
-  private func opening(_ options: StoreOptions) -> JSONFileOpening {
+  func opening(_ options: StoreOptions) -> JSONFileOpening {
     JSONFileOpening(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
   }
 
   private func reading(_ options: StoreOptions) -> JSONFileReader {
     JSONFileReader(paths: paths, fileSystem: fileSystem, options: options)
+  }
+
+  /// Calls `body` with the open store.
+  ///
+  /// - Throws: `.closed`, and the errors of recovering a store that was only read.
+  func withStore<Output: Sendable>(_ body: @Sendable (JSONFileStore) throws(RepositoryError) -> Output) throws(RepositoryError) -> Output {
+    try phase.withLock { (phase) throws(RepositoryError) in
+      let store = try store(&phase)
+      return try body(store)
+    }
+  }
+
+  /// Calls `body` with the open store, or returns false if no store is open.
+  func ifOpen(_ body: @Sendable (JSONFileStore) -> Bool) -> Bool {
+    phase.withLock { if case .open(let store) = $0 { body(store) } else { false } }
   }
 
   /// Returns the open store, and first recovers a store that was read but not recovered, because a write accepts the store's contents.

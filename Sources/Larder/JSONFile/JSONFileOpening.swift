@@ -223,24 +223,18 @@ extension JSONFileOpening {
       let index = if let stored { stored.index } else { try MainFileIndex.read(file, path: paths.mainFile) }
       let tombstones = Dictionary(index.tombstones.map { ($0.address, $0.revision.number) }) { $1 }
       let replay = try journal.map { (journal) throws(RepositoryError) in
-        try read(journal, over: header, counts: stored?.counts ?? [])
+        try JSONFileReplay.counting(
+          journal, over: header, paths: paths, recovery: options.recovery, stored?.slots(at: header.commit) ?? .init())
       }
       let changes = replay?.changes ?? [:]
       for tombstone in index.tombstones where changes.isEmpty || changes[tombstone.address] == nil { visit(tombstone) }
       for change in changes.values where change.value == nil { visit(change) }
       let contents = JSONFileContents(header, replay, tombstones: tombstones)
       let main = try PagedMainFile(try MainFile(file, header, tombstones: tombstones), index, at: paths.mainFile, in: fileSystem)
-      counts =
-        try replay?.uncounted.map { (uncounted) throws(RepositoryError) in
-          try uncounted.total(of: changes, over: main)
-        } ?? index.counts
       var report = contents.report
       report.isIndexRebuilt = stored == nil
-      let uncounted = replay?.uncounted
       var paging = JSONFilePaging()
-      paging.begin(
-        index, file: stored?.file(keeping: uncounted?.counts), changes: changes, counts: counts, sum: uncounted?.sum,
-        isSaved: stored != nil && uncounted?.changes.isEmpty == true, main: main)
+      counts = try paging.begin(main, at: header.commit, stored: stored, changes: changes, uncounted: replay?.uncounted)
       return (contents, report, paging)
     }
     let collections = counts.compactMap { name, count in
@@ -254,40 +248,19 @@ extension JSONFileOpening {
   }
 }
 
-extension JSONFileOpening {
-  /// Reads the journal, and collects the changes after the newest counts that the journal has.
-  private func read(
-    _ journal: Data, over header: MainFileHeader, counts: [IndexFileSlots.Counts]
-  ) throws(RepositoryError) -> JSONFileReplay {
-    let replay = try JSONFileReplay(journal, over: header, paths: paths, recovery: options.recovery, counts: counts)
-    guard let uncounted = replay.uncounted, uncounted.isIncomplete else { return replay }
-    // A power cut may lose commits whose counts are in the index file.
-    let older = counts.filter { $0.commit < counts.map(\.commit).max() ?? 0 }
-    return try read(journal, over: header, counts: older)
-  }
-}
-
 extension UncountedChanges {
   /// Returns the counts after all changes.
   ///
   /// - Parameter newest: Newest record or tombstone of every changed address.
-  fileprivate func total(
+  func total(
     of newest: [RecordAddress: StoredRecord], over main: PagedMainFile
   ) throws(RepositoryError) -> [String: CollectionCount] {
-    var total = counts?.collections ?? main.index.counts
+    var total = slot?.collections ?? main.index.counts
     var last: PagedMainFile.Block?
     // In the order of the addresses, each block of the main file is read at most once.
     for (address, before) in changes.sorted(by: { $0.key < $1.key }) {
       guard let record = newest[address] else { continue }
-      let wasPresent: Bool
-      switch before {
-      case .present: wasPresent = true
-      case .absent: wasPresent = false
-      case .asInMainFile:
-        let section = main.index.section(of: address.collection)
-        let line: StoredRecord? = if let section { try main.line(of: address.key, in: section, last: &last) } else { nil }
-        wasPresent = line?.value != nil
-      }
+      let wasPresent = try before.record(at: address, in: main, last: &last) != nil
       var count = total[address.collection] ?? CollectionCount()
       // Only an index file that another program has written can have fewer records than are deleted here.
       count.records = max(0, count.records + (record.value == nil ? 0 : 1) - (wasPresent ? 1 : 0))

@@ -58,6 +58,7 @@ struct JSONFileRecovery {
       commit: report.commit.number, paging: found.paging ?? JSONFilePaging())
     store.use(main)
     store.paging.writeIndexFile(like: main, paths: paths, in: fileSystem)
+    store.paging.trimIndexFile()
     store.saveCounts()
     // A main file newer than its journal was left by an unfinished checkpoint. After a failed sync of the directory, the name of the newer
     // main file may not be durable, and a second sync proves nothing. The journal continues both the previous and the newer main file, so
@@ -82,7 +83,7 @@ struct JSONFileRecovery {
     options.limits.tombstones = .max
     let draft = MainFileDraft(
       paths: paths, fileSystem: fileSystem, main: main, changes: [:], commit: main.header.commit, journalSalt: salt, options: options,
-      isIndexed: found.isPaged)
+      isIndexed: found.isPaged, indexes: found.paging?.indexDrafts ?? [])
     let next: MainFile
     do throws(RepositoryError) {
       next = try draft.write()

@@ -12,23 +12,23 @@ struct JSONFileReplay: Sendable {
   /// After deletions on a full disk, the main file has newer commits than the journal. A main file that was written without a journal may
   /// have an old journal beside it, if a crash came before the removal of the old journal was synced.
   let isBehind: Bool
-  /// The changes after the newest counts that are known, or `nil` if no counts were given.
+  /// The changes after the newest slot that is known, or `nil` if no slots were given.
   let uncounted: UncountedChanges?
 
   /// Reads a journal and collects the changes that the main file does not have yet.
   ///
   /// - Parameters:
   ///   - start: Position in the journal behind the frames that the store has already read, or `nil` to read all frames.
-  ///   - counts: Counts of the store's records as of some commits of the journal, or `nil` if nobody needs the store's counts.
+  ///   - slots: Readable slots of the index file, the newest first, or `nil` if nobody needs the store's counts.
   /// - Throws: `.corrupted` for a journal that is damaged or does not belong to the main file, `.newerSchema`.
   init(
     _ data: Data, over header: MainFileHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery,
-    from start: JournalReader.Position? = nil, counts: [IndexFileSlots.Counts]? = nil
+    from start: JournalReader.Position? = nil, slots: IndexFile.Stored.Slots? = nil
   ) throws(RepositoryError) {
     let reader = JournalReader(data: data, file: paths.journal, mainFileCommit: header.commit, start: start)
     var changes: [RecordAddress: StoredRecord] = [:]
     let salt: UInt32 = data.count < JournalFormat.headerSize ? 0 : data.withUnsafeBytes { $0.number(at: 12) }
-    var uncounted = counts.map { UncountedChanges($0, salt: salt) }
+    var uncounted = slots.map { UncountedChanges($0, salt: salt) }
     let contents = try reader.read { (record) throws(RepositoryError) in
       let old = changes.updateValue(record, forKey: record.address)
       uncounted?.note(record.address, after: old)
@@ -48,6 +48,20 @@ struct JSONFileReplay: Sendable {
     self.changes = changes
     commitCount = contents.lastCommit > header.commit ? Int(clamping: contents.lastCommit - header.commit) : 0
     isBehind = contents.lastCommit < header.commit || Self.isLeftover(contents, of: header)
+  }
+
+  /// Reads a journal, and collects the changes after the newest slot that the journal has.
+  ///
+  /// - Throws: The errors of reading a journal.
+  static func counting(
+    _ journal: Data, over header: MainFileHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery, _ slots: IndexFile.Stored.Slots
+  ) throws(RepositoryError) -> JSONFileReplay {
+    let replay = try JSONFileReplay(journal, over: header, paths: paths, recovery: recovery, slots: slots)
+    guard let uncounted = replay.uncounted, uncounted.isIncomplete else { return replay }
+    // A power cut may lose commits of which the index file has a slot.
+    var older = slots
+    older.known.removeAll { $0.commit == slots.known.map(\.commit).max() }
+    return try counting(journal, over: header, paths: paths, recovery: recovery, older)
   }
 
   /// True if the main file was written without a journal, and the journal is older and has no commit that the main file lacks.
@@ -87,37 +101,49 @@ struct JSONFileReplay: Sendable {
   }
 }
 
-/// The records that a journal has changed after the newest commit whose counts are in the index file.
+/// The records that a journal has changed after the newest commit of which the index file has a slot.
 struct UncountedChanges: Sendable {
   /// State of a record before the first of its uncounted changes.
   enum Before: Sendable {
-    case present, absent
+    case present(StoredRecord)
+    case absent
     /// Only the main file shows whether it has the record.
     case asInMainFile
+
+    /// Returns the record, or `nil` if there was none.
+    func record(
+      at address: RecordAddress, in main: PagedMainFile, last: inout PagedMainFile.Block?
+    ) throws(RepositoryError) -> StoredRecord? {
+      switch self {
+      case .present(let record): record
+      case .absent: nil
+      case .asInMainFile: try main.record(at: address, last: &last)
+      }
+    }
   }
 
-  private let known: [IndexFileSlots.Counts]
-  /// Commit of the newest known counts, up to which changes are not noted.
+  private let known: [IndexFileSlots.Slot]
+  /// Commit of the newest known slot, up to which changes are not noted.
   private let newest: UInt64
   /// Newest commit of the frame that is being read.
   private var commit: UInt64 = 0
-  /// Counts that are those of the frame that is being read, until the frame ends.
-  private var reached: IndexFileSlots.Counts?
-  /// The newest counts whose frame the journal has, or `nil` if the main file has the newest counts.
-  private(set) var counts: IndexFileSlots.Counts?
-  /// The addresses of the changes after ``counts``.
+  /// The slot of the frame that is being read, until the frame ends.
+  private var reached: IndexFileSlots.Slot?
+  /// The newest slot whose frame the journal has, or the one of the main file, or `nil` if there is none.
+  private(set) var slot: IndexFileSlots.Slot?
+  /// The addresses of the changes after ``slot``.
   private(set) var changes: [RecordAddress: Before] = [:]
   /// Hash of the frames that were read.
   private(set) var sum: JournalSum
 
-  init(_ known: [IndexFileSlots.Counts], salt: UInt32) {
-    self.known = known
+  init(_ slots: IndexFile.Stored.Slots, salt: UInt32) {
+    (known, slot) = (slots.known, slots.ofMainFile)
     sum = JournalSum(salt: salt)
     newest = known.map(\.commit).max() ?? 0
   }
 
-  /// True if the newest known counts are of no frame of the journal, so that the journal must be read again with older counts.
-  var isIncomplete: Bool { newest > 0 && counts?.commit != newest }
+  /// True if the newest known slot is of no frame of the journal, so that the journal must be read again with older slots.
+  var isIncomplete: Bool { newest > slot?.commit ?? 0 }
 
   mutating func begin(_ frame: JournalFrame, at offset: Int, in journal: Data) {
     endFrame()
@@ -135,12 +161,12 @@ struct UncountedChanges: Sendable {
 
   mutating func note(_ address: RecordAddress, after old: StoredRecord?) {
     guard commit > newest, changes[address] == nil else { return }
-    changes[address] = old.map { $0.value == nil ? .absent : .present } ?? .asInMainFile
+    changes[address] = old.map { $0.value == nil ? .absent : .present($0) } ?? .asInMainFile
   }
 
   mutating func endFrame() {
     guard let reached else { return }
-    (counts, self.reached, changes) = (reached, nil, [:])
+    (slot, self.reached, changes) = (reached, nil, [:])
   }
 }
 

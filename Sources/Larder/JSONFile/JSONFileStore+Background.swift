@@ -30,6 +30,7 @@ extension JSONFileStore {
     // The changes of later commits go into a new, empty dictionary, because the background thread reads the earlier changes in the draft at
     // the same time.
     changes = [:]
+    paging.beginFold()
     return { work.run() }
   }
 
@@ -185,6 +186,7 @@ extension JSONFileStore {
     switch folding.part {
     case .mainFile(let work, let box):
       let unused = work.giveUp()
+      paging.cancelFold()
       guard var draft = box.take() else { break }
       if let unused { draft.discard(unused) }
       // The draft's own reference to the changes is dropped first, so that merging does not copy the dictionary.

@@ -72,6 +72,7 @@ extension JSONFileStore {
       report.tombstoneCount = fold.tombstones.count
       report.recordCount = count - report.tombstoneCount
       try verifyJournal()
+      report.damagedIndexes = try paging.verifyIndexes()
     } catch {
       report.problems.append(error)
     }

@@ -52,7 +52,8 @@ extension JSONFileStore {
   func draft() -> MainFileDraft {
     MainFileDraft(
       paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit,
-      journalSalt: journal?.header.salt ?? MainFileHeader.noJournal, options: options, isIndexed: paging.isActive)
+      journalSalt: journal?.header.salt ?? MainFileHeader.noJournal, options: options, isIndexed: paging.isActive,
+      indexes: paging.indexDrafts)
   }
 
   /// Returns the contents of the next main file with all changes, including the changes that a running checkpoint is folding.

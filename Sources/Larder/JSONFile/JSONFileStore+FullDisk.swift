@@ -9,6 +9,7 @@ extension JSONFileStore {
     try checkUse(of: batch)
     // A background checkpoint is cancelled, because its unfinished main file takes space that the deletions need.
     giveUpFolding()
+    _ = paging.shedIndexes()
     try checkHealth()
     var isAppended = false
     if journal != nil {
@@ -52,7 +53,7 @@ extension JSONFileStore {
   /// - Returns: True if folding the journal or cancelling a background checkpoint has freed space.
   /// - Throws: `.outcomeUnknown` if a sync fails.
   func giveBack() throws(RepositoryError) -> Bool {
-    if paging.closeReplaced() { return true }
+    if paging.closeReplaced() || paging.shedIndexes() { return true }
     // If folding has failed and the journal has the same length as then, folding would fail again, so that each value without room would
     // cost writing a main file.
     guard let journal, journal.end != triedToGiveBackAt else { return false }
@@ -111,6 +112,8 @@ extension JSONFileStore {
     if let batch {
       for record in batch.records { draft.changes[record.address] = record }
       draft.commit = batch.commits.upperBound
+      // The keys lack the batch, and the disk has no room.
+      draft.indexes = []
     }
     let next = try putInPlace(draft)
     let old = main

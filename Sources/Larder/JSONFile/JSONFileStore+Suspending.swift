@@ -111,7 +111,9 @@ extension JSONFileStore {
     // If the journal's last commit is unchanged, another process has opened the store and committed nothing.
     if replay.contents.lastCommit == commit { return true }
     // The records' values are copied (`detached`), because a slice would keep all bytes of the journal in memory.
-    let batch = WriteBatch(records: replay.changes.values.map(\.detached), commits: (commit + 1)...replay.contents.lastCommit)
+    let records = replay.changes.values.map(\.detached)
+    let batch = WriteBatch(
+      records: records, commits: (commit + 1)...replay.contents.lastCommit, recordCounts: paging.recordCounts(after: records))
     for record in batch.records where record.revision.number > commit { foreignChanges[record.address] = record }
     note(batch)
     return true

@@ -70,7 +70,7 @@ final class JSONFileStore {
     // commit.
     if journal == nil {
       do throws(RepositoryError) { try createJournal() } catch {
-        guard error.code == .full, paging.closeReplaced() else { throw error }
+        guard error.code == .full, paging.closeReplaced() || paging.shedIndexes() else { throw error }
         try createJournal()
       }
     }

@@ -57,6 +57,14 @@ extension FaultInjectingBackend {
   /// Returns whether the inner backend holds an index.
   public func holdsIndex(_ index: StoredIndexID) -> Bool { (inner as? any PagingBackend)?.holdsIndex(index) ?? false }
 
+  /// Returns the changes that an index of the inner backend lacks.
+  public func missedChanges(of index: StoredIndexID) throws(RepositoryError) -> [MissedChange] { try paging.missedChanges(of: index) }
+
+  /// Brings an index of the inner backend up to date.
+  public func catchUpIndex(_ index: StoredIndexID, by edits: [IndexEdit]) throws(RepositoryError) {
+    try paging.catchUpIndex(index, by: edits)
+  }
+
   /// Adds keys to an index of the inner backend, which is never counted, held or failed.
   public func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
     try paging.extendIndex(index, by: keys, isFirst: isFirst)

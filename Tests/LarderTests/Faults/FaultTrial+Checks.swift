@@ -97,6 +97,8 @@ extension FaultTrial {
 
   /// Opens what a power cut may leave: nothing of what was not synced, all of it, or some of it; the first and one more, or each.
   func checkPowerLoss(_ what: String) throws {
+    isPowerLost = true
+    defer { isPowerLost = false }
     let choices = files.crashImages(limit: isThorough ? 6 : 3, seed: random.next())
     let chosen = isThorough ? Array(choices.indices) : Set([0, random.int(0..<choices.count)]).sorted()
     for index in chosen {

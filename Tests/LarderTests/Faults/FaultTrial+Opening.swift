@@ -39,6 +39,7 @@ extension FaultTrial {
       let counts = Dictionary(grouping: found.values.filter { $0.value != nil }, by: \.collection).mapValues(\.count)
       let told = Dictionary(opening.collections.map { ($0.name, $0.recordCount) }) { $1 }
       try expect(told == counts, "opening counts \(told), and a walk finds \(counts)")
+      try checkIndex(of: backend, found)
       return (report, found)
     } catch {
       backend.abandon()

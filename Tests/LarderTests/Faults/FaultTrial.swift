@@ -41,6 +41,8 @@ final class FaultTrial {
   /// The batch whose outcome is unknown, and the state with it.
   var doubtful: (commit: UInt64, state: [RecordAddress: StoredRecord])?
   var isCreated = false
+  /// Whether the files that are looked at were left by a power cut, which may tear the index file.
+  var isPowerLost = false
   /// The number of batches that were tried: each has values of its own.
   var serial = 0
   /// The number of failed calls that the program had heard of at its last error.
@@ -127,7 +129,12 @@ final class FaultTrial {
       try backend.backup(to: Self.copy)
       try readCopy()
     case .readOnly: try readBeside()
-    case .base: try compare(commit, try read(backend.keepBase(), into: [:]), commit...commit, "a base")
+    case .base:
+      let base = try backend.keepBase()
+      let found = try read(base, into: [:])
+      try compare(commit, found, commit...commit, "a base")
+      try checkIndex(in: base, found)
+    case .index: try buildIndex()
     case .fail(let call, let ending, let number, let count): faulty.script(call, ending, Fault(number), skipping: count)
     case .leave(let endings):
       abandon()
@@ -185,7 +192,10 @@ final class FaultTrial {
     for record in records { state[record.address] = record }
     var counts = Dictionary(records.map { ($0.collection, 0) }) { $1 }
     for record in state.values where record.value != nil { counts[record.collection]? += 1 }
-    return (WriteBatch(records: records, commits: first...last, durability: durability, recordCounts: counts), state)
+    let (edits, indexes) = indexChanges(from: states[commit] ?? [:], to: state)
+    let batch = WriteBatch(
+      records: records, commits: first...last, durability: durability, indexEdits: edits, indexes: indexes, recordCounts: counts)
+    return (batch, state)
   }
 
   func noteImages(_ count: Int) { images += count }

@@ -60,6 +60,29 @@ extension FaultWorkload {
         .save(["e"]), .base, .drop, .begin, .work, .clear(["-b"]), .base,
       ]),
     FaultWorkload(
+      name: "an index in the index file",
+      options: StoreOptions(residency: .onDisk(cache: .bytes(0))), tuning: .init(journalChunk: 512, smallFile: 0, pagedJournal: 2_048),
+      steps: [
+        .save(["a", "b", "c"], size: 100), .checkpoint, .index, .save(["d", "-a"]), .drop, .save(["b"]), .flush, .base, .drop,
+        .checkpoint, .save(["a", "-d"], durability: .buffered), .base, .begin, .save(["e", "b"]), .work, .next, .work, .save(["-c"]),
+        .next, .base, .drop, .index, .save(["f"]), .reopen, .save(["-f", "g"]), .suspend, .resume, .save(["h"]), .base, .suspend,
+        .others(["i"]), .resume, .save(["j"]), .base, .index, .begin, .save(["k"]), .clear(["-b"]), .base, .drop,
+      ]),
+    FaultWorkload(
+      name: "an index of records in memory", tuning: .init(journalChunk: 512, smallFile: 0),
+      steps: [
+        .save(["a", "b"]), .checkpoint, .save(["c", "-a"]), .base, .index, .save(["d"]), .flush, .drop, .base, .save(["e"]), .drop, .base,
+        .save(["f"]), .base,
+      ]),
+    FaultWorkload(
+      name: "an index that has no room",
+      options: StoreOptions(residency: .onDisk(cache: .bytes(0))), tuning: .init(journalChunk: 512, smallFile: 0),
+      steps: [
+        .save(["a", "b", "c"]), .checkpoint, .fail(.write, "-index", ENOSPC), .index, .index, .save(["d"]),
+        .fail(.write, "-index-tmp", ENOSPC, skipping: 1), .checkpoint, .save(["-a"]), .base, .drop, .index, .fail(.write, "-index", EIO),
+        .save(["e"]), .flush, .base, .drop, .base,
+      ]),
+    FaultWorkload(
       name: "a plain file system", isPlain: true,
       steps: [.save(["a"]), .checkpoint, .save(["b"], size: 700)]),
   ]

@@ -23,8 +23,10 @@ struct FaultWorkload: Sendable, CustomStringConvertible {
     case backup
     /// Reads the files beside the writer.
     case readOnly
-    /// Reads the records that stay in the files.
+    /// Reads the records that stay in the files, and an index.
     case base
+    /// Builds an index in the index file.
+    case index
     /// Deletes on a full disk.
     case clear([String])
     /// Makes the next call of a kind fail, as a part of the program: on the file with this ending, after some that succeed.

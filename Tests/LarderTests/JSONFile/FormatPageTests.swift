@@ -22,11 +22,37 @@ import Testing
     #expect(try page("IndexFileFormat").contains(block), "the page must hold this block:\n\(block)")
     let (index, slots) = try #require(bytes.withUnsafeBytes { IndexFileFormat.index(in: $0) })
     #expect(IndexFileFormat.bytes(of: index) == bytes && slots.offset == 4_096 && slots.size == 4_096)
-    let counts = IndexFileSlots.Counts(
-      commit: 6, journal: 0x8725_4A88, collections: ["spots": CollectionCount(records: 2, bytes: 100, versions: (1, 1))])
-    let slot = try #require(slots.bytes(counts))
-    let read = try #require(slot.withUnsafeBytes { slots.counts(in: $0) })
-    #expect(read.commit == 6 && read.journal == 0x8725_4A88 && read.collections["spots"]?.records == 2 && slot.count == 61)
+    let slot = IndexFileSlots.Slot(
+      sequence: 3, commit: 6, journal: 0x8725_4A88, catalog: IndexFilePart(offset: 16_384, size: 62, checksum: 7), edits: .none,
+      collections: ["spots": CollectionCount(records: 2, bytes: 100, versions: (1, 1))])
+    let written = try #require(slots.bytes(slot))
+    let read = try #require(written.withUnsafeBytes { slots.slot(in: $0) })
+    #expect(read.sequence == 3 && read.commit == 6 && read.journal == 0x8725_4A88 && read.catalog == slot.catalog)
+    #expect(read.edits == .none && read.collections["spots"]?.records == 2 && written.count == 101)
+  }
+
+  @Test func theIndexPageShowsThePartsThatAreWritten() throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("spots.json")
+    try FormatExample.snapshot().write(to: file)
+    let backend = JSONFileBackend(file: file, fileSystem: POSIXFileSystem(), tuning: .init(smallFile: 0))
+    let commit = try backend.openPagedAndRecover(StoreOptions()).report.commit.number + 1
+    let index = StoredIndexID(collection: "spots", name: "ordered(stars)")
+    func key(_ text: String) -> Data { Data(text.utf8) }
+    try backend.extendIndex(index, by: [key("3 crozon"), key("4 brest"), key("4 brignogan")], isFirst: true)
+    try backend.storeBoundaries([Data()], of: index)
+    let record = StoredRecord(
+      collection: "spots", key: RecordKey("crozon"), revision: Revision(commit), schemaVersion: 1, value: Data(#"{"stars":5}"#.utf8))
+    try backend.commit(
+      WriteBatch(
+        records: [record], commits: commit...commit,
+        indexEdits: [IndexEdit(index: index, removed: key("3 crozon"), added: key("5 crozon"))], indexes: [index],
+        recordCounts: ["spots": 2]))
+    try backend.flush()
+    let bytes = try Data(contentsOf: directory.file("spots.json-index"))
+    backend.abandon()
+    let block = "```hexdump\n" + hexDump(bytes.dropFirst(16_384), from: 16_384) + "```\n"
+    #expect(try page("IndexFileFormat").contains(block), "the page must hold this block:\n\(block)")
   }
 
   @Test func theExamplesAreReadAsThePagesSay() throws {
@@ -52,14 +78,14 @@ import Testing
   }
 
   /// Sixteen bytes a line, as `xxd -g 1` prints them, without the zero bytes that are allocated ahead.
-  private func hexDump(_ bytes: Data) -> String {
+  private func hexDump(_ bytes: Data, from base: Int = 0) -> String {
     var rows = Array(bytes)
     while rows.count > 4, rows.suffix(5).allSatisfy({ $0 == 0 }) { rows.removeLast() }
     return stride(from: 0, to: rows.count, by: 16).map { start in
       let row = rows[start..<min(start + 16, rows.count)]
       let hex = row.map { Hexadecimal.string($0) }.joined(separator: " ")
       let text = String(decoding: row.map { (0x20..<0x7F).contains($0) ? $0 : UInt8(ascii: ".") }, as: UTF8.self)
-      return Hexadecimal.string(UInt32(start)) + ": " + hex.padding(toLength: 47, withPad: " ", startingAt: 0) + "  " + text + "\n"
+      return Hexadecimal.string(UInt32(base + start)) + ": " + hex.padding(toLength: 47, withPad: " ", startingAt: 0) + "  " + text + "\n"
     }.joined()
   }
 }

@@ -113,9 +113,11 @@ import Testing
         // The slots have the checksum of the index as their seed, and would be ignored.
         let slots = IndexFileSlots(offset: 0, size: 4_096, seed: checksum)
         let huge = CollectionCount(records: random.chance(50) ? .max / [2, 32][random.int(0..<2)] : 1, bytes: .max / 32, versions: (0, 9))
-        let counts = IndexFileSlots.Counts(commit: commit, journal: sum.hash.value, collections: ["spots": huge, "tides": huge])
+        let part = IndexFilePart(offset: random.int(0..<40_000), size: random.int(0..<9_000), checksum: 0)
+        let slot = IndexFileSlots.Slot(
+          sequence: 9, commit: commit, journal: sum.hash.value, catalog: part, edits: part, collections: ["spots": huge, "tides": huge])
         let start = (end + 4 + 4_095) / 4_096 * 4_096
-        forged.replaceSubrange(min(start, forged.count)..., with: slots.bytes(counts) ?? [])
+        forged.replaceSubrange(min(start, forged.count)..., with: slots.bytes(slot) ?? [])
       }
       try fixture.files.place(Data(forged), at: PagedJSONStore.index)
       let backend = PagedJSONStore.backend(fixture.files)

@@ -50,7 +50,7 @@ import Testing
       try inner.extendIndex(index, by: keys, isFirst: isFirst)
     }
     func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) {
-      try inner.storeBoundaries(defect == .losesBoundaries ? [Data()] : boundaries, of: index)
+      try inner.storeBoundaries(defect == .losesBoundaries ? Array(boundaries.dropFirst()) : boundaries, of: index)
     }
     func dropIndex(_ index: StoredIndexID) throws(RepositoryError) { try inner.dropIndex(index) }
     func flush() throws(RepositoryError) { try inner.flush() }

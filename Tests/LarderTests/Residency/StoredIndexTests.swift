@@ -106,7 +106,7 @@ import Testing
     return backend
   }
 
-  @Test(arguments: [TestBackend.memory, .sqlite])
+  @Test(arguments: [TestBackend.memory, .sqlite, .json])
   func anIndexIsCopiedOnceAndUsedAfterReopening(_ kind: TestBackend) async throws {
     let place = try kind.factory.makePlace()
     defer { place.remove() }
@@ -286,7 +286,7 @@ import Testing
     try await notes.close()
   }
 
-  @Test(arguments: [TestBackend.memory, .sqlite])
+  @Test(arguments: [TestBackend.memory, .sqlite, .json])
   func commitsBesideTheCopyEditWhatIsCopied(_ kind: TestBackend) async throws {
     let place = try kind.factory.makePlace()
     defer { place.remove() }
@@ -307,6 +307,24 @@ import Testing
     await spots.core.indexBuilder.awaitCopies()
     #expect(spots.isStored() && spots.isStored(1))
     #expect(try await spots.wrongStoredIndex() == nil)
+    try await spots.close()
+  }
+
+  @Test(arguments: [TestBackend.memory, .sqlite, .json]) func aSecondCopyAfterASuspensionDropsNothing(_ kind: TestBackend) async throws {
+    let place = try kind.factory.makePlace()
+    defer { place.remove() }
+    let backend = try place.makeBackend()
+    let spots = try await Self.open(backend)
+    try await Self.fill(spots, 900)
+    spots.core.indexBuilder.copiedCount.store(1, ordering: .relaxed)
+    _ = try await spots.fetch(Self.query)
+    _ = try await spots.fetch(Query<Spot>().sorted(by: \.rating).limit(1))
+    await spots.suspend()
+    try await spots.resume()
+    await spots.core.indexBuilder.awaitCopies()
+    for (position, id) in spots.core.state.collections[spots.collection].indexes.storedIDs(of: "spots") {
+      #expect(spots.isStored(position) && (backend as? any PagingBackend)?.holdsIndex(id) == true)
+    }
     try await spots.close()
   }
 

@@ -12,6 +12,8 @@ struct MainFileDraft: Sendable {
   var options: StoreOptions
   /// True if the store leaves its records in the files, so that the next main file needs an index.
   var isIndexed = false
+  /// Indexes of the store, whose keys the index file of the next main file gets.
+  var indexes: [IndexDraft] = []
 
   /// The contents of the next main file.
   var fold: MainFileFold {
@@ -47,7 +49,10 @@ struct MainFileDraft: Sendable {
       // The new main file is locked before its rename, so that no other store can open the file after the rename.
       try file.lock()
       var next = try MainFile(file, header, tombstones: fold.tombstones)
-      if let index { next.newIndex = NewIndex(index: index, file: IndexFile.write(index, like: main, paths: paths, in: fileSystem)) }
+      if let index {
+        let written = IndexFile.write(index, indexes, at: header.commit, like: main, paths: paths, in: fileSystem, work)
+        next.newIndex = written ?? NewIndex(index: index, file: nil, indexes: JSONFileIndexes())
+      }
       return next
     }
   }

@@ -13,13 +13,24 @@ struct JSONFilePaging: Sendable {
   private struct Current: Sendable {
     let index: MainFileIndex
     var file: IndexFile?
+    /// False after a write of the index file has failed.
+    var isWritable = true
+    /// True if the indexes were dropped for the space on a full disk, so that none is built before the next checkpoint.
+    var isShed = false
     /// Newest record or tombstone of every address that was changed since the main file was written.
     var changes: PersistentTree<ChangedRecord>
     var counts: Counts
+    var indexes: JSONFileIndexes
     /// Hash of the journal's frames, as far as they were read, or `nil` before the first one.
     var sum: JournalSum?
     /// The main file with a descriptor of its own, once a base has needed it.
     var main: PagedMainFile?
+
+    /// The index file, unless a write of it has failed.
+    var writableFile: IndexFile? { isWritable ? file : nil }
+
+    /// Size of the main file and the index file in bytes.
+    var size: Int { index.identity.size + (file?.end ?? 0) }
   }
 
   /// The counts of the collections as of the newest commit, as far as they are known.
@@ -34,6 +45,15 @@ struct JSONFilePaging: Sendable {
 
   private struct WeakMainFile: Sendable {
     weak var main: PagedMainFile?
+    /// The index file beside the main file.
+    weak var keys: IndexFileReader?
+    /// Size of both files in bytes.
+    let size: Int
+
+    func supersede(isSpaceNeeded: Bool = false) {
+      main?.supersede(isSpaceNeeded: isSpaceNeeded)
+      keys?.supersede(isSpaceNeeded: isSpaceNeeded)
+    }
   }
 
   /// Largest number of replaced main files that are open, each of which takes a descriptor.
@@ -44,6 +64,33 @@ struct JSONFilePaging: Sendable {
   ///
   /// An opening after a crash looks up each record that was changed later in the main file, at some 10 µs a record.
   private static let unsavedLimit = 256
+  /// Number of changed records after which the counts are written even if an index lacks changes, and that index is dropped.
+  private static let behindLimit = 4_096
+
+  /// Begins to leave the records in the files of a store.
+  ///
+  /// - Parameters:
+  ///   - main: The main file.
+  ///   - commit: Commit of the main file.
+  ///   - stored: The index file, if there is one.
+  ///   - changes: Newest record or tombstone of every address that was changed since the main file was written.
+  ///   - uncounted: The changes after the slot of the index file that is used, or `nil` without a journal.
+  /// - Returns: The counts as of the newest commit.
+  mutating func begin(
+    _ main: PagedMainFile, at commit: UInt64, stored: IndexFile.Stored?, changes: [RecordAddress: StoredRecord],
+    uncounted: UncountedChanges?
+  ) throws(RepositoryError) -> [String: CollectionCount] {
+    var counts = main.index.counts
+    if let uncounted { counts = try uncounted.total(of: changes, over: main) }
+    let slot = uncounted == nil ? stored?.slot(ofMainFileAt: commit) : uncounted?.slot
+    begin(
+      main.index, file: stored?.file(keeping: slot), changes: changes, counts: counts, sum: uncounted?.sum,
+      isSaved: stored != nil && uncounted?.changes.isEmpty == true, main: main,
+      indexes: JSONFileIndexes(slot, in: stored?.reader, missed: uncounted?.changes ?? [:]))
+    // The limit holds for the changes of several sessions together, and leaves this session the time to catch up.
+    current?.counts.unsavedCount = min(uncounted?.changes.count ?? 0, Self.behindLimit)
+    return counts
+  }
 
   /// Begins to leave the records in the files of a store whose main file has an index.
   ///
@@ -54,22 +101,14 @@ struct JSONFilePaging: Sendable {
   ///   - sum: Hash of all frames of the journal, if there is one.
   ///   - isSaved: True if the index file has the counts of the newest commit.
   ///   - main: The main file with a descriptor of its own, if it is open.
+  ///   - indexes: The indexes in the index file.
   mutating func begin(
     _ index: MainFileIndex, file: IndexFile?, changes: [RecordAddress: StoredRecord], counts: [String: CollectionCount]?,
-    sum: JournalSum? = nil, isSaved: Bool = false, main: PagedMainFile? = nil
+    sum: JournalSum? = nil, isSaved: Bool = false, main: PagedMainFile? = nil, indexes: JSONFileIndexes = JSONFileIndexes()
   ) {
     let counts = Counts(collections: counts, savedSalt: isSaved ? sum?.salt : nil)
-    current = Current(index: index, file: file, changes: Self.tree(changes), counts: counts, sum: sum, main: main)
-  }
-
-  private static func tree(_ changes: [RecordAddress: StoredRecord]) -> PersistentTree<ChangedRecord> {
-    // Sorting the keys of each collection alone takes a fifth of the time of sorting the records.
-    let groups = Dictionary(grouping: changes.values, by: \.collection).sorted { RecordKey($0.key) < RecordKey($1.key) }
-    return PersistentTree(
-      sorted: groups.flatMap { _, records in
-        let keys = records.map(\.key)
-        return keys.indices.sorted { keys[$0] < keys[$1] }.map { ChangedRecord(record: records[$0]) }
-      })
+    current = Current(
+      index: index, file: file, changes: PersistentTree(changes), counts: counts, indexes: indexes, sum: sum, main: main)
   }
 
   /// Whether the store leaves records in its files.
@@ -85,7 +124,8 @@ struct JSONFilePaging: Sendable {
   ///
   /// - Returns: True if the counts should be written to the index file.
   mutating func count(_ batch: WriteBatch) -> Bool {
-    guard current != nil else { return false }
+    guard let isSaving = current.map({ $0.writableFile != nil }) else { return false }
+    current?.indexes.apply(batch, isSaving: isSaving)
     // The store has probably taken a newer base since the last commit, so only snapshots read the replaced main files.
     closeReplaced(leaving: Self.replacedLimit)
     for record in batch.records {
@@ -100,33 +140,70 @@ struct JSONFilePaging: Sendable {
     return current?.counts.unsavedCount ?? 0 >= Self.unsavedLimit
   }
 
-  /// Writes the counts of the newest commit to the index file, if they are known and were changed.
-  mutating func saveCounts(of journal: JournalWriter) {
-    guard let present = current, let collections = present.counts.collections, present.file != nil,
-      present.counts.unsavedCount > 0 || present.counts.savedSalt != journal.header.salt
+  /// Writes the counts and the new edits of the indexes as of a commit to the index file, if the counts are known and were changed.
+  ///
+  /// - Parameters:
+  ///   - commit: The newest commit.
+  ///   - journal: The journal, which ends with the commit, or `nil` if the main file has the commit.
+  mutating func save(at commit: UInt64, of journal: JournalWriter?) {
+    guard let present = current, let collections = present.counts.collections, var file = present.writableFile,
+      present.counts.unsavedCount > 0 || present.indexes.areUnsaved || present.counts.savedSalt != journal?.header.salt
     else { return }
     // The index file is a cache, so without the counts only the next opening takes longer.
     do throws(RepositoryError) {
-      var sum = present.sum ?? JournalSum(salt: journal.header.salt)
-      if sum.salt != journal.header.salt { sum = JournalSum(salt: journal.header.salt) }
-      try sum.addFrames(of: journal.file, before: journal.end)
-      current?.sum = sum
-      let counts = IndexFileSlots.Counts(commit: journal.lastCommit, journal: sum.hash.value, collections: collections)
-      if current?.file?.save(counts) == true {
-        current?.counts.unsavedCount = 0
-        current?.counts.savedSalt = sum.salt
-      } else {
-        current?.file = nil
+      var sum: JournalSum?
+      if let journal {
+        var frames = present.sum ?? JournalSum(salt: journal.header.salt)
+        if frames.salt != journal.header.salt { frames = JournalSum(salt: journal.header.salt) }
+        try frames.addFrames(of: journal.file, before: journal.end)
+        sum = frames
+        current?.sum = frames
       }
+      var indexes = present.indexes
+      if indexes.areBehind {
+        // After the slot is written, an index that lacks changes before the commit cannot be brought up to date. Without the slot, the next
+        // opening counts more records.
+        guard present.counts.unsavedCount > Self.behindLimit else { return }
+        indexes.dropBehind()
+      }
+      current?.indexes = JSONFileIndexes()
+      defer { current?.indexes = indexes }
+      try file.save(&indexes, at: commit, journal: sum?.hash.value ?? SealHash().value, collections)
+      current?.file = file
+      current?.counts.unsavedCount = 0
+      current?.counts.savedSalt = sum?.salt
     } catch {
       // Without an end of the attempts, every commit would read the journal again.
-      current?.file = nil
+      current?.isWritable = false
+      // A full disk needs what was written of the parts.
+      if var old = present.file { old.cut(to: old.end) }
     }
+  }
+
+  /// Returns the number of records of each changed collection after some changes, or nothing if the present number cannot be found out.
+  ///
+  /// - Parameter records: The changed records and tombstones, each address once.
+  func recordCounts(after records: [StoredRecord]) -> [String: Int] {
+    guard let current, let main = current.main, let known = current.counts.collections else { return [:] }
+    var (counts, last): ([String: Int], PagedMainFile.Block?) = ([:], nil)
+    for record in records.sorted(by: { $0.address < $1.address }) {
+      let old = current.changes.find(record.address).map(\.record)
+      let wasPresent: Bool
+      do throws(RepositoryError) {
+        wasPresent = if let old { old.value != nil } else { try main.record(at: record.address, last: &last) != nil }
+      } catch {
+        // Without the counts, the next opening looks up more records.
+        return [:]
+      }
+      counts[record.collection, default: known[record.collection]?.records ?? 0] += (record.value == nil ? 0 : 1) - (wasPresent ? 1 : 0)
+    }
+    return counts
   }
 
   /// Writes the index file, unless the main file has one.
   mutating func writeIndexFile(like main: MainFile, paths: JSONFilePaths, in fileSystem: any FileSystem) {
-    guard let current, current.file == nil, let file = IndexFile.write(current.index, like: main, paths: paths, in: fileSystem),
+    guard let current, current.file == nil,
+      let file = IndexFile.write(current.index, at: main.header.commit, like: main, paths: paths, in: fileSystem)?.file,
       file.takeName(paths: paths, in: fileSystem)
     else { return }
     self.current?.file = file
@@ -140,8 +217,7 @@ struct JSONFilePaging: Sendable {
   mutating func moveOn(
     to index: NewIndex, changes: [RecordAddress: StoredRecord], paths: JSONFilePaths, in fileSystem: any FileSystem
   ) {
-    let file = index.file.flatMap { $0.takeName(paths: paths, in: fileSystem) ? $0 : nil }
-    leaveMainFile()
+    var file = index.file.flatMap { $0.takeName(paths: paths, in: fileSystem) ? $0 : nil }
     var counts: [String: CollectionCount]? = index.index.counts
     if !changes.isEmpty {
       // The new main file lacks the newest commits. The batches of these commits have named the numbers of records.
@@ -152,8 +228,13 @@ struct JSONFilePaging: Sendable {
         return counts
       }
     }
+    // Without its file, an index is built again by the next query.
+    var indexes = JSONFileIndexes()
+    if var new = file, let moved = current?.indexes.moved(to: index.indexes, in: &new) { (file, indexes) = (new, moved) }
+    leaveMainFile()
     current = Current(
-      index: index.index, file: file, changes: Self.tree(changes), counts: Counts(collections: counts), sum: current?.sum)
+      index: index.index, file: file, changes: PersistentTree(changes), counts: Counts(collections: counts),
+      indexes: indexes, sum: current?.sum)
   }
 
   /// Goes on with a new main file that has no index, so that the next base reads the whole main file.
@@ -169,23 +250,24 @@ struct JSONFilePaging: Sendable {
     // The store reads the newest of them until it takes a newer base.
     let kept = hasOldBase ? replaced.popLast() : nil
     let open = replaced.compactMap(\.main)
-    for file in open { file.supersede(isSpaceNeeded: true) }
+    for file in replaced { file.supersede(isSpaceNeeded: true) }
     replaced = kept.map { [$0] } ?? []
     return !open.isEmpty
   }
 
-  /// Closes the oldest replaced main files if there are too many, or if together they are larger than 16 MiB and twice the main file.
+  /// Closes the oldest replaced main files if there are too many, or if with their index files they are larger than 16 MiB and twice the
+  /// present ones.
   ///
   /// A replaced main file takes its space on the disk until it is closed, so a forgotten snapshot would fill the disk.
   private mutating func closeReplaced(leaving limit: Int) {
-    guard !replaced.isEmpty, let size = current?.index.identity.size else { return }
+    guard !replaced.isEmpty, let size = current?.size else { return }
     replaced.removeAll { $0.main == nil }
     // The store reads the newest of them until it takes a newer base.
     let kept = hasOldBase ? replaced.popLast() : nil
-    var total = replaced.reduce(0) { $0 + ($1.main?.index.identity.size ?? 0) }
+    var total = replaced.reduce(0) { $0 + $1.size }
     while let oldest = replaced.first, replaced.count > limit || total > max(2 * size, Self.replacedSizeLimit) {
-      total -= oldest.main?.index.identity.size ?? 0
-      oldest.main?.supersede()
+      total -= oldest.size
+      oldest.supersede()
       replaced.removeFirst()
     }
     if let kept { replaced.append(kept) }
@@ -193,10 +275,10 @@ struct JSONFilePaging: Sendable {
 
   /// Adds the main file to the replaced ones, if a base has it.
   private mutating func leaveMainFile() {
-    guard let main = current?.main else { return }
+    guard let current, let main = current.main else { return }
     closeReplaced(leaving: Self.replacedLimit - 1)
     hasOldBase = true
-    replaced.append(WeakMainFile(main: main))
+    replaced.append(WeakMainFile(main: main, keys: current.file?.reader, size: current.size))
   }
 
   /// Returns the records as of a commit, which must be the newest one.
@@ -207,109 +289,106 @@ struct JSONFilePaging: Sendable {
     let paged = if let paged = current.main { paged } else { try PagedMainFile(main, current.index, at: path, in: fileSystem) }
     self.current?.main = paged
     hasOldBase = false
-    return JSONFileBase(paged, current.changes, commit: Revision(commit))
+    return JSONFileBase(paged, current.changes, current.indexes.keys, commit: Revision(commit))
   }
 }
 
-extension MainFileIndex {
-  /// The counts of the main file's collections.
-  var counts: [String: CollectionCount] {
-    Dictionary(
-      sections.map { ($0.collection, CollectionCount(records: $0.recordCount, bytes: $0.byteCount, versions: $0.versions)) }
-    ) { $1 }
-  }
+/// Indexes in the index file.
+extension JSONFilePaging {
+  /// The complete indexes, for the index file of the next main file.
+  var indexDrafts: [IndexDraft] { current?.indexes.drafts ?? [] }
 
-  /// Reads a whole main file, compares every checksum, and returns the index.
+  /// Drops all indexes and frees their space, so that commits to a full disk have room.
   ///
-  /// - Throws: as ``MainFileStream/read(_:)``.
-  static func read(_ file: any OpenFile, path: String) throws(RepositoryError) -> MainFileIndex {
-    let head = try MainFileReader(source: .file(file), file: path).header().line
-    var indexer = head.withUnsafeBytes { MainFileIndexer(header: $0) }
-    var (offset, count) = (head.count, 0)
-    func add(_ bytes: Data) {
-      bytes.withUnsafeBytes { indexer.append($0) }
-      offset += bytes.count
-    }
-    _ = try MainFileStream(file: file, path: path).read { (line, bytes) throws(RepositoryError) in
-      if count > 0 { add(Data(",\n".utf8)) }
-      indexer.begin(line.record, at: offset)
-      add(bytes[(bytes.startIndex + line.text.lowerBound)..<(bytes.startIndex + line.text.upperBound)])
-      count += 1
-    }
-    if count > 0 { add(Data("\n".utf8)) }
-    let seal = try file.read(at: offset, count: try file.size() - offset)
-    return seal.withUnsafeBytes { indexer.finish(at: offset, seal: $0) }
+  /// - Returns: True if the index file had parts.
+  mutating func shedIndexes() -> Bool {
+    guard var file = current?.file, file.end > file.start else { return false }
+    current?.indexes.dropAll(in: &file)
+    current?.file = file
+    current?.isWritable = true
+    current?.isShed = true
+    return true
   }
-}
 
-extension JSONFileStore {
-  /// Returns the records as of the newest commit.
+  /// Frees the space in the index file that an earlier process has left without a use.
+  mutating func trimIndexFile() {
+    guard let indexes = current?.indexes, var file = current?.file else { return }
+    indexes.trim(&file)
+    current?.file = file
+  }
+
+  func holdsIndex(_ index: StoredIndexID) -> Bool { current?.indexes.holds(index) ?? false }
+  mutating func dropIndex(_ index: StoredIndexID) {
+    guard var file = current?.file else { return }
+    current?.indexes.dropBuild(of: index, in: &file)
+    current?.file = file
+  }
+
+  /// Notes that a background checkpoint has begun, whose index file will have the keys as they are now.
+  mutating func beginFold() { current?.indexes.beginFold() }
+  mutating func cancelFold() { current?.indexes.cancelFold() }
+
+  /// Adds keys to an index that is being built.
+  mutating func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool, path: String) throws(RepositoryError) {
+    let room = max(2 * (current?.index.identity.size ?? 0), Self.replacedSizeLimit)
+    try changeIndexes(path) { (indexes, file) throws(RepositoryError) in
+      try indexes.extend(index, by: keys, isFirst: isFirst, in: &file, room: room)
+    }
+  }
+
+  /// Completes an index that has all keys.
+  mutating func completeIndex(_ index: StoredIndexID, path: String) throws(RepositoryError) {
+    try changeIndexes(path) { (indexes, file) throws(RepositoryError) in try indexes.complete(index, in: &file) }
+  }
+
+  private mutating func changeIndexes(
+    _ path: String, _ body: (inout JSONFileIndexes, inout IndexFile) throws(RepositoryError) -> Void
+  ) throws(RepositoryError) {
+    guard var indexes = current?.indexes, var file = current?.writableFile, current?.isShed == false else { throw .storesNoIndexes(path) }
+    current?.indexes = JSONFileIndexes()
+    defer {
+      current?.indexes = indexes
+      current?.file = file
+    }
+    try body(&indexes, &file)
+  }
+
+  /// Returns the changes that an index lacks, with the records before and after them.
+  func missedChanges(of index: StoredIndexID) throws(RepositoryError) -> [MissedChange] {
+    guard let current else { return [] }
+    var (missed, last): ([MissedChange], PagedMainFile.Block?) = ([], nil)
+    for (address, before) in current.indexes.missedChanges(of: index) {
+      guard let main = current.main else { throw .storesNoIndexes(index.collection) }
+      let old = try before.record(at: address, in: main, last: &last)
+      let new = current.changes.find(address)?.record
+      missed.append(MissedChange(before: old?.detached, after: new?.value == nil ? nil : new?.detached))
+    }
+    return missed
+  }
+
+  /// Reads all keys of the indexes, compares their checksums, their order and their number, and drops the damaged indexes.
   ///
-  /// Cost: the first call in a store that was opened with its records in memory reads the main file, unless there is an index file.
-  /// - Throws: `.poisoned` after a failed sync, since the changes of the commit that has failed are in memory.
-  func keepBase() throws(RepositoryError) -> any StoredBase {
-    try checkHealth()
-    if !paging.isActive {
-      let header = try MainFileReader(source: .file(main.file), file: paths.mainFile).header().line
-      let stored = header.withUnsafeBytes { IndexFile.read(of: main.file, header: $0, paths: paths, in: fileSystem) }
-      let index = if let stored { stored.index } else { try MainFileIndex.read(main.file, path: paths.mainFile) }
-      // Without the counts of the commits so far, the next opening counts the records that they have changed.
-      paging.begin(index, file: stored?.file(keeping: nil), changes: allChanges, counts: allChanges.isEmpty ? index.counts : nil)
-      paging.writeIndexFile(like: main, paths: paths, in: fileSystem)
+  /// - Returns: The error of each dropped index. The next query builds the index again.
+  mutating func verifyIndexes() throws(RepositoryError) -> [RepositoryError] {
+    var damage: [RepositoryError] = []
+    for (index, keys) in current?.indexes.keys ?? [:] {
+      do throws(RepositoryError) {
+        // Reading a range compares the checksums, the order and the edits.
+        var count = 0
+        for (lower, upper) in try keys.ranges { count += try keys.keys(from: lower, below: upper).count }
+        let expected = current?.counts.collections?[index.collection]?.records
+        guard count == expected ?? count else { throw keys.run.reader.damage(in: keys.run.part) }
+      } catch {
+        guard error.code == .corrupted else { throw error }
+        damage.append(error)
+        dropIndex(index)
+      }
     }
-    guard let base = try paging.base(at: commit, of: main, path: paths.mainFile, in: fileSystem) else {
-      throw RepositoryError(.closed, "the store is not open: open it first", file: paths.mainFile)
-    }
-    return base
+    return damage
   }
 
-  /// The changes since the main file was written, with the changes that a running checkpoint is folding.
-  private var allChanges: [RecordAddress: StoredRecord] {
-    guard case .mainFile(_, let box) = folding?.part, let begun = box.value else { return changes }
-    return begun.changes.merging(changes) { $1 }
-  }
-
-  /// Goes on with a main file, and with its index if the records stay in the files.
-  func use(_ next: MainFile) {
-    let isNew = next.file !== main.file
-    main = next
-    guard let index = main.newIndex.take() else {
-      if isNew { paging.moveOnWithoutIndex() }
-      return
-    }
-    paging.moveOn(to: index, changes: changes, paths: paths, in: fileSystem)
-  }
-
-  /// Writes the counts of the newest commit to the index file.
-  func saveCounts() {
-    guard let journal, journal.lastCommit == commit else { return }
-    paging.saveCounts(of: journal)
-  }
-}
-
-extension JSONFileBackend {
-  /// Sizes that govern the journal and the document, and whose default values only tests change.
-  package struct Tuning: Sendable {
-    /// Unit in bytes in which space for the journal is allocated, a multiple of 512.
-    package var journalChunk = 64 << 10
-    /// Size of the document in bytes up to which a pause in writing or a close rewrites the document for any change.
-    package var smallFile = 1 << 20
-    /// Size of the journal in bytes beyond which a store that leaves its records in the files folds the journal.
-    package var pagedJournal = 16 << 20
-
-    package init(journalChunk: Int = 64 << 10, smallFile: Int = 1 << 20, pagedJournal: Int = 16 << 20) {
-      (self.journalChunk, self.smallFile, self.pagedJournal) = (journalChunk, smallFile, pagedJournal)
-    }
-  }
-
-  /// The lengths of the document and the journal together, or `nil` if the document does not exist or cannot be read.
-  public var valueSizeBound: ByteCount? {
-    // An error of reading the sizes is found and thrown by the opening.
-    do throws(RepositoryError) {
-      guard let main = try fileSystem.status(of: paths.mainFile) else { return nil }
-      return .bytes(main.size + (try fileSystem.status(of: paths.journal)?.size ?? 0))
-    } catch {
-      return nil
-    }
+  mutating func catchUpIndex(_ index: StoredIndexID, by edits: [IndexEdit]) {
+    let isSaving = current?.writableFile != nil
+    current?.indexes.catchUp(index, by: edits, isSaving: isSaving)
   }
 }

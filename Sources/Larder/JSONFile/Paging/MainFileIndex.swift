@@ -139,3 +139,34 @@ extension MainFileIndex.Section {
     versions = (min(versions.oldest, record.schemaVersion), max(versions.newest, record.schemaVersion))
   }
 }
+
+extension MainFileIndex {
+  /// The counts of the main file's collections.
+  var counts: [String: CollectionCount] {
+    Dictionary(
+      sections.map { ($0.collection, CollectionCount(records: $0.recordCount, bytes: $0.byteCount, versions: $0.versions)) }
+    ) { $1 }
+  }
+
+  /// Reads a whole main file, compares every checksum, and returns the index.
+  ///
+  /// - Throws: as ``MainFileStream/read(_:)``.
+  static func read(_ file: any OpenFile, path: String) throws(RepositoryError) -> MainFileIndex {
+    let head = try MainFileReader(source: .file(file), file: path).header().line
+    var indexer = head.withUnsafeBytes { MainFileIndexer(header: $0) }
+    var (offset, count) = (head.count, 0)
+    func add(_ bytes: Data) {
+      bytes.withUnsafeBytes { indexer.append($0) }
+      offset += bytes.count
+    }
+    _ = try MainFileStream(file: file, path: path).read { (line, bytes) throws(RepositoryError) in
+      if count > 0 { add(Data(",\n".utf8)) }
+      indexer.begin(line.record, at: offset)
+      add(bytes[(bytes.startIndex + line.text.lowerBound)..<(bytes.startIndex + line.text.upperBound)])
+      count += 1
+    }
+    if count > 0 { add(Data("\n".utf8)) }
+    let seal = try file.read(at: offset, count: try file.size() - offset)
+    return seal.withUnsafeBytes { indexer.finish(at: offset, seal: $0) }
+  }
+}

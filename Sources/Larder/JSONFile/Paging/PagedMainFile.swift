@@ -70,6 +70,13 @@ final class PagedMainFile: Sendable {
     }
   }
 
+  /// Returns the record at an address, or `nil` for a tombstone and if the main file has no line of it.
+  func record(at address: RecordAddress, last: inout Block?) throws(RepositoryError) -> StoredRecord? {
+    guard let section = index.section(of: address.collection) else { return nil }
+    let found = try line(of: address.key, in: section, last: &last)
+    return found?.value == nil ? nil : found
+  }
+
   /// Returns the records and tombstones of one block, in the order of their keys.
   func lines(
     ofBlock number: Int, of section: MainFileIndex.Section, last: inout Block?
@@ -150,9 +157,25 @@ final class JSONFileBase: StoredBase {
   let commit: Revision
   private let main: PagedMainFile
   private let changes: PersistentTree<ChangedRecord>
+  private let indexes: [StoredIndexID: RunKeys]
 
-  init(_ main: PagedMainFile, _ changes: PersistentTree<ChangedRecord>, commit: Revision) {
-    (self.main, self.changes, self.commit) = (main, changes, commit)
+  init(_ main: PagedMainFile, _ changes: PersistentTree<ChangedRecord>, _ indexes: [StoredIndexID: RunKeys], commit: Revision) {
+    (self.main, self.changes, self.indexes, self.commit) = (main, changes, indexes, commit)
+  }
+
+  func boundaries(of index: StoredIndexID) throws(RepositoryError) -> [Data] { try keys(of: index).boundaries() }
+
+  func indexKeys(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
+    try keys(of: index).keys(from: lower, below: upper)
+  }
+
+  func indexKeyCount(of index: StoredIndexID, from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
+    try keys(of: index).count(from: lower, below: upper)
+  }
+
+  private func keys(of index: StoredIndexID) throws(RepositoryError) -> RunKeys {
+    guard let keys = indexes[index] else { throw .storesNoIndexes(index.collection) }
+    return keys
   }
 
   func records(_ keys: [RecordKey], of collection: String) throws(RepositoryError) -> [StoredRecord?] {
@@ -255,9 +278,22 @@ struct ChangedRecord: TreeEntry {
   static var leafCapacity: Int { 16 }
 }
 
+extension PersistentTree<ChangedRecord> {
+  /// Makes a tree of changed records.
+  init(_ changes: [RecordAddress: StoredRecord]) {
+    // Sorting the keys of each collection alone takes a fifth of the time of sorting the records.
+    let groups = Dictionary(grouping: changes.values, by: \.collection).sorted { RecordKey($0.key) < RecordKey($1.key) }
+    self.init(
+      sorted: groups.flatMap { _, records in
+        let keys = records.map(\.key)
+        return keys.indices.sorted { keys[$0] < keys[$1] }.map { ChangedRecord(record: records[$0]) }
+      })
+  }
+}
+
 extension RepositoryError {
   /// The error for a read of a main file that later checkpoints have replaced.
-  fileprivate static func oldMainFile(_ path: String) -> RepositoryError {
+  static func oldMainFile(_ path: String) -> RepositoryError {
     RepositoryError(.superseded, "the records of this old snapshot are gone, because the store went on; take a new snapshot", file: path)
   }
 }
