@@ -22,7 +22,9 @@ extension StoreCore {
       if self.state.isSuspended {
         do throws(RepositoryError) { try self.state.checkWritable() } catch { return VerifyReport(problems: [error]) }
       }
-      return self.backend.verify()
+      let report = self.backend.verify()
+      self.dropLostIndexes()
+      return report
     }
     // Automatic checkpoints and polls for foreign commits run without a caller, so `verify` reports their errors.
     if let failure = checkpointer.failure { report.problems.append(failure) }

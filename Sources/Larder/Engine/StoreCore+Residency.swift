@@ -161,6 +161,14 @@ extension StoreCore {
     }
   }
 
+  /// Gives up the indexes that the backend has dropped outside a commit, so that the next query builds them.
+  func dropLostIndexes() {
+    guard let backend = backend as? any PagingBackend, backend.storesIndexes else { return }
+    for position in state.collections.indices {
+      updateCollection(position) { $0.indexes.dropStored { !backend.holdsIndex($0) } }
+    }
+  }
+
   /// Uses the indexes that the storage holds, for a collection whose indexes were just declared.
   ///
   /// Without a call of `useStoredIndexes` before the collection's first commit, that commit would not change the stored indexes, and the

@@ -11,8 +11,8 @@ import Testing
 
   private static func id(_ name: String) -> StoredIndexID { StoredIndexID(collection: "spots", name: name) }
 
-  private static func keys(_ range: Range<Int>) -> [Data] {
-    range.map { Data("\(1_000_000 + $0) \(String(repeating: "v", count: 40))".utf8) }
+  private static func keys(_ range: Range<Int>, size: Int = 40) -> [Data] {
+    range.map { Data("\(1_000_000 + $0) \(String(repeating: "v", count: size))".utf8) }
   }
 
   /// A store of the backend, which a test can end and open again.
@@ -265,7 +265,7 @@ import Testing
     let store = try Opened()
     let faulty = FaultyFileSystem(store.files)
     try store.open(faulty)
-    try store.build(Self.first, Self.keys(0..<60_000))
+    try store.build(Self.first, Self.keys(0..<1_500, size: 2_000))
     try store.save(naming: [Self.first])
     faulty.script(.sync, "-index-tmp", Fault(EIO), skipping: 0)
     var work = try store.backend.beginCheckpoint()
@@ -324,7 +324,7 @@ import Testing
     try store.open()
     let size = store.indexSize
     store.files.fail(FaultPlan(.operation(store.files.operationCount + 1), code: .full, writtenBytes: 1_000))
-    #expect(throws: RepositoryError.self) { try store.build(Self.second, Self.keys(0..<30_000)) }
+    #expect(throws: RepositoryError.self) { try store.build(Self.second, Self.keys(0..<600, size: 2_000)) }
     store.files.fail()
     #expect(store.indexSize <= size + 1_000 && store.backend.holdsIndex(Self.first))
     let found = try store.keys(of: Self.first)
@@ -357,16 +357,16 @@ import Testing
     let size = store.indexSize
     let error = #expect(throws: RepositoryError.self) {
       while true {
-        try store.backend.extendIndex(Self.second, by: Self.keys(count..<(count + 2_000)), isFirst: count == 0)
-        count += 2_000
+        try store.backend.extendIndex(Self.second, by: Self.keys(count..<(count + 40), size: 2_000), isFirst: count == 0)
+        count += 40
         let added = Data("n\(count)".utf8)
         try store.save([IndexEdit(index: Self.first, removed: nil, added: added)], naming: [Self.first, Self.second])
         if isSavedMeanwhile { try store.backend.flush() }
       }
     }
-    #expect(error?.code == .full && count > 2_000 && store.indexSize < size + 20_000)
+    #expect(error?.code == .full && count > 40 && store.indexSize < size + 20_000)
     let found = try store.keys(of: Self.first)
-    #expect(found.count == 100 + count / 2_000)
+    #expect(found.count == 100 + count / 40)
     try store.backend.flush()
     try store.open()
     let again = try store.keys(of: Self.first)
@@ -380,14 +380,14 @@ import Testing
     for _ in 0..<5 {
       try store.open()
       sizes.append(store.indexSize)
-      try store.backend.extendIndex(Self.first, by: Self.keys(0..<20_000), isFirst: true)
+      try store.backend.extendIndex(Self.first, by: Self.keys(0..<400, size: 2_000), isFirst: true)
     }
     #expect(Set(sizes.dropFirst()).count == 1)
     // Complete builds, each of which a commit drops.
     try store.open()
     var built = 0
     for _ in 0..<200 {
-      do { try store.build(Self.first, Self.keys(0..<40_000)) } catch let error as RepositoryError {
+      do { try store.build(Self.first, Self.keys(0..<900, size: 2_000)) } catch let error as RepositoryError {
         #expect(error.code == .unsupported)
         break
       }
@@ -437,13 +437,13 @@ import Testing
   @Test func noDamageOfAnIndexChangesAnAnswer() async throws {
     let files = SimulatedFileSystem()
     let spots = try await Self.open(files)
-    try await spots.save(contentsOf: (0..<1_500).map { Spot(id: $0, country: ["JP", "FR", "NO"][$0 % 3], rating: $0 % 100) })
+    try await spots.save(contentsOf: (0..<600).map { Spot(id: $0, country: ["JP", "FR", "NO"][$0 % 3], rating: $0 % 100) })
     try await spots.checkpoint()
     let query = Query<Spot>().where(\.country, .equal, "JP").sorted(by: \.rating).limit(20)
     let range = Query<Spot>().where(\.rating, in: 20...29).sorted(by: \.rating)
     _ = (try await spots.fetch(query), try await spots.fetch(range))
     await spots.core.indexBuilder.awaitCopies()
-    for id in 0..<300 { try await spots.save(Spot(id: id, country: "JP", rating: 50 - id)) }
+    for id in 0..<120 { try await spots.save(Spot(id: id, country: "JP", rating: 50 - id)) }
     try await spots.flush()
     try await spots.save(Spot(id: 7, country: "FR", rating: -900))
     let expected = (try await spots.fetch(query), try await spots.fetch(range))
@@ -472,6 +472,31 @@ import Testing
       try await other.close()
     }
     #expect(stored > 10)
+    try await spots.close()
+  }
+
+  @Test func verifyDropsADamagedIndexAndTheNextQueryBuildsIt() async throws {
+    let files = SimulatedFileSystem()
+    var spots = try await Self.open(files)
+    try await spots.save(contentsOf: (0..<500).map { Spot(id: $0, country: "JP", rating: $0 % 100) })
+    let query = Query<Spot>().sorted(by: \.rating).limit(5)
+    let expected = try await spots.fetch(query)
+    await spots.core.indexBuilder.awaitCopies()
+    try await spots.checkpoint()
+    try await spots.close()
+    var bytes = try #require(files.contents(of: PagedJSONStore.index))
+    let (_, slots) = try #require(bytes.withUnsafeBytes { IndexFileFormat.index(in: $0) })
+    bytes[slots.end + 9] ^= 1
+    try files.place(bytes, at: PagedJSONStore.index)
+    spots = try await Self.open(files)
+    #expect(spots.isStored(1))
+    let report = await spots.core.verify()
+    #expect(report.isSound && report.damagedIndexes.count == 1 && !spots.isStored(1))
+    let found = try await spots.fetch(query)
+    #expect(found == expected)
+    await spots.core.indexBuilder.awaitCopies()
+    let wrong = try await spots.wrongStoredIndex()
+    #expect(spots.isStored(1) && wrong == nil)
     try await spots.close()
   }
 

@@ -7,7 +7,7 @@ internal import Foundation
 struct IndexFile: Sendable {
   private let file: any OpenFile
   /// The reader of the parts that ``append(_:)`` has written.
-  let reader: IndexFileReader
+  let reader: SnapshotFile
   private let slots: IndexFileSlots
   /// The slot that is written next: 0 or 1.
   private var next = 0
@@ -24,7 +24,7 @@ struct IndexFile: Sendable {
 
   private init(_ file: any OpenFile, _ slots: IndexFileSlots, end: Int) {
     (self.file, self.slots, self.end) = (file, slots, end)
-    reader = IndexFileReader(file, path: file.path)
+    reader = SnapshotFile(file, path: file.path)
   }
 
   /// Offset at which the parts begin.
@@ -44,7 +44,7 @@ struct IndexFile: Sendable {
       var ofMainFile: IndexFileSlots.Slot?
     }
 
-    var reader: IndexFileReader { file.reader }
+    var reader: SnapshotFile { file.reader }
     private var slots: [IndexFileSlots.Slot] { allSlots.compactMap { $0 }.sorted { $0.sequence > $1.sequence } }
 
     /// Returns the readable slots for a main file with a commit.

@@ -90,9 +90,10 @@ enum IndexFileFormat {
   }
 }
 
-/// The place of the slots of an index file, each of which says what the file holds as of one commit.
+/// The place of the slots of an index file.
 ///
-/// The store writes the first two in turn, so that a torn write leaves the other slot intact. The third is written with the file.
+/// A slot says what the file holds as of one commit. The store writes the first two in turn, so that a torn write leaves the other slot
+/// intact. The third is written with the file.
 struct IndexFileSlots: Sendable {
   let offset: Int
   let size: Int

@@ -7,13 +7,13 @@ internal import Foundation
 struct JSONFileIndexes: Sendable {
   private var entries: [StoredIndexID: Entry] = [:]
   /// Edits that are not in the index file yet.
-  private var unsaved: [NumberedEdit] = []
+  private var unsaved: [IndexEdit] = []
   /// Edits since a background checkpoint has begun, which its index file will lack, or `nil` if none is running.
-  private var sinceFold: [NumberedEdit]?
-  private var catalog = IndexFilePart.none
+  private var sinceFold: [IndexEdit]?
+  /// The part with the list of the complete indexes, or `nil` if the index file has another list.
+  private var catalog: IndexFilePart? = IndexFilePart.none
   /// The newest part with edits in the index file.
   private var savedEdits = IndexFilePart.none
-  private var isCatalogSaved = true
   private var nextNumber: UInt32 = 1
   /// Bound of the numbers in a file, so that adding to them cannot overflow.
   private static let numberLimit: UInt32 = 1 << 31
@@ -41,11 +41,6 @@ struct JSONFileIndexes: Sendable {
     }
   }
 
-  private struct NumberedEdit: Sendable {
-    let number: UInt32
-    let edit: IndexEdit
-  }
-
   init() {}
 
   /// The keys of the complete indexes as of the newest commit.
@@ -55,7 +50,7 @@ struct JSONFileIndexes: Sendable {
   func holds(_ index: StoredIndexID) -> Bool { entries[index]?.keys != nil }
 
   /// Whether the index file lacks edits, or an index.
-  var areUnsaved: Bool { !unsaved.isEmpty || !isCatalogSaved }
+  var areUnsaved: Bool { !unsaved.isEmpty || catalog == nil }
 
   // MARK: Commits
 
@@ -72,18 +67,19 @@ struct JSONFileIndexes: Sendable {
   }
 
   private mutating func apply(_ edit: IndexEdit, isSaving: Bool) -> Bool {
-    guard let number = entries[edit.index]?.number, entries[edit.index]?.edits.apply(edit) == true else { return false }
-    let edit = NumberedEdit(number: number, edit: edit)
+    guard entries[edit.index]?.edits.apply(edit) == true else { return false }
     if isSaving { unsaved.append(edit) }
     sinceFold?.append(edit)
     return true
   }
 
   /// Removes an index, whether it is complete or not.
-  mutating func drop(_ index: StoredIndexID) {
+  private mutating func drop(_ index: StoredIndexID) {
     guard let entry = entries.removeValue(forKey: index) else { return }
-    unsaved.removeAll { $0.number == entry.number }
-    if case .complete = entry.state { isCatalogSaved = false }
+    // A later index of the same name must not get the edits.
+    unsaved.removeAll { $0.index == index }
+    sinceFold?.removeAll { $0.index == index }
+    if case .complete = entry.state { catalog = nil }
     forgetMissed()
   }
 
@@ -116,7 +112,7 @@ struct JSONFileIndexes: Sendable {
     if case .complete = entries[index]?.state { return }
     try changeBuild(of: index, in: &file) { (writer, file) throws(RepositoryError) in try writer.finish(in: &file) }
     entries[index]?.isNewerThanFold = sinceFold != nil
-    isCatalogSaved = false
+    catalog = nil
   }
 
   private mutating func changeBuild(
@@ -147,8 +143,7 @@ struct JSONFileIndexes: Sendable {
     if savedEnd > start {
       // Until the next save, the slots name parts that are gone, and an opening would find their counts but no index.
       for case .complete(let run) in entries.values.map(\.state) where run.part.offset >= start { return }
-      isCatalogSaved = false
-      (savedEdits, unsaved) = (.none, [])
+      (catalog, savedEdits, unsaved) = (nil, .none, [])
       for (index, entry) in entries { saveAgain(index, entry) }
     }
     file.cut(to: start)
@@ -156,7 +151,8 @@ struct JSONFileIndexes: Sendable {
 
   /// Offset behind the last part that a slot names.
   private var savedEnd: Int {
-    var end = max(catalog.offset + catalog.size, savedEdits.offset + savedEdits.size)
+    var end = savedEdits.offset + savedEdits.size
+    if let catalog { end = max(end, catalog.offset + catalog.size) }
     for case .complete(let run) in entries.values.map(\.state) { end = max(end, run.part.offset + run.part.size) }
     return end
   }
@@ -190,7 +186,7 @@ struct JSONFileIndexes: Sendable {
   /// Drops all indexes, and cuts their parts of the index file.
   mutating func dropAll(in file: inout IndexFile) {
     for index in entries.keys { drop(index) }
-    (catalog, savedEdits) = (.none, .none)
+    (catalog, savedEdits) = (IndexFilePart.none, .none)
     file.cut(to: file.start)
   }
 
@@ -218,8 +214,8 @@ struct JSONFileIndexes: Sendable {
   func moved(to new: JSONFileIndexes, in file: inout IndexFile) -> JSONFileIndexes {
     var next = new
     for (index, entry) in new.entries where entries[index]?.number != entry.number || !holds(index) { next.drop(index) }
-    for edit in sinceFold ?? [] where next.entries[edit.edit.index]?.number == edit.number {
-      if !next.apply(edit.edit, isSaving: true) { next.drop(edit.edit.index) }
+    for edit in sinceFold ?? [] where next.entries[edit.index] != nil {
+      if !next.apply(edit, isSaving: true) { next.drop(edit.index) }
     }
     next.nextNumber = max(nextNumber, new.nextNumber)
     for (index, entry) in entries where entry.isNewerThanFold && next.entries[index] == nil {
@@ -229,7 +225,7 @@ struct JSONFileIndexes: Sendable {
         var copy = entry
         (copy.state, copy.isNewerThanFold) = (.complete(try run.copy(to: &file)), false)
         next.entries[index] = copy
-        next.isCatalogSaved = false
+        next.catalog = nil
         next.saveAgain(index, copy)
       } catch {
         // The next query builds the index.
@@ -241,10 +237,8 @@ struct JSONFileIndexes: Sendable {
 
   /// Notes all edits of an index as ones that the index file does not have.
   private mutating func saveAgain(_ index: StoredIndexID, _ entry: Entry) {
-    var edits: [NumberedEdit] = []
-    entry.edits.forEach { removed, added in
-      edits.append(NumberedEdit(number: entry.number, edit: IndexEdit(index: index, removed: removed, added: added)))
-    }
+    var edits: [IndexEdit] = []
+    entry.edits.forEach { edits.append(IndexEdit(index: index, removed: $0, added: $1)) }
     unsaved += edits
   }
 
@@ -255,8 +249,9 @@ struct JSONFileIndexes: Sendable {
     do throws(RepositoryError) {
       try draft.keys.write(to: &writer, in: &file)
       entries[draft.index] = Entry(number: draft.number, state: .complete(try writer.finish(in: &file)))
-      (nextNumber, isCatalogSaved) = (max(nextNumber, draft.number + 1), false)
+      (nextNumber, catalog) = (max(nextNumber, draft.number + 1), nil)
     } catch {
+      // Without keys that cannot be read, the next query builds the index. An error of writing ends the whole file.
       guard [.corrupted, .superseded, .unsupported].contains(error.code) else { throw error }
       file.cut(to: start)
     }
@@ -273,14 +268,15 @@ struct JSONFileIndexes: Sendable {
       bytes.append(part: savedEdits)
       bytes.append(number: UInt32(truncatingIfNeeded: unsaved.count))
       for edit in unsaved {
-        bytes.append(number: edit.number)
-        bytes.append(number: UInt32((edit.edit.removed == nil ? 0 : 1) + (edit.edit.added == nil ? 0 : 2)))
-        for key in [edit.edit.removed, edit.edit.added] { if let key { bytes.append(data: key) } }
+        // The edits of an index that is dropped are dropped with it, so each edit has a number.
+        bytes.append(number: entries[edit.index]?.number ?? 0)
+        bytes.append(number: UInt32((edit.removed == nil ? 0 : 1) + (edit.added == nil ? 0 : 2)))
+        for key in [edit.removed, edit.added] { if let key { bytes.append(data: key) } }
       }
       savedEdits = try file.append(bytes)
       unsaved = []
     }
-    if !isCatalogSaved {
+    if catalog == nil {
       let complete = entries.compactMap { index, entry in
         if case .complete(let run) = entry.state { (index: index, number: entry.number, run: run) } else { nil }
       }
@@ -293,17 +289,16 @@ struct JSONFileIndexes: Sendable {
         bytes.append(part: run.part)
         bytes.append(number: UInt64(run.count))
       }
-      catalog = complete.isEmpty ? .none : try file.append(bytes)
-      isCatalogSaved = true
+      catalog = complete.isEmpty ? IndexFilePart.none : try file.append(bytes)
     }
-    return (catalog, savedEdits)
+    return (catalog ?? IndexFilePart.none, savedEdits)
   }
 
   /// Reads the indexes that a slot names, without their keys.
   ///
   /// If a part cannot be read, there are no indexes.
   /// - Parameter missed: The changes since the commit of the slot, each with the record before.
-  init(_ slot: IndexFileSlots.Slot?, in reader: IndexFileReader?, missed: [RecordAddress: UncountedChanges.Before] = [:]) {
+  init(_ slot: IndexFileSlots.Slot?, in reader: SnapshotFile?, missed: [RecordAddress: UncountedChanges.Before] = [:]) {
     self.init()
     guard let slot, let reader else { return }
     var isReadable = false
@@ -314,19 +309,21 @@ struct JSONFileIndexes: Sendable {
       self = JSONFileIndexes()
       return
     }
-    (catalog, savedEdits) = (slot.catalog, slot.edits)
+    // An index whose edits do not fit was dropped, so the list is written again.
+    if catalog != nil { catalog = slot.catalog }
+    savedEdits = slot.edits
     let changed = Set(missed.keys.map(\.collection))
     for index in entries.keys where changed.contains(index.collection) { entries[index]?.isBehind = true }
     self.missed = areBehind ? missed : [:]
   }
 
-  private mutating func readCatalog(_ part: IndexFilePart, in reader: IndexFileReader) throws(RepositoryError) -> Bool {
+  private mutating func readCatalog(_ part: IndexFilePart, in reader: SnapshotFile) throws(RepositoryError) -> Bool {
     try reader.read(part).withUnsafeBytes { bytes in
       var cursor = IndexFileCursor(bytes)
       guard let count = cursor.count() else { return false }
       for _ in 0..<count {
         guard let number: UInt32 = cursor.number(), let collection = cursor.text()?.text, let name = cursor.text()?.text,
-          let directory = cursor.part(), let keyCount = cursor.size(), number < Self.numberLimit
+          let directory = cursor.part(), let keyCount = cursor.size(), number < Self.numberLimit, CollectionName.isValid(collection)
         else { return false }
         let run = KeyRun(directory, count: keyCount, in: reader)
         entries[StoredIndexID(collection: collection, name: name)] = Entry(number: number, state: .complete(run))
@@ -336,8 +333,8 @@ struct JSONFileIndexes: Sendable {
     }
   }
 
-  private mutating func readEdits(_ newest: IndexFilePart, in reader: IndexFileReader) throws(RepositoryError) -> Bool {
-    var (parts, part, window): ([Data], IndexFilePart, IndexFileReader.Window) = ([], newest, .init())
+  private mutating func readEdits(_ newest: IndexFilePart, in reader: SnapshotFile) throws(RepositoryError) -> Bool {
+    var (parts, part, window): ([Data], IndexFilePart, SnapshotFile.Window) = ([], newest, .init())
     while part != .none {
       // A store that flushes after each save writes many small parts.
       let bytes = try reader.read(part, with: 64 << 10, in: &window)

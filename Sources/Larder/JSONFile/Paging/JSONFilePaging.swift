@@ -46,7 +46,7 @@ struct JSONFilePaging: Sendable {
   private struct WeakMainFile: Sendable {
     weak var main: PagedMainFile?
     /// The index file beside the main file.
-    weak var keys: IndexFileReader?
+    weak var keys: SnapshotFile?
     /// Size of both files in bytes.
     let size: Int
 
@@ -175,7 +175,7 @@ struct JSONFilePaging: Sendable {
     } catch {
       // Without an end of the attempts, every commit would read the journal again.
       current?.isWritable = false
-      // A full disk needs what was written of the parts.
+      // The parts of the failed save are cut, so that a full disk has their space again.
       if var old = present.file { old.cut(to: old.end) }
     }
   }

@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
@@ -12,22 +11,11 @@ struct IndexFilePart: Hashable, Sendable {
   static let none = IndexFilePart(offset: 0, size: 0, checksum: 0)
 }
 
-/// The open index file from which snapshots read the keys of indexes.
-///
-/// The parts of an index file that hold keys never change. After a checkpoint has put another index file in its place, the descriptor still
-/// reads the old file.
-final class IndexFileReader: Sendable {
-  private let file: Mutex<(any OpenFile)?>
-  let path: String
-
-  init(_ file: any OpenFile, path: String) {
-    self.file = Mutex(file)
-    self.path = path
-  }
-
+/// Reads of the parts of an index file, whose bytes never change.
+extension SnapshotFile {
   /// Reads a part and compares its checksum.
   ///
-  /// - Throws: `.corrupted` for other bytes than those that were written, `.superseded` after ``supersede()``.
+  /// - Throws: `.corrupted` if the bytes do not match the checksum, `.superseded` after ``supersede(isSpaceNeeded:)``.
   func read(_ part: IndexFilePart) throws(RepositoryError) -> Data {
     var window = Window()
     return try read(part, with: 0, in: &window)
@@ -45,9 +33,8 @@ final class IndexFileReader: Sendable {
   func read(_ part: IndexFilePart, with count: Int, in window: inout Window) throws(RepositoryError) -> Data {
     let end = part.offset + part.size
     if part.offset < window.offset || end > window.offset + window.bytes.count {
-      guard let file = file.withLock({ $0 }) else { throw .oldMainFile(path) }
       let start = max(0, end - max(part.size, count))
-      do throws(RepositoryError) { window.bytes = try file.read(at: start, count: end - start) } catch { throw error.naming(path) }
+      window.bytes = try read(at: start, count: end - start)
       window.offset = start
     }
     let start = window.bytes.startIndex + part.offset - window.offset
@@ -57,19 +44,11 @@ final class IndexFileReader: Sendable {
     return bytes
   }
 
+  /// Returns the error for a part with other bytes than those that were written.
   func damage(in part: IndexFilePart) -> RepositoryError {
     RepositoryError(
       .corrupted, "expected ascending keys of an index, found other bytes; the store builds the index again", file: path,
       offset: UInt64(part.offset))
-  }
-
-  /// Closes the file as soon as no read of it is running, so that later reads throw `.superseded`.
-  ///
-  /// - Parameter isSpaceNeeded: True to close the file before the call returns, if no read is running.
-  func supersede(isSpaceNeeded: Bool = false) {
-    guard let old = file.withLock({ $0.take() }), !isSpaceNeeded else { return }
-    // The system frees the space of a large file slowly, and this thread may be the main thread or the store's executor.
-    DispatchQueue.global(qos: .utility).async { withExtendedLifetime(old) {} }
   }
 }
 
@@ -105,10 +84,10 @@ final class KeyRun: Sendable {
   let count: Int
   /// Place of the directory in the index file.
   let part: IndexFilePart
-  let reader: IndexFileReader
+  let reader: SnapshotFile
   private let directory: Mutex<Directory?>
 
-  init(_ part: IndexFilePart, count: Int, in reader: IndexFileReader, blocks: [Block]? = nil) {
+  init(_ part: IndexFilePart, count: Int, in reader: SnapshotFile, blocks: [Block]? = nil) {
     (self.part, self.count, self.reader) = (part, count, reader)
     directory = Mutex(blocks.map(Directory.init))
   }

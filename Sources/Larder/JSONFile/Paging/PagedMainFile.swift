@@ -8,8 +8,7 @@ internal import Synchronization
 /// the system frees when the descriptor is closed. The descriptor holds no lock, so the store can be suspended or closed beside it.
 final class PagedMainFile: Sendable {
   let index: MainFileIndex
-  private let file: Mutex<(any OpenFile)?>
-  private let path: String
+  private let reader: SnapshotFile
   /// Newest commit of the main file.
   private let commit: UInt64
 
@@ -23,21 +22,13 @@ final class PagedMainFile: Sendable {
         .dataMissing, "another file was put in the place of the main file while its store is open; put it back, or close the store",
         file: path)
     }
-    self.file = Mutex(file)
-    (self.index, self.path, commit) = (index, path, main.header.commit)
+    (self.index, reader, commit) = (index, SnapshotFile(file, path: path), main.header.commit)
   }
-
-  deinit { supersede() }
 
   /// Closes the file as soon as no read of it is running.
   ///
-  /// Later reads throw `.superseded`.
-  /// - Parameter isSpaceNeeded: True to close the file before the call returns, if no read is running.
-  func supersede(isSpaceNeeded: Bool = false) {
-    guard let old = file.withLock({ $0.take() }), !isSpaceNeeded else { return }
-    // The system frees the space of a large file slowly, and this thread may be the main thread or the store's executor.
-    DispatchQueue.global(qos: .utility).async { withExtendedLifetime(old) {} }
-  }
+  /// See ``SnapshotFile/supersede(isSpaceNeeded:)``.
+  func supersede(isSpaceNeeded: Bool = false) { reader.supersede(isSpaceNeeded: isSpaceNeeded) }
 
   /// The bytes of one block, whose checksum has matched.
   struct Block {
@@ -57,12 +48,12 @@ final class PagedMainFile: Sendable {
     of key: RecordKey, in section: MainFileIndex.Section, last: inout Block?
   ) throws(RepositoryError) -> StoredRecord? {
     guard let number = section.block(of: key) else {
-      _ = try openFile()
+      try reader.check()
       return nil
     }
     let block = try block(number, of: section, last: &last)
     return try block.bytes.lending { bytes throws(RepositoryError) in
-      var cursor = ByteCursor(bytes, file: path)
+      var cursor = ByteCursor(bytes, file: reader.path)
       cursor.base = block.offset
       guard let start = try start(ofLineWith: key, of: section.collection, before: block.end, cursor) else { return nil }
       cursor.offset = start
@@ -83,7 +74,7 @@ final class PagedMainFile: Sendable {
   ) throws(RepositoryError) -> [StoredRecord] {
     let block = try block(number, of: section, last: &last)
     return try block.bytes.lending { bytes throws(RepositoryError) in
-      var cursor = ByteCursor(bytes, file: path)
+      var cursor = ByteCursor(bytes, file: reader.path)
       cursor.base = block.offset
       let (lines, end) = try MainFileSegment(data: block.bytes, commit: commit).readLines(from: cursor, to: block.end)
       guard end == block.end else { throw cursor.corrupted("expected lines that end with their block", at: end) }
@@ -91,29 +82,18 @@ final class PagedMainFile: Sendable {
     }
   }
 
-  private func openFile() throws(RepositoryError) -> any OpenFile {
-    guard let file = file.withLock({ $0 }) else { throw .oldMainFile(path) }
-    return file
-  }
-
   private func block(
     _ number: Int, of section: MainFileIndex.Section, last: inout Block?
   ) throws(RepositoryError) -> Block {
     if let last, last.number == number, last.section == section.collection { return last }
-    let file = try openFile()
     let range = section.range(ofBlock: number)
-    let bytes: Data
-    do throws(RepositoryError) {
-      bytes = try file.read(at: range.lowerBound, count: range.count + 1)
-    } catch {
-      throw error.naming(path)
-    }
+    let bytes = try reader.read(at: range.lowerBound, count: range.count + 1)
     // A block that lacks a line would otherwise look like a block whose record was deleted.
     guard bytes.count == range.count + 1,
       bytes.withUnsafeBytes({ CRC32C.checksum(UnsafeRawBufferPointer(rebasing: $0.dropLast())) }) == section.checksums[number]
     else {
       throw RepositoryError(
-        .corrupted, "expected the lines that the index file describes, found other bytes; run verify()", file: path,
+        .corrupted, "expected the lines that the index file describes, found other bytes; run verify()", file: reader.path,
         offset: UInt64(range.lowerBound))
     }
     let block = Block(section: section.collection, number: number, bytes: bytes, offset: range.lowerBound)
@@ -149,6 +129,43 @@ final class PagedMainFile: Sendable {
     guard try cursor.string() == collection else { throw cursor.corrupted("expected a line of \(collection)", at: start) }
     try cursor.expect(#","id":""#)
     return RecordKey(try cursor.string())
+  }
+}
+
+/// An open file that snapshots read, also after another file has taken its name.
+final class SnapshotFile: Sendable {
+  private let file: Mutex<(any OpenFile)?>
+  let path: String
+
+  init(_ file: any OpenFile, path: String) {
+    self.file = Mutex(file)
+    self.path = path
+  }
+
+  deinit { supersede() }
+
+  /// Throws `.superseded` after ``supersede(isSpaceNeeded:)``.
+  func check() throws(RepositoryError) { _ = try openFile() }
+
+  /// Reads bytes of the file, or fewer at its end.
+  func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
+    let file = try openFile()
+    do throws(RepositoryError) { return try file.read(at: offset, count: count) } catch { throw error.naming(path) }
+  }
+
+  /// Closes the file as soon as no read of it is running.
+  ///
+  /// Later reads throw `.superseded`.
+  /// - Parameter isSpaceNeeded: True to close the file before the call returns, if no read is running.
+  func supersede(isSpaceNeeded: Bool = false) {
+    guard let old = file.withLock({ $0.take() }), !isSpaceNeeded else { return }
+    // The system frees the space of a large file slowly, and this thread may be the main thread or the store's executor.
+    DispatchQueue.global(qos: .utility).async { withExtendedLifetime(old) {} }
+  }
+
+  private func openFile() throws(RepositoryError) -> any OpenFile {
+    guard let file = file.withLock({ $0 }) else { throw .oldMainFile(path) }
+    return file
   }
 }
 
@@ -293,7 +310,7 @@ extension PersistentTree<ChangedRecord> {
 
 extension RepositoryError {
   /// The error for a read of a main file that later checkpoints have replaced.
-  static func oldMainFile(_ path: String) -> RepositoryError {
+  fileprivate static func oldMainFile(_ path: String) -> RepositoryError {
     RepositoryError(.superseded, "the records of this old snapshot are gone, because the store went on; take a new snapshot", file: path)
   }
 }

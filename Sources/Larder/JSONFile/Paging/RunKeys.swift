@@ -68,7 +68,9 @@ struct RunEdits: Sendable {
     tree.find(key) != nil && tree.remove(key) != nil
   }
 
-  /// Passes edits with the same effect as those that were applied to `body`, as the key to remove and the key to add.
+  /// Visits edits that together have the effect of the edits that were applied.
+  ///
+  /// - Parameter body: Closure that receives the key to remove and the key to add, of which one may be `nil`.
   func forEach(_ body: (Data?, Data?) -> Void) {
     removed.forEachLeaf { for key in $0 { body(key.bytes, nil) } }
     restored.forEachLeaf { for key in $0 { body(key.bytes, key.bytes) } }
