@@ -332,3 +332,55 @@ extension QueryShape {
     conditions.isEmpty && failure == nil && filterCount == 0 && areas.isEmpty && boxes.isEmpty && words == nil && !isStrict
   }
 }
+
+extension TypedQueryRun {
+  /// Builds the indexes that a query can use and that are not built yet, and returns the planned query.
+  ///
+  /// - Parameters:
+  ///   - keyPath: A property whose index is built besides the indexes that the query uses.
+  ///   - state: Closure that returns the newest state of the collection. The closure `state` is called again after each build of indexes.
+  /// - Throws: as ``init(_:coder:over:)``, or the error of `state`.
+  nonisolated(nonsending) static func ready(
+    _ query: Query<Item>, _ coder: RecordCoder<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, of collection: Int,
+    in core: StoreCore, _ state: () throws(RepositoryError) -> CollectionState
+  ) async throws(RepositoryError) -> Self {
+    try query.shape.check()
+    var attempts = 1
+    while true {
+      let state = try state()
+      let missing = state.indexes.missing(for: query.shape, alsoUsing: keyPath)
+      do throws(RepositoryError) {
+        guard missing.isEmpty else {
+          try await core.indexBuilder.build(missing, of: collection, in: core)
+          continue
+        }
+        // Planning reads an index in the storage, for which the main thread must not wait.
+        if state.indexes.holdsStubs, isOnMainThread { return try await planned(query, coder, over: state) }
+        // A strict query decodes every record of the collection. `undecodableCount` decodes many records on other threads, so that the
+        // caller's actor is not blocked.
+        if query.shape.isStrict { _ = try await state.records.undecodableCount(coder) }
+        return try Self(query, coder: coder, over: state)
+      } catch {
+        // A build that takes long beside many writes may outlive the base that it reads.
+        guard error.code == .superseded, attempts < 3 else { throw error }
+        attempts += 1
+      }
+    }
+  }
+
+  @concurrent private static func planned(
+    _ query: Query<Item>, _ coder: RecordCoder<Item>, over state: CollectionState
+  ) async throws(RepositoryError) -> Self {
+    if query.shape.isStrict { _ = try await state.records.undecodableCount(coder) }
+    return try Self(query, coder: coder, over: state)
+  }
+
+  /// Builds an automatic index in the background, if the query has sorted many records without an index.
+  ///
+  /// Call it after the query has its results, so that the build takes no processor time from the query.
+  /// - Parameter removals: ``IndexBuilder/removalCount`` when the query began.
+  func keepOrder(of collection: Int, after removals: UInt64, in core: StoreCore) {
+    guard core.options.buildsAutomaticIndexes, let index = automaticIndex else { return }
+    core.indexBuilder.buildAutomatic(index, of: collection, after: removals, in: core)
+  }
+}

@@ -70,7 +70,8 @@ public protocol PagingBackend: StorageBackend {
 
   /// Changes the keys of an index by the edits of all ``missedChanges(of:)``, so that the index fits the records of the newest commit.
   ///
-  /// By default, `catchUpIndex` does nothing.
+  /// The store may call ``dropIndex(_:)`` at once, because the changes have made two records equal in a unique index. So do not write the
+  /// changed index to the storage before the next commit or ``StorageBackend/flush()``. By default, `catchUpIndex` does nothing.
   /// - Throws: The errors of ``StorageBackend/commit(_:)``.
   func catchUpIndex(_ index: StoredIndexID, by edits: [IndexEdit]) throws(RepositoryError)
 

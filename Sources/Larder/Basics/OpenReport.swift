@@ -84,7 +84,7 @@ public struct OpenReport: Sendable {
   ///
   /// The next commit drops damaged indexes, and the first query that needs such an index builds it anew. No record is lost with an index.
   public var damagedIndexes: [RepositoryError] = []
-  /// Pairs of records that a unique index found equal when it was built.
+  /// Pairs of records that a unique index found equal when the repository was opened.
   ///
   /// Duplicate records are kept in the store, and you can save them unchanged. Only ``LocalRepository/openReport`` lists duplicates, since
   /// only the schema of a repository declares unique indexes.

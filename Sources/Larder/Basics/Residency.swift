@@ -15,15 +15,15 @@ public enum Residency: Hashable, Sendable {
   /// The records stay in the storage, and each collection has a cache of this size.
   ///
   /// Opening reads the first records of each collection only, to find out whether they decode, and all records of a collection with a
-  /// unique index. A record is read from the storage when it is needed and is not in the cache. The cache counts a record as 256 bytes and
-  /// twice its encoded bytes, which is an estimate of the memory that it takes. A record that counts more than a sixteenth of the cache is
-  /// not kept in it.
+  /// unique index that the storage does not have. A record is read from the storage when it is needed and is not in the cache. The cache
+  /// counts a record as 256 bytes and twice its encoded bytes, which is an estimate of the memory that it takes. A record that counts more
+  /// than a sixteenth of the cache is not kept in it.
   ///
   /// Memory also holds the changes since the collection last moved on to a newer commit of its storage. The collection moves on after the
   /// commit with which the changes are 4,096 records, or count more than a quarter of the cache and 1 MiB.
   ///
-  /// An ordered index of stored properties stays in a SQLite store with `.exclusive` access, with up to 16,384 of its keys in memory: about
-  /// 2 MB, and more with long texts. Every other index that a query has needed is in memory, without the values of its records.
+  /// An ordered or unique index of stored properties stays in the storage with `.exclusive` access. Memory has up to 16,384 of its keys:
+  /// about 2 MB, and more with long texts. Every other index that a query has needed is in memory, without the values of its records.
   case onDisk(cache: ByteCount)
   /// The records stay in the storage if their values together are longer than the limit when the store opens, and otherwise memory holds
   /// them.

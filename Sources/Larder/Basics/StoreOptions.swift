@@ -164,7 +164,7 @@ public struct StoreOptions: Sendable {
 
   /// The time at which the indexes that a schema declares are built.
   ///
-  /// Unique indexes are always built when the repository is opened.
+  /// A unique index is always built when the repository is opened, unless the storage has it. See ``Residency/onDisk(cache:)``.
   public enum Indexing: Hashable, Sendable {
     /// By default, an index is built at the first query that needs it.
     case onFirstNeed

@@ -211,6 +211,8 @@ final class CommitQueue: Sendable {
       for write in writes where write.claim() { write.outcome.resolve(.failure(error)) }
       return
     }
+    // A build may take seconds, for which the system does not wait while it suspends the app.
+    if !isSuspending, core.buildLostUniqueIndexes() { state = core.state }
     var failure: RepositoryError?
     var groups = stage(writes, on: state, of: core)
     for number in groups.indices {

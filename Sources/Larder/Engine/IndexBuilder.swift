@@ -29,6 +29,8 @@ final class IndexBuilder: Sendable {
   private let copyTask = Mutex<Task<Void, Never>?>(nil)
   /// The first error of each index in the storage that was found not to fit the records, and how often it was found.
   private let refutations = Mutex<[StoredIndexID: (error: RepositoryError, count: Int)]>([:])
+  /// Collections whose lost unique indexes could not be built.
+  private let failures = Mutex<Set<Int>>([])
   /// Number of keys that one transaction copies, for which commits wait.
   let copiedCount = Atomic(2_000)
 
@@ -79,9 +81,7 @@ final class IndexBuilder: Sendable {
         let wanted = wanted.filter { !state.indexes.isBuilt($0) }
         if wanted.isEmpty { return nil }
         for index in wanted {
-          if case .stored(let entries) = state.indexes.bodies[index], let error = entries.run.refutation {
-            core.indexBuilder.refutations.withLock { $0[entries.run.id, default: (error, 0)].count += 1 }
-          }
+          core.indexBuilder.noteRefutation(of: state.indexes.bodies[index])
           state.indexes.startBuilding(index)
         }
         return (wanted, state.records, state.indexes)
@@ -94,6 +94,16 @@ final class IndexBuilder: Sendable {
     }
     await core.executor.run { finish(wanted, bodies, of: collection, definedBy: begun.indexes, in: core) }
     core.indexBuilder.copySoon(wanted, of: collection, in: core)
+  }
+
+  /// Whether the lost unique indexes of a collection could not be built, so that only a write that needs one of them tries again.
+  func hasFailed(_ collection: Int) -> Bool { failures.withLock { $0.contains(collection) } }
+  func noteFailure(of collection: Int) { _ = failures.withLock { $0.insert(collection) } }
+
+  /// Counts an index in the storage that is about to be built in memory because it does not fit the records.
+  func noteRefutation(of body: IndexBody) {
+    guard case .stored(let entries) = body, let error = entries.run.countRefutation() else { return }
+    refutations.withLock { $0[entries.run.id, default: (error, 0)].count += 1 }
   }
 
   /// Publishes indexes that were built over the records of an earlier commit, with the changes that were logged meanwhile.
@@ -227,7 +237,8 @@ extension IndexBuilder {
   /// Copies indexes that were built in memory to the storage, in the background, so that later openings need not build them.
   ///
   /// Each transaction copies a part of the keys between two commits. If copying fails, the index stays in memory, and the next store that
-  /// builds it tries again.
+  /// builds it tries again. A unique index with duplicates stays in memory, too. An opening that finds a unique index in the storage thus
+  /// knows that there are none.
   func copySoon(_ indexes: [Int], of collection: Int, in core: StoreCore) {
     let state = core.state
     guard state.collections[collection].records.isPaged, (core.backend as? any PagingBackend)?.storesIndexes == true else { return }
@@ -242,7 +253,9 @@ extension IndexBuilder {
         await last?.value
         for (index, id) in ids {
           let copy = IndexCopy(id, collection: collection, index: index)
-          self.copying.withLock { $0.append(copy) }
+          // From now on, a write of another device that makes two records equal ends the copy. An earlier one has been published.
+          await core?.executor.run { self.copying.withLock { $0.append(copy) } }
+          if core?.state.collections[collection].indexes.hasDuplicates(index) == true { copy.giveUp() }
           // The store is referenced only for the time of one transaction, so that a store whose last user is gone is released at once.
           while let executor = core?.executor, await executor.run({ [weak core] in self.extend(copy, in: core) }) {}
         }
@@ -254,7 +267,10 @@ extension IndexBuilder {
   func resumeCopies(in core: StoreCore) {
     for (position, collection) in core.state.collections.enumerated() where collection.records.isPaged {
       let indexes = collection.indexes.bodies.indices.filter { index in
-        if case .followed = collection.indexes.bodies[index] { true } else { false }
+        switch collection.indexes.bodies[index] {
+        case .followed, .ordered: true
+        case .absent, .building, .stored, .geo, .text: false
+        }
       }
       copySoon(indexes, of: position, in: core)
     }
@@ -268,18 +284,36 @@ extension IndexBuilder {
   /// Must run on the store's executor, which serializes all commits.
   /// - Returns: False if the copy has ended.
   private func extend(_ copy: IndexCopy, in core: StoreCore?) -> Bool {
-    if let core, copyMore(copy, in: core) { return true }
+    if let core {
+      switch copyMore(copy, in: core) {
+      case .unfinished: return true
+      case .complete:
+        let replaced = use(copy, in: core)
+        // The box is the only owner of the tree. `take()` frees the tree, which takes time for each of its entries. After that,
+        // `giveBack()` returns the memory to the system.
+        DispatchQueue.global(qos: .utility).async {
+          replaced?.take()
+          FreedMemory.giveBack()
+        }
+      case .ended: break
+      }
+    }
     // The copy ends in the block of the executor in which the index becomes the stored one, so no commit edits its keys twice.
     copying.withLock { $0.removeAll { $0 === copy } }
     return false
   }
 
-  private func copyMore(_ copy: IndexCopy, in core: StoreCore) -> Bool {
+  /// The state of a copy after one more part.
+  private enum CopyProgress {
+    case unfinished, complete, ended
+  }
+
+  private func copyMore(_ copy: IndexCopy, in core: StoreCore) -> CopyProgress {
     let state = core.state
-    guard state.isOpen, !state.isSuspended, !copy.isGivenUp, let backend = core.backend as? any PagingBackend else { return false }
+    guard state.isOpen, !state.isSuspended, !copy.isGivenUp, let backend = core.backend as? any PagingBackend else { return .ended }
     let collection = state.collections[copy.collection]
     // A suspension may have left two copies of one index waiting.
-    if case .stored = collection.indexes.bodies[copy.index] { return false }
+    if case .stored = collection.indexes.bodies[copy.index] { return .ended }
     // A record without an entry, which does not decode, may have one in a later version of the app.
     guard let tree = collection.indexes.tree(copy.index), tree.count == collection.records.count else { return giveUp(copy, in: backend) }
     let start = copy.end.map { end in tree.rank(whereFirst: { end.precedes(IndexKey.bytes(of: $0)) }) } ?? 0
@@ -293,92 +327,37 @@ extension IndexBuilder {
       if !keys.isEmpty || copy.end == nil {
         try backend.extendIndex(copy.id, by: keys, isFirst: copy.end == nil)
         copy.append(keys)
-        return true
+        return .unfinished
       }
       try backend.storeBoundaries(copy.boundaries, of: copy.id)
     } catch {
       // A checkpoint or a commit of another process may have dropped the part that was copied.
-      if error.code == .unsupported, copy.restart() { return true }
+      if error.code == .unsupported, copy.restart() { return .unfinished }
       return giveUp(copy, in: backend)
     }
-    use(copy, in: core)
-    return false
+    return .complete
   }
 
-  private func giveUp(_ copy: IndexCopy, in backend: any PagingBackend) -> Bool {
+  private func giveUp(_ copy: IndexCopy, in backend: any PagingBackend) -> CopyProgress {
     copy.giveUp()
     // The next commit of the collection drops the index, too.
     do throws(RepositoryError) { try backend.dropIndex(copy.id) } catch {}
-    return false
+    return .ended
   }
 
-  /// Replaces an index in memory by its complete copy in the storage.
-  private func use(_ copy: IndexCopy, in core: StoreCore) {
+  /// Replaces an index in memory by its complete copy in the storage, and returns the index.
+  private func use(_ copy: IndexCopy, in core: StoreCore) -> TransferBox<IndexBody>? {
     let before = core.state.collections[copy.collection].records.unchangedBase
     core.moveBase(isForced: true)
     let collection = core.state.collections[copy.collection]
     // Without a base of the newest commit, the index stays in memory, and the next commit drops its copy.
-    guard let base = collection.records.unchangedBase, base !== before, base.commit.number == core.state.commit else { return }
-    let definition = collection.indexes.definitions[copy.index]
-    let run = StoredRun(copy.id, columns: definition.columns.count, order: definition.order, in: base)
-    let freed = core.updateCollection(copy.collection) { state in
-      let old = state.indexes.bodies[copy.index]
-      state.indexes.bodies[copy.index] = .stored(StoredEntries(run))
-      return old
-    }
-    // Freeing a tree takes time for each of its entries.
-    DispatchQueue.global(qos: .utility).async { withExtendedLifetime(freed) { FreedMemory.giveBack() } }
-  }
-}
-
-extension TypedQueryRun {
-  /// Builds the indexes that a query can use and that are not built yet, and returns the planned query.
-  ///
-  /// - Parameters:
-  ///   - keyPath: A property whose index is built besides the indexes that the query uses.
-  ///   - state: Closure that returns the newest state of the collection. The closure `state` is called again after each build of indexes.
-  /// - Throws: as ``init(_:coder:over:)``, or the error of `state`.
-  nonisolated(nonsending) static func ready(
-    _ query: Query<Item>, _ coder: RecordCoder<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, of collection: Int,
-    in core: StoreCore, _ state: () throws(RepositoryError) -> CollectionState
-  ) async throws(RepositoryError) -> Self {
-    try query.shape.check()
-    var attempts = 1
-    while true {
-      let state = try state()
-      let missing = state.indexes.missing(for: query.shape, alsoUsing: keyPath)
-      do throws(RepositoryError) {
-        guard missing.isEmpty else {
-          try await core.indexBuilder.build(missing, of: collection, in: core)
-          continue
-        }
-        // Planning reads an index in the storage, for which the main thread must not wait.
-        if state.indexes.holdsStubs, isOnMainThread { return try await planned(query, coder, over: state) }
-        // A strict query decodes every record of the collection. `undecodableCount` decodes many records on other threads, so that the
-        // caller's actor is not blocked.
-        if query.shape.isStrict { _ = try await state.records.undecodableCount(coder) }
-        return try Self(query, coder: coder, over: state)
-      } catch {
-        // A build that takes long beside many writes may outlive the base that it reads.
-        guard error.code == .superseded, attempts < 3 else { throw error }
-        attempts += 1
-      }
-    }
-  }
-
-  @concurrent private static func planned(
-    _ query: Query<Item>, _ coder: RecordCoder<Item>, over state: CollectionState
-  ) async throws(RepositoryError) -> Self {
-    if query.shape.isStrict { _ = try await state.records.undecodableCount(coder) }
-    return try Self(query, coder: coder, over: state)
-  }
-
-  /// Builds an automatic index in the background, if the query has sorted many records without an index.
-  ///
-  /// Call it after the query has its results, so that the build takes no processor time from the query.
-  /// - Parameter removals: ``IndexBuilder/removalCount`` when the query began.
-  func keepOrder(of collection: Int, after removals: UInt64, in core: StoreCore) {
-    guard core.options.buildsAutomaticIndexes, let index = automaticIndex else { return }
-    core.indexBuilder.buildAutomatic(index, of: collection, after: removals, in: core)
+    guard let base = collection.records.unchangedBase, base !== before, base.commit.number == core.state.commit else { return nil }
+    let run = StoredRun(copy.id, collection.indexes.definitions[copy.index], in: base)
+    return TransferBox(
+      core.updateCollection(copy.collection) { state in
+        let old = state.indexes.bodies[copy.index]
+        state.indexes.bodies[copy.index] = .stored(StoredEntries(run))
+        return old
+      })
   }
 }

@@ -92,12 +92,62 @@ final class IndexCopy: Sendable {
 
 /// Checks of unique indexes for the records that a write has staged.
 extension PendingState {
-  /// Checks that no staged record has the same values as another record in a unique index.
+  /// Checks that no record that a write has staged has the same values as another record in a unique index.
   ///
-  /// - Throws: `.uniqueViolation` for the first record that has such values.
-  func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
+  /// - Throws: `.uniqueViolation` for the first record that has such values. The errors of ``searchUniqueIndexes(of:_:)``.
+  mutating func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
     for (collection, new, old) in try uniqueChanges(in: changes) {
-      if let violation = collections[collection].indexes.violation(of: new, replacing: old) { throw violation }
+      for index in collections[collection].indexes.uniqueIndexes {
+        guard let other = try newDuplicate(of: new, replacing: old, in: index, of: collection) else { continue }
+        throw RepositoryError(
+          .uniqueViolation, "\(collections[collection].indexes.definitions[index].name) holds these values for the record \(other) already",
+          keyHash: new.key.hash)
+      }
+    }
+  }
+
+  /// Takes the unique indexes out of the storage in which values of another device have made two records equal.
+  ///
+  /// Such a write is not refused, because the records of the two devices would differ for ever. A unique index in the storage has no
+  /// duplicates, so that an opening need not read the index to find them.
+  /// - Throws: The errors of ``searchUniqueIndexes(of:_:)``.
+  mutating func takeOutDuplicates(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
+    guard changes.contains(where: { collections[$0.collection].indexes.holdsStubs }) else { return }
+    for (collection, new, old) in try uniqueChanges(in: changes) {
+      for index in collections[collection].indexes.uniqueIndexes {
+        let copies = copies.filter { $0.collection == collection && $0.index == index && !$0.isGivenUp }
+        var isStored: Bool { if case .stored = collections[collection].indexes.bodies[index] { true } else { false } }
+        guard isStored || !copies.isEmpty, try newDuplicate(of: new, replacing: old, in: index, of: collection) != nil else { continue }
+        for copy in copies { copy.giveUp() }
+        // The search may have built the index.
+        if isStored { _ = try buildUniqueIndexes([index], of: collection) }
+      }
+    }
+  }
+
+  /// Returns the key of another record whose values in a unique index a write gave to a record, or `nil` if there is none.
+  ///
+  /// - Throws: The errors of ``searchUniqueIndexes(of:_:)``.
+  mutating func newDuplicate(
+    of new: RecordSlot, replacing old: RecordSlot?, in index: Int, of collection: Int
+  ) throws(RepositoryError) -> RecordKey? {
+    try searchUniqueIndexes(of: collection) { (state) throws(RepositoryError) in
+      try state.indexes.newDuplicate(of: new, replacing: old, in: index, among: state.records)
+    }
+  }
+
+  /// Searches the unique indexes of a collection.
+  ///
+  /// An index in the storage that was lost or does not fit the records is built in memory, because nothing else can refuse a duplicate.
+  /// - Throws: The errors of the search and of building an index.
+  mutating func searchUniqueIndexes<Output>(
+    of collection: Int, _ search: (CollectionState) throws(RepositoryError) -> Output
+  ) throws(RepositoryError) -> Output {
+    _ = try buildUniqueIndexes(collections[collection].indexes.lostUniqueIndexes, of: collection)
+    do throws(RepositoryError) { return try search(collections[collection]) } catch {
+      // The search itself may find that an index does not fit the records.
+      guard try buildUniqueIndexes(collections[collection].indexes.lostUniqueIndexes, of: collection) else { throw error }
+      return try search(collections[collection])
     }
   }
 

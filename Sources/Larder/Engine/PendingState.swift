@@ -18,14 +18,14 @@ package struct PendingState {
   /// Total size of ``records``.
   private(set) var size = WriteSize()
   /// Origin of the write that is being staged, which observers receive with its changes.
-  private var origin = ChangeOrigin.thisProcess
+  private(set) var origin = ChangeOrigin.thisProcess
   /// Number that a trigger has assigned to a write, together with the commit number before that write.
   ///
   /// ``groupOfWrite`` returns the number only during that write.
   private var group: (commit: UInt64, number: UInt64)?
-  /// True if the write that is being staged has put a value into a unique index that already had this value for another record.
+  /// True if the end of the write that is being staged must search the unique indexes.
   ///
-  /// The unique indexes are checked when the write ends.
+  /// An index in memory shows at once whether it has a value for another record. An index in the storage is searched for each new value.
   private(set) var isContested = false
   let names: [String]
   /// Triggers and coders of tracked collections (collections with a trigger), by position.
@@ -116,9 +116,12 @@ package struct PendingState {
       let count = records.count - endedCount
       // A write without records takes no commit number, so that commit numbers have no gaps.
       guard count > 0 else { return .success(WriteReceipt(revision: latest, recordCount: 0)) }
-      // Uniqueness is checked once per write, so that a transaction may break it temporarily. A write from another device is not checked
-      // for uniqueness. If the record of another device were refused, the records of the two devices would differ for ever.
-      if isContested, origin != .remote { try checkUniqueness(changes[endedCount...]) }
+      // Uniqueness is checked once per write, so that a transaction may break it temporarily. A write from another device is not refused.
+      // If the record of another device were refused, the records of the two devices would differ for ever.
+      if isContested {
+        let staged = changes[endedCount...]
+        if origin == .remote { try takeOutDuplicates(staged) } else { try checkUniqueness(staged) }
+      }
       isContested = false
       // The next write of the group gets the next commit number.
       endedCount = records.count
@@ -140,42 +143,6 @@ package struct PendingState {
     try beginVersion(record.schemaVersion, of: collection)
     let record = try tracked(record, in: collection)
     try upsert(record.slot(at: revision), as: record.stored, in: collection)
-  }
-
-  /// Runs the trigger of a tracked collection (one with a trigger) for a write, and returns the record to store.
-  ///
-  /// In a tracked collection the stored record keeps the JSON members that the record's type does not read.
-  private mutating func tracked(_ record: EncodedRecord, in collection: Int) throws(RepositoryError) -> EncodedRecord {
-    // A write that stores a value from another device does not run the trigger. LarderSync's trigger would queue a value from another
-    // device to be sent back to the server.
-    guard let trigger = triggers[collection], origin != .remote else { return record }
-    let old = try collections[collection].records[record.key]
-    // If the stored record has a newer schema version, an edit by this version of the app would lose the members that this version cannot
-    // decode.
-    if let old, old.schemaVersion > record.schemaVersion {
-      throw .newerRecords(in: names[collection], found: old.schemaVersion, supported: record.schemaVersion, key: record.key)
-    }
-    var record = record
-    if let stored = old?.stored(trigger.coder.schemaVersion) {
-      let count = record.value.count
-      record = trigger.coder.keepingUnknownMembers(record, of: stored)
-      // The kept JSON members may take the record over a size limit, which the caller has checked without these members.
-      if record.value.count > count, let error = limitViolation(of: record.stored, key: record.key) { throw error }
-    }
-    let new = record.stored
-    try trigger.trigger.willChange(
-      TriggeredChange(
-        collection: names[collection], key: record.key, old: old?.stored(trigger.coder.schemaVersion), new: new, coder: trigger.coder),
-      in: &self)
-    return record
-  }
-
-  /// Runs the trigger of a tracked collection (one with a trigger) before a record is deleted.
-  private mutating func trackDeletion(of key: RecordKey, in collection: Int) throws(RepositoryError) {
-    guard let trigger = triggers[collection], origin != .remote, let old = try collections[collection].records[key] else { return }
-    try trigger.trigger.willChange(
-      TriggeredChange(
-        collection: names[collection], key: key, old: old.stored(trigger.coder.schemaVersion), new: nil, coder: trigger.coder), in: &self)
   }
 
   /// Replaces a record by its migrated form, unless the record was changed since the migration read it.
@@ -258,6 +225,8 @@ package struct PendingState {
       StoredRecord(
         collection: names[collection], key: slot.key, revision: slot.revision, schemaVersion: stored.schemaVersion, value: stored.json))
     changes.append(RecordChange(collection: collection, key: slot.key, revision: revision, origin: origin, old: old, new: slot))
+    // The end of a local write builds the unique index that a value did not fit.
+    if collections[collection].indexes.hasLostUniqueIndex { isContested = true }
   }
 
   /// Removes a record, and stages a tombstone with the given schema version.
@@ -385,6 +354,20 @@ package struct PendingState {
       }
     }
     return counts
+  }
+
+  /// Builds unique indexes in memory over the records of this state, in place of those in the storage.
+  ///
+  /// Until then a unique index in the storage refuses no duplicate if it was lost, or found not to fit the records.
+  /// - Returns: False if there is none to build.
+  /// - Throws: The errors of ``IndexSet/rebuild(_:from:)``.
+  mutating func buildUniqueIndexes(_ wanted: [Int], of collection: Int) throws(RepositoryError) -> Bool {
+    if wanted.isEmpty { return false }
+    let (records, indexes) = (collections[collection].records, collections[collection].indexes)
+    for index in wanted { core.indexBuilder.noteRefutation(of: indexes.bodies[index]) }
+    try collections[collection].indexes.rebuild(wanted, from: records)
+    core.indexBuilder.copySoon(wanted, of: collection, in: core)
+    return true
   }
 
   /// Gives up the indexes that the backend has dropped in the last commit, because a change did not fit their keys.

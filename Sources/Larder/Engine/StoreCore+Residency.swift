@@ -169,47 +169,94 @@ extension StoreCore {
     }
   }
 
+  /// Builds the unique indexes in memory that the storage has lost, or that do not fit the records.
+  ///
+  /// A write that is compared with such an index builds it, too. But a write that is refused is taken back with the index.
+  /// - Returns: True if an index was built.
+  func buildLostUniqueIndexes() -> Bool {
+    var isBuilt = false
+    for (position, collection) in state.collections.enumerated() where collection.indexes.hasLostUniqueIndex {
+      if indexBuilder.hasFailed(position) { continue }
+      let (lost, indexes) = (collection.indexes.lostUniqueIndexes, collection.indexes)
+      do throws(RepositoryError) {
+        var rebuilt = indexes
+        try rebuilt.rebuild(lost, from: collection.records)
+        for index in lost { indexBuilder.noteRefutation(of: indexes.bodies[index]) }
+        let bodies = lost.map { (index: $0, body: rebuilt.bodies[$0]) }
+        updateCollection(position) { state in for (index, body) in bodies { state.indexes.bodies[index] = body } }
+        indexBuilder.copySoon(lost, of: position, in: self)
+        isBuilt = true
+      } catch {
+        // A damaged record stops each build. Writes that need no index must not wait for it again.
+        indexBuilder.noteFailure(of: position)
+      }
+    }
+    return isBuilt
+  }
+
   /// Uses the indexes that the storage holds, for a collection whose indexes were just declared.
   ///
   /// Without a call of `useStoredIndexes` before the collection's first commit, that commit would not change the stored indexes, and the
   /// backend would drop them.
   func useStoredIndexes(of collection: Int) {
-    catchUpIndexes(of: collection)
+    let refused = catchUpIndexes(of: collection)
     let present = state.collections[collection]
     // A base with changes in memory has other keys than the newest commit.
     guard let backend = backend as? any PagingBackend, backend.storesIndexes, let base = present.records.unchangedBase else { return }
-    var bodies: [(index: Int, body: IndexBody)] = []
-    for (index, id) in present.indexes.storedIDs(of: state.names[collection]) {
-      guard case .absent = present.indexes.bodies[index], backend.holdsIndex(id) else { continue }
-      let definition = present.indexes.definitions[index]
-      bodies.append(
-        (index, .stored(StoredEntries(StoredRun(id, columns: definition.columns.count, order: definition.order, in: base)))))
+    let bodies = present.indexes.storedIDs(of: state.names[collection]).compactMap { index, id -> (index: Int, body: IndexBody)? in
+      guard case .absent = present.indexes.bodies[index], backend.holdsIndex(id), !refused.contains(id) else { return nil }
+      return (index, .stored(StoredEntries(StoredRun(id, present.indexes.definitions[index], in: base))))
     }
-    let stored = bodies
-    updateCollection(collection) { state in for (index, body) in stored { state.indexes.bodies[index] = body } }
+    updateCollection(collection) { state in
+      for (index, body) in bodies {
+        state.indexes.bodies[index] = body
+        if state.indexes.definitions[index].isUnique { state.indexes.enforcedIndexes.insert(index) }
+      }
+    }
   }
 
   /// Brings the stored indexes of a collection up to date with the commits that they lack after a crash.
-  private func catchUpIndexes(of collection: Int) {
+  ///
+  /// - Returns: The unique indexes that now have duplicates, and must not be used.
+  private func catchUpIndexes(of collection: Int) -> Set<StoredIndexID> {
     let present = state.collections[collection]
-    guard present.records.isPaged, let backend = backend as? any PagingBackend, backend.storesIndexes else { return }
-    var isCaughtUp = false
+    guard present.records.isPaged, let backend = backend as? any PagingBackend, backend.storesIndexes else { return [] }
+    var caughtUp: [(id: StoredIndexID, definition: IndexDefinition, keys: [Data])] = []
     for (index, id) in present.indexes.storedIDs(of: state.names[collection]) where !backend.holdsIndex(id) {
+      let definition = present.indexes.definitions[index]
       do throws(RepositoryError) {
         let missed = try backend.missedChanges(of: id)
         if missed.isEmpty { continue }
-        guard let edits = edits(missed, of: id, present.indexes.definitions[index]) else {
+        guard let edits = edits(missed, of: id, definition) else {
           try backend.dropIndex(id)
           continue
         }
         try backend.catchUpIndex(id, by: edits)
-        isCaughtUp = true
+        caughtUp.append((id, definition, edits.compactMap(\.added)))
       } catch {
         // The next query builds the index, and the next commit drops the one in the storage.
       }
     }
+    if caughtUp.isEmpty { return [] }
+    var refused: Set<StoredIndexID> = []
+    // The missed commits may be those of a process that does not declare the index.
+    for (id, definition, keys) in caughtUp where definition.isUnique && hasDuplicate(id, definition, among: keys, in: backend) {
+      refused.insert(id)
+      // After an error, the next commit drops the index, because no collection uses it.
+      do throws(RepositoryError) { try backend.dropIndex(id) } catch {}
+    }
     // The present base has no keys of these indexes.
-    if isCaughtUp { moveBase(isForced: true) }
+    moveBase(isForced: true)
+    return refused
+  }
+
+  /// Returns true if a unique index in the storage has a duplicate of one of some keys, or cannot be read.
+  private func hasDuplicate(
+    _ id: StoredIndexID, _ definition: IndexDefinition, among keys: [Data], in backend: any PagingBackend
+  ) -> Bool {
+    do throws(RepositoryError) { return try StoredRun(id, definition, in: backend.keepBase()).hasDuplicate(among: keys) } catch {
+      return true
+    }
   }
 
   /// Returns the edits of an index for changed records, or `nil` if a record has no entry that the storage can hold.

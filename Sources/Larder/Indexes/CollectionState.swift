@@ -6,8 +6,8 @@ struct CollectionState: Sendable {
 
   /// Inserts a record or replaces the record with the same key, and returns the replaced record.
   ///
-  /// - Parameter isContested: Becomes `true` if a unique index now holds the record's values for another record, too. `upsert` never sets
-  ///   `isContested` to `false`.
+  /// - Parameter isContested: Becomes `true` if a unique index now holds the record's values for another record, too, or may hold them,
+  ///   because it is in the storage. `upsert` never sets `isContested` to `false`.
   /// - Throws: The errors of ``RecordMap/upsert(_:)``, with nothing changed.
   mutating func upsert(_ slot: RecordSlot, isContested: inout Bool) throws(RepositoryError) -> RecordSlot? {
     // An index finds the entry of the replaced record by its old values, so each index gets the old and the new record.

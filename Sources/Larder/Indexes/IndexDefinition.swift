@@ -54,10 +54,10 @@ struct IndexDefinition: Sendable {
     }
     order = IndexEntry.Order(descending: columns.map(\.isDescending), keys: coder.keys.order)
     let names = declaration.columns.map(\.storedName)
-    if case .ordered(isUnique: false) = declaration.kind, automatic == nil, names.allSatisfy({ $0 != nil }) {
+    if case .ordered(let isUnique) = declaration.kind, automatic == nil, names.allSatisfy({ $0 != nil }) {
       // An index of other values, or of another order, has another name, so that it is built anew.
       storedName =
-        "ordered(\(names.compactMap(\.self).joined(separator: ", "))), version \(coder.schemaVersion), "
+        "\(isUnique ? "unique" : "ordered")(\(names.compactMap(\.self).joined(separator: ", "))), version \(coder.schemaVersion), "
         + "ids as \(coder.keys.order.isOfBytes ? "texts" : "numbers"), form \(IndexKey.version)"
     } else {
       storedName = nil

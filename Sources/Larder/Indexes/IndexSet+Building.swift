@@ -23,7 +23,16 @@ extension IndexSet {
     guard case .building(let log) = bodies[index] else { return }
     var body = built
     definitions[index].apply(log, to: &body)
-    bodies[index] = followed(body, index)
+    setBody(body, of: index)
+  }
+
+  /// Sets the content of an index that commits follow from now on.
+  ///
+  /// A unique index applies each change at once, because each write must be compared with the newest entries. An index with the log of
+  /// ``FollowedIndex`` applies changes later.
+  private mutating func setBody(_ built: IndexBody, of index: Int) {
+    if definitions[index].isUnique { enforcedIndexes.insert(index) }
+    bodies[index] = definitions[index].isUnique ? built : .followed(FollowedIndex(built))
   }
 
   /// Builds those of the wanted indexes that are not built yet, in parallel on all cores, and blocks until they are built.
@@ -31,8 +40,14 @@ extension IndexSet {
   /// - Throws: The errors of ``built(_:over:)``, with no index built.
   mutating func build(_ wanted: [Int], from records: RecordMap) throws(RepositoryError) {
     let missing = wanted.filter { !isBuilt($0) }
-    if missing.isEmpty { return }
-    for (index, body) in zip(missing, try built(missing, over: records)) { bodies[index] = followed(body, index) }
+    if !missing.isEmpty { try rebuild(missing, from: records) }
+  }
+
+  /// Builds indexes in memory also if the storage has them.
+  ///
+  /// - Throws: The errors of ``built(_:over:)``, with no index built.
+  mutating func rebuild(_ wanted: [Int], from records: RecordMap) throws(RepositoryError) {
+    for (index, body) in zip(wanted, try built(wanted, over: records)) { setBody(body, of: index) }
   }
 
   /// Builds the wanted indexes over the records of a collection, and returns the indexes.

@@ -22,6 +22,8 @@ struct IndexSet: Sendable {
   var bodies: [IndexBody]
   /// True if the indexes hold stubs of records, because the values stay in the storage.
   private(set) var holdsStubs = false
+  /// Positions of the unique indexes that were built or found in the storage, so that each write must be compared with them.
+  var enforcedIndexes: Set<Int> = []
   /// Edits of the indexes in the storage that the last call of ``replace(_:with:)`` has made.
   private(set) var storedEdits: [(index: StoredIndexID, edit: StoredEdit)] = []
 
@@ -143,7 +145,8 @@ struct IndexSet: Sendable {
 extension IndexSet {
   /// Applies or logs a change of one record in every index.
   ///
-  /// - Returns: True if the new record has the same values as another record in a unique index.
+  /// - Returns: True if the new record has the same values as another record in a unique index, or may have, because the index is in the
+  ///   storage.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool {
     let change = IndexChange(old: old, new: new)
     var isContested = false
@@ -157,7 +160,7 @@ extension IndexSet {
       if case .stored = bodies[index] {
         let known = stubs ?? change.stubs
         stubs = known
-        editStored(index, change, known)
+        if editStored(index, change, known) { isContested = true }
         continue
       }
       if let automatic = definitions[index].automatic, !automatic.isWorthChange() {
@@ -175,15 +178,19 @@ extension IndexSet {
   }
 
   /// Applies a change of one record to an index in the storage.
-  private mutating func editStored(_ index: Int, _ change: IndexChange, _ stubs: IndexChange) {
-    guard case .stored(var entries) = bodies[index] else { return }
+  ///
+  /// - Returns: True if a unique index must be searched for the values of the new record before the write ends.
+  private mutating func editStored(_ index: Int, _ change: IndexChange, _ stubs: IndexChange) -> Bool {
+    guard case .stored(var entries) = bodies[index] else { return false }
     // The index has one owner while it changes. An index that the change does not fit stays `.absent`: the commit does not name it, so the
     // backend drops it.
     bodies[index] = .absent
-    guard let edit = StoredEdit(change, definitions[index], stubs: stubs) else { return }
+    guard let edit = StoredEdit(change, definitions[index], stubs: stubs) else { return false }
     entries.replace(edit.before, with: edit.after)
     storedEdits.append((entries.run.id, edit))
     bodies[index] = .stored(entries)
+    guard definitions[index].isUnique, let after = edit.after, !after.hasNull else { return false }
+    return edit.before?.hasValues(of: after) != true
   }
 
   private func follow(_ change: IndexChange, by definition: IndexDefinition, in body: inout IndexBody) -> Bool {
@@ -202,65 +209,92 @@ extension IndexSet {
     }
     return false
   }
-
-  /// Returns a built index in the form that commits update: a unique index itself, any other index with a log of changes.
-  ///
-  /// A unique index applies each change at once, because each write must be compared with the newest entries. An index with the log of
-  /// ``FollowedIndex`` applies changes later.
-  func followed(_ built: IndexBody, _ index: Int) -> IndexBody {
-    definitions[index].isUnique ? built : .followed(FollowedIndex(built))
-  }
 }
 
 extension IndexSet {
-  /// Returns the error for a record that duplicates another record in a unique index, or `nil` if the record may be written.
+  /// Positions of the unique indexes.
+  var uniqueIndexes: [Int] { areUnique ? definitions.indices.filter { definitions[$0].isUnique } : [] }
+
+  /// True if ``lostUniqueIndexes`` is not empty.
+  var hasLostUniqueIndex: Bool { holdsStubs && enforcedIndexes.contains { !isBuilt($0) } }
+
+  /// Positions of the unique indexes over records in the storage that were lost, or that do not fit the records.
+  var lostUniqueIndexes: [Int] { holdsStubs ? uniqueIndexes.filter { enforcedIndexes.contains($0) && !isBuilt($0) } : [] }
+
+  /// Returns the key of another record whose values in a unique index a write gave to a record.
   ///
-  /// - Parameter old: The record before the write that is being staged, or `nil` if the write inserts the record.
-  func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
-    guard let found = newDuplicate(of: new, replacing: old) else { return nil }
-    return RepositoryError(
-      .uniqueViolation, "\(found.index) holds these values for the record \(found.other) already", keyHash: new.key.hash)
-  }
-
-  /// Returns the first unique index in which a write gave a record the values of another record, and the key of the other record.
-  ///
-  /// - Returns: `nil` if the write caused no duplicate.
-  func newDuplicate(of new: RecordSlot, replacing old: RecordSlot?) -> (index: String, other: RecordKey)? {
-    for (index, definition) in definitions.enumerated() where definition.isUnique {
-      // A record with `nil` among its indexed values is never a duplicate, as with NULL in a unique index of SQL.
-      guard let tree = tree(index), let entry = definition.entry(new), !entry.hasNull else { continue }
-      // If the write leaves the values in the unique index unchanged, a record that is already a duplicate may be saved. The app can
-      // resolve the duplicate later.
-      if let old, let oldEntry = definition.entry(old), oldEntry.hasValues(of: entry) { continue }
-      if let other = Self.other(than: entry, in: tree) { return (definition.name, other.slot.key) }
-    }
-    return nil
-  }
-
-  /// Searches a unique index for another record with the same values as a given record, and prefers the record with the key `other`.
-  func duplicate(of slot: RecordSlot, preferring other: RecordKey, index name: String) -> KnownDuplicate {
-    guard let index = definitions.firstIndex(where: { $0.isUnique && $0.name == name }), let tree = tree(index) else { return .unknown }
-    guard let entry = definitions[index].entry(slot), !entry.hasNull else { return .none }
-    var found = KnownDuplicate.none
-    tree.forEach(in: tree.start(of: entry.values)..<tree.end(of: entry.values)) { candidate in
-      if candidate.slot.key == other { found = .of(other) }
-      if found == .none, candidate.slot.key != slot.key { found = .of(candidate.slot.key) }
-      return found != .of(other)
-    }
-    return found
-  }
-
-  /// Returns an entry of another record with the same values as a given entry, or `nil` if there is none.
-  private static func other(than entry: IndexEntry, in tree: PersistentTree<IndexEntry>) -> IndexEntry? {
-    var other: IndexEntry?
-    tree.forEach(in: tree.start(of: entry.values)..<tree.end(of: entry.values)) { candidate in
-      if candidate.slot.key != entry.slot.key { other = candidate }
+  /// - Parameters:
+  ///   - new: A record that the write has stored.
+  ///   - old: The record before the write that is being staged, or `nil` if the write inserts the record.
+  ///   - index: Position of a unique index.
+  ///   - records: The records of the indexes, with the changes of the write.
+  /// - Returns: `nil` if the write caused no duplicate in the index, or if the index is neither built nor in the storage.
+  /// - Throws: The errors of ``StoredEntries/visit(withValuesOf:among:_:_:)``.
+  func newDuplicate(
+    of new: RecordSlot, replacing old: RecordSlot?, in index: Int, among records: RecordMap
+  ) throws(RepositoryError) -> RecordKey? {
+    let definition = definitions[index]
+    // A record with `nil` among its indexed values is never a duplicate, as with NULL in a unique index of SQL.
+    guard isSearchable(index), let entry = definition.entry(new), !entry.hasNull else { return nil }
+    // If the write leaves the values in the unique index unchanged, a record that is already a duplicate may be saved. The app can
+    // resolve the duplicate later.
+    if let old, let oldEntry = definition.entry(old), oldEntry.hasValues(of: entry) { return nil }
+    var other: RecordKey?
+    try visit(index, withValuesOf: entry, among: records) { key in
+      if key != new.key { other = key }
       return other == nil
     }
     return other
   }
 
+  /// Searches a unique index for another record with the same values as a given record, and prefers the record with the key `other`.
+  ///
+  /// - Throws: The errors of ``StoredEntries/visit(withValuesOf:among:_:_:)``.
+  func duplicate(
+    of slot: RecordSlot, preferring other: RecordKey, index name: String, among records: RecordMap
+  ) throws(RepositoryError) -> KnownDuplicate {
+    guard let index = uniqueIndexes.first(where: { definitions[$0].name == name }), isSearchable(index) else { return .unknown }
+    guard let entry = definitions[index].entry(slot), !entry.hasNull else { return .none }
+    var found = KnownDuplicate.none
+    try visit(index, withValuesOf: entry, among: records) { key in
+      if key == other { found = .of(other) }
+      if found == .none, key != slot.key { found = .of(key) }
+      return found != .of(other)
+    }
+    return found
+  }
+
+  /// True if an index can be searched, also one in the storage that a query on another thread has just found not to fit the records.
+  private func isSearchable(_ index: Int) -> Bool { if case .stored = bodies[index] { true } else { isBuilt(index) } }
+
+  /// Visits the keys of the records with the same values as an entry in an ordered index, until `body` returns `false`.
+  private func visit(
+    _ index: Int, withValuesOf entry: IndexEntry, among records: RecordMap, _ body: (RecordKey) -> Bool
+  ) throws(RepositoryError) {
+    if case .stored(let entries) = bodies[index] {
+      try entries.visit(withValuesOf: entry, among: records, definitions[index], body)
+    } else if let tree = tree(index) {
+      tree.forEach(in: tree.start(of: entry.values)..<tree.end(of: entry.values)) { body($0.slot.key) }
+    }
+  }
+
+  /// True if a unique index in memory has two entries with the same values.
+  ///
+  /// Cost: a walk over the entries up to the first two.
+  func hasDuplicates(_ index: Int) -> Bool {
+    guard definitions[index].isUnique, let tree = tree(index) else { return false }
+    var (last, isFound): (IndexEntry?, Bool) = (nil, false)
+    tree.forEach(in: 0..<tree.count) { (entry) -> Bool in
+      isFound = last.map { $0.hasValues(of: entry) && !entry.hasNull } ?? false
+      last = entry
+      return !isFound
+    }
+    return isFound
+  }
+
   /// Returns the records with equal values in a unique index, each paired with the first record that has the same values.
+  ///
+  /// A unique index in the storage has none: see ``IndexBuilder/copySoon(_:of:in:)``.
   func duplicates(_ index: Int, collection: String) -> [OpenReport.Duplicate] {
     guard definitions[index].isUnique, let tree = tree(index) else { return [] }
     var duplicates: [OpenReport.Duplicate] = []

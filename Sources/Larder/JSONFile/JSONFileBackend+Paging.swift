@@ -41,11 +41,12 @@ extension JSONFileBackend: PagingBackend {
     try withStore { (store) throws(RepositoryError) in try store.paging.missedChanges(of: index) }
   }
 
-  /// Brings an index up to date with the journal.
+  /// Brings an index up to date with the journal, in memory.
   ///
+  /// The index file has the index as it was until the next slot is written. So the store can still drop an index whose new keys it refuses.
   /// - Throws: as ``PagingBackend/catchUpIndex(_:by:)``.
   public func catchUpIndex(_ index: StoredIndexID, by edits: [IndexEdit]) throws(RepositoryError) {
-    try withStore { (store) throws(RepositoryError) in store.catchUpIndex(index, by: edits) }
+    try withStore { (store) throws(RepositoryError) in store.paging.catchUpIndex(index, by: edits) }
   }
 
   /// Appends keys to the index file, without a sync.
@@ -162,13 +163,6 @@ extension JSONFileStore {
   func saveCounts() {
     guard journal?.lastCommit ?? main.header.commit == commit else { return }
     paging.save(at: commit, of: journal)
-  }
-
-  /// Brings an index up to date, which an opening has found with the keys of an earlier commit.
-  func catchUpIndex(_ index: StoredIndexID, by edits: [IndexEdit]) {
-    paging.catchUpIndex(index, by: edits)
-    // No slot was written while an index lacked changes, because such a slot would claim a commit whose keys the index lacks.
-    saveCounts()
   }
 
   /// Completes an index and writes a slot that names it.

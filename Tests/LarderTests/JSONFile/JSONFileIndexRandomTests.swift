@@ -11,19 +11,20 @@ import Testing
     let id: Int
     var city: String
     var rating: Int
+    var code: Int
   }
 
   @Test func theAnswersAreThoseOfTheModel() async throws {
     let seeds = Seeds.list(Torture.count(6, full: 1_000), for: "JSON: theAnswersAreThoseOfTheModel")
-    var (kept, caughtUp) = (0, 0)
+    var (kept, caughtUp, refused) = (0, 0, 0)
     for seed in seeds {
       var history = try await History(seed)
       let problem = await history.run(70)
       #expect(problem == nil, "LARDER_SEED=\(seed), steps \(history.log)")
-      (kept, caughtUp) = (kept + history.kept, caughtUp + history.caughtUp)
+      (kept, caughtUp, refused) = (kept + history.kept, caughtUp + history.caughtUp, refused + history.refused)
     }
-    print("figures: an index was used after \(kept) kills, and lacked changes after \(caughtUp) of them")
-    #expect(seeds.count == 1 || kept > 0 && caughtUp > 0)
+    print("figures: an index was used after \(kept) kills, and lacked changes after \(caughtUp) of them; \(refused) writes were refused")
+    #expect(seeds.count == 1 || kept > 0 && caughtUp > 0 && refused > 0)
   }
 }
 
@@ -31,7 +32,8 @@ import Testing
 private struct History {
   typealias Spot = JSONFileIndexRandomTests.Spot
   struct Problem: Error { let text: String }
-  private static let schema = RepositorySchema<Spot>("spots", indexes: [.ordered(\.city, .descending(\.rating)), .ordered(\.rating)])
+  private static let schema = RepositorySchema<Spot>(
+    "spots", indexes: [.ordered(\.city, .descending(\.rating)), .ordered(\.rating), .unique(\.code)])
   private static let cities = ["", "a", "Åsgård", "Zürich", "zebra", "東京", "😀 bay", "ß", "éa", "Ελλάδα"]
   private var random: SeededGenerator
   private let tuning: JSONFileBackend.Tuning
@@ -52,6 +54,8 @@ private struct History {
   private(set) var log = ""
   /// Number of kills after which an index was used, and of those after which it lacked changes.
   private(set) var (kept, caughtUp) = (0, 0)
+  /// Number of writes that were refused because of a code.
+  private(set) var refused = 0
 
   init(_ seed: UInt64) async throws {
     random = SeededGenerator(seed)
@@ -124,13 +128,20 @@ private struct History {
     }
   }
 
-  private mutating func makeSpot() -> Spot {
-    Spot(id: random.int(0..<900), city: Self.cities[random.int(0..<Self.cities.count)], rating: random.int(-40..<40))
+  /// - Parameter percent: Chance that the spot has the code of another spot, or the code that another one would get.
+  private mutating func makeSpot(strange percent: Double = 0.1) -> Spot {
+    let (id, isStrange) = (random.int(0..<900), Double(random.int(0..<1_000)) < 10 * percent)
+    return Spot(
+      id: id, city: Self.cities[random.int(0..<Self.cities.count)], rating: random.int(-40..<40),
+      code: isStrange ? random.int(0..<900) : id)
   }
+
+  /// True if no two spots have one code.
+  private static func isUnique(_ model: [Int: Spot]) -> Bool { Set(model.values.map(\.code)).count == model.count }
 
   private mutating func write(_ kind: Int) async throws {
     let (durability, spots): (Durability, _) = (random.chance(30) ? .durable : .buffered, spots)
-    let (one, ids) = (makeSpot(), (0..<3).map { _ in random.int(0..<900) })
+    let (one, ids) = (makeSpot(strange: 40), (0..<3).map { _ in random.int(0..<900) })
     let many = (0..<random.int(1..<(kind == 7 ? 300 : 30))).map { _ in makeSpot() }
     var next = kind == 12 ? [:] : model
     switch kind {
@@ -140,20 +151,26 @@ private struct History {
       if kind == 13 { for id in ids { next[id] = nil } }
       for spot in many { next[spot.id] = spot }
     }
-    let before = spots.core.state.commit
-    states[before + 1] = next  // A crash during the commit may leave it.
-    switch kind {
-    case 0..<5: try await spots.save(one, durability: durability)
-    case 5, 6: try await spots.delete(one.id, durability: durability)
-    case 7..<11: try await spots.save(contentsOf: many, durability: durability)
-    case 11: _ = try await spots.delete(where: Query().where(\.rating, .equal, one.rating))
-    case 12: try await spots.replaceAll(with: Array(next.values))
-    default:
-      try await spots.transaction(durability: durability) { transaction in
-        for id in ids { try transaction.delete(id, in: spots) }
-        for spot in many { try transaction.save(spot, in: spots) }
+    let (before, isUnique) = (spots.core.state.commit, Self.isUnique(next))
+    if isUnique { states[before + 1] = next }  // A crash during the commit may leave it.
+    do {
+      switch kind {
+      case 0..<5: try await spots.save(one, durability: durability)
+      case 5, 6: try await spots.delete(one.id, durability: durability)
+      case 7..<11: try await spots.save(contentsOf: many, durability: durability)
+      case 11: _ = try await spots.delete(where: Query().where(\.rating, .equal, one.rating))
+      case 12: try await spots.replaceAll(with: Array(next.values))
+      default:
+        try await spots.transaction(durability: durability) { transaction in
+          for id in ids { try transaction.delete(id, in: spots) }
+          for spot in many { try transaction.save(spot, in: spots) }
+        }
       }
+    } catch RepositoryError.Code.uniqueViolation {
+      refused += 1
+      return try expect(!isUnique, "a write was refused that leaves no duplicates")
     }
+    try expect(isUnique, "a write has left duplicates")
     model = next
     if durability == .durable, kind != 11, kind != 12, spots.core.state.commit > before { settle() }
   }
@@ -187,8 +204,10 @@ private struct History {
     if random.chance(50) {
       let other = try await Self.open(Self.backend(files, tuning), .manual, random.chance(50) ? .full : .onDisk(cache: .bytes(0)))
       let spot = makeSpot()
-      model[spot.id] = spot
-      try await other.save(spot)
+      if Self.isUnique(model.merging([spot.id: spot]) { $1 }) {
+        model[spot.id] = spot
+        try await other.save(spot)
+      }
       if random.chance(30) { try await other.checkpoint() }
       try await other.close()
     }
@@ -254,8 +273,11 @@ private struct History {
     if usable.isEmpty { failSoon(percent: 20) }
     spots = try await Self.open(Self.backend(faults, tuning), checkpoint, residency)
     for (position, index) in usable.enumerated() {
-      try expect(spots.isStored(position) == (index.isWhole || index.missed > 0), "index \(position): \(index)")
-      if spots.isStored(position) { (kept, caughtUp) = (kept + 1, caughtUp + (index.missed > 0 ? 1 : 0)) }
+      let (isUsable, isStored) = (index.isWhole || index.missed > 0, spots.isStored(position))
+      // The opening builds a unique index, which may be copied to the index file already.
+      let isAllowed = isStored == isUsable || !isUsable && Self.schema.indexes[position].isUnique
+      try expect(isAllowed, "index \(position): \(index)")
+      if isStored && isUsable { (kept, caughtUp) = (kept + 1, caughtUp + (index.missed > 0 ? 1 : 0)) }
     }
     guard let state = states[spots.core.state.commit], !isNewest || state == model else { throw Problem(text: "another commit") }
     model = state

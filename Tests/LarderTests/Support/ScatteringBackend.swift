@@ -9,6 +9,8 @@ final class ScatteringBackend: PagingBackend {
   private let state: Mutex<(random: SeededGenerator, keys: [StoredIndexID: [Data]])>
   /// Whether each commit drops all indexes, as if none of its edits fitted.
   let dropsIndexes = Atomic(false)
+  /// Number of calls of `extendIndex`.
+  let extensionCount = Atomic(0)
 
   init(_ inner: any PagingBackend, seed: UInt64) {
     self.inner = inner
@@ -43,6 +45,7 @@ final class ScatteringBackend: PagingBackend {
   func dropIndex(_ index: StoredIndexID) throws(RepositoryError) { try inner.dropIndex(index) }
 
   func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
+    extensionCount.add(1, ordering: .relaxed)
     try inner.extendIndex(index, by: keys, isFirst: isFirst)
     state.withLock { $0.keys[index, default: []] += keys }
   }

@@ -59,6 +59,45 @@ struct CollectionTrigger: Sendable {
   let coder: any AnyRecordCoder & TrackedCoder
 }
 
+/// The calls of triggers, before the change that they receive is staged.
+extension PendingState {
+  /// Runs the trigger of a tracked collection (one with a trigger) for a write, and returns the record to store.
+  ///
+  /// In a tracked collection the stored record keeps the JSON members that the record's type does not read.
+  mutating func tracked(_ record: EncodedRecord, in collection: Int) throws(RepositoryError) -> EncodedRecord {
+    // A write that stores a value from another device does not run the trigger. LarderSync's trigger would queue a value from another
+    // device to be sent back to the server.
+    guard let trigger = triggers[collection], origin != .remote else { return record }
+    let old = try collections[collection].records[record.key]
+    // If the stored record has a newer schema version, an edit by this version of the app would lose the members that this version cannot
+    // decode.
+    if let old, old.schemaVersion > record.schemaVersion {
+      throw .newerRecords(in: names[collection], found: old.schemaVersion, supported: record.schemaVersion, key: record.key)
+    }
+    var record = record
+    if let stored = old?.stored(trigger.coder.schemaVersion) {
+      let count = record.value.count
+      record = trigger.coder.keepingUnknownMembers(record, of: stored)
+      // The kept JSON members may take the record over a size limit, which the caller has checked without these members.
+      if record.value.count > count, let error = limitViolation(of: record.stored, key: record.key) { throw error }
+    }
+    let new = record.stored
+    try trigger.trigger.willChange(
+      TriggeredChange(
+        collection: names[collection], key: record.key, old: old?.stored(trigger.coder.schemaVersion), new: new, coder: trigger.coder),
+      in: &self)
+    return record
+  }
+
+  /// Runs the trigger of a tracked collection (one with a trigger) before a record is deleted.
+  mutating func trackDeletion(of key: RecordKey, in collection: Int) throws(RepositoryError) {
+    guard let trigger = triggers[collection], origin != .remote, let old = try collections[collection].records[key] else { return }
+    try trigger.trigger.willChange(
+      TriggeredChange(
+        collection: names[collection], key: key, old: old.stored(trigger.coder.schemaVersion), new: nil, coder: trigger.coder), in: &self)
+  }
+}
+
 /// Functions that read and write stored values within a write, for triggers and for LarderSync, which installs triggers.
 extension PendingState {
   /// Returns the position of a collection, or `nil` if the store has no collection of this name.
@@ -121,15 +160,19 @@ extension PendingState {
   /// Returns the pairs of records that have equal values in a unique index because of the write that is being staged.
   ///
   /// Each pair is listed once, and the pairs are sorted by collection and key. If no written value equals another record's value in a
-  /// unique index, `newDuplicates()` compares no records.
-  package func newDuplicates() throws(RepositoryError) -> [StoredDuplicate] {
-    // Nearly every write stores no value that another record has in a unique index. For these writes `newDuplicates()` returns before it
-    // compares changes.
+  /// unique index in memory, and no unique index in the storage gets a new value, `newDuplicates()` compares no records.
+  package mutating func newDuplicates() throws(RepositoryError) -> [StoredDuplicate] {
+    // Nearly every write stores no value that another record has in a unique index in memory. For these writes `newDuplicates()` returns
+    // before it compares changes.
     guard isContested else { return [] }
     var found: [StoredDuplicate] = []
     for (collection, new, old) in try uniqueChanges(in: changes[endedCount...]) {
-      guard let (index, other) = collections[collection].indexes.newDuplicate(of: new, replacing: old) else { continue }
-      found.append(StoredDuplicate(collection: names[collection], index: index, key: new.key, other: other))
+      for index in collections[collection].indexes.uniqueIndexes {
+        guard let other = try newDuplicate(of: new, replacing: old, in: index, of: collection) else { continue }
+        let name = collections[collection].indexes.definitions[index].name
+        found.append(StoredDuplicate(collection: names[collection], index: name, key: new.key, other: other))
+        break
+      }
     }
     // If the write has stored both records of a pair, the loop above finds the pair twice, once from each record.
     var pairs: Set<Set<RecordAddress>> = []
@@ -141,12 +184,14 @@ extension PendingState {
   /// Returns a record that has the same values in a unique index as the record of a key.
   ///
   /// - Parameter other: The record to return if several records have the same values.
-  package func duplicate(
+  package mutating func duplicate(
     of key: RecordKey, preferring other: RecordKey, in collection: String, index: String
   ) throws(RepositoryError) -> KnownDuplicate {
     guard let position = self.collection(named: collection) else { return .unknown }
     guard let slot = try collections[position].records[key] else { return .none }
-    return collections[position].indexes.duplicate(of: slot, preferring: other, index: index)
+    return try searchUniqueIndexes(of: position) { (state) throws(RepositoryError) in
+      try state.indexes.duplicate(of: slot, preferring: other, index: index, among: state.records)
+    }
   }
 
   /// Deletes a record, and stages a tombstone.

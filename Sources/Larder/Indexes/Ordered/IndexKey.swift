@@ -60,6 +60,14 @@ enum IndexKey {
     return Data(bytes)
   }
 
+  /// Returns the least bytes behind all keys that begin with some bytes, or `nil` if there are none.
+  static func end(ofPrefix prefix: Data) -> Data? {
+    guard let last = prefix.lastIndex(where: { $0 != .max }) else { return nil }
+    var end = prefix[...last]
+    end[last] += 1
+    return end
+  }
+
   private static func append(_ value: IndexValue, isDescending: Bool, to bytes: inout [UInt8]) {
     let start = bytes.count
     append(value, to: &bytes)

@@ -1,195 +1,4 @@
 internal import Foundation
-internal import Synchronization
-
-/// An ordered index whose keys stay in the storage, as of one commit, with a cache of the blocks of keys that were read last.
-///
-/// The boundaries divide the keys into blocks of some hundred keys. Any ascending boundaries give the same answers.
-final class StoredRun: Sendable {
-  let id: StoredIndexID
-  let order: IndexEntry.Order
-  private let columns: Int
-  private let base: any StoredBase
-  private let contents: Mutex<Contents>
-  /// Error of a record with other values than its entry, or of a damaged key.
-  private let firstRefutation = Mutex<RepositoryError?>(nil)
-  /// Whether ``firstRefutation`` is set, so that a query can see this without a lock.
-  private let isRefuted = Atomic(false)
-
-  private struct Contents: Sendable {
-    var boundaries: [Data]?
-    var blocks: [Int: [IndexEntry]] = [:]
-    /// Numbers of the cached blocks, from the one that was read first on.
-    var ages: [Int] = []
-    var entryCount = 0
-    /// Number of keys that later commits have changed in each block.
-    var growth: [Int: Int] = [:]
-    /// Keys that divide blocks which are too large.
-    var divisions: [Int: [Data]] = [:]
-    /// Blocks that are so small that they become a part of the block before.
-    var joined: Set<Int> = []
-    var hasNewBoundaries = false
-
-    /// Adds a block, and drops the blocks that were read first if the cache is full.
-    mutating func insert(_ entries: [IndexEntry], as number: Int, limit: Int) {
-      guard blocks[number] == nil else { return }
-      while entryCount + entries.count > limit, let oldest = ages.first { remove(oldest) }
-      blocks[number] = entries
-      ages.append(number)
-      entryCount += entries.count
-    }
-
-    mutating func remove(_ number: Int) {
-      guard let entries = blocks.removeValue(forKey: number) else { return }
-      ages.removeAll { $0 == number }
-      entryCount -= entries.count
-    }
-
-    /// Removes the changed blocks, and divides and joins blocks.
-    mutating func move(_ changed: [IndexEntry], _ limit: Int) {
-      guard let boundaries, !boundaries.isEmpty else { return self = Contents() }
-      var keys: [Int: [Data]] = [:]
-      var number = 0
-      for entry in changed {
-        let key = IndexKey.bytes(of: entry)
-        // The entries of each tree ascend, so the next one often lies in the same block.
-        if key.precedes(boundaries[number]) || number + 1 < boundaries.count && !key.precedes(boundaries[number + 1]) {
-          number = StoredRun.block(of: key, in: boundaries)
-        }
-        keys[number, default: []].append(key)
-      }
-      for (number, keys) in keys {
-        remove(number)
-        growth[number, default: 0] += keys.count
-        // The added keys lie where the block grows, so they divide it without a read of the block.
-        guard growth[number, default: 0] > limit, divisions[number] == nil else { continue }
-        let sorted = keys.sorted { $0.precedes($1) }
-        divisions[number] = stride(from: 0, to: sorted.count, by: limit / 4).map { sorted[$0] }.filter { $0 != boundaries[number] }
-      }
-      if divisions.isEmpty, joined.isEmpty { return }
-      // A division changes the numbers of the blocks behind it, so the cache begins anew.
-      var moved = Contents(boundaries: [], hasNewBoundaries: true)
-      var new: [Data] = []
-      for (number, key) in boundaries.enumerated() {
-        if !joined.contains(number) || divisions[number] != nil { new.append(key) }
-        new += divisions[number] ?? []
-        // The growth of a block that is not divided goes on to count.
-        if divisions[number] == nil, let count = growth[number] { moved.growth[new.count - 1, default: 0] += count }
-      }
-      moved.boundaries = new
-      self = moved
-    }
-  }
-
-  /// Number of keys between two boundaries of a new index, and a fourth of the largest number in a block that is not divided.
-  static let blockSize = 256
-  /// Largest number of cached entries, each of which takes about 130 bytes.
-  private static let cacheLimit = 16_384
-
-  init(_ id: StoredIndexID, columns: Int, order: IndexEntry.Order, in base: any StoredBase) {
-    (self.id, self.columns, self.order, self.base) = (id, columns, order, base)
-    contents = Mutex(Contents())
-  }
-
-  /// Makes the run of a newer base.
-  ///
-  /// - Parameter changed: Entries that the newer base has and the old one has not, or the other way round.
-  init(_ old: StoredRun, movedTo base: any StoredBase, changed: [IndexEntry]) {
-    (id, columns, order, self.base) = (old.id, old.columns, old.order, base)
-    var contents = old.contents.withLock { $0 }
-    contents.hasNewBoundaries = false
-    contents.move(changed, 4 * Self.blockSize)
-    self.contents = Mutex(contents)
-    if let refutation = old.refutation { refute(refutation) }
-  }
-
-  /// Boundaries that the storage should keep from now on, or `nil` if it has the boundaries of this run.
-  var newBoundaries: [Data]? { contents.withLock { $0.hasNewBoundaries ? $0.boundaries : nil } }
-
-  /// Whether the index must not be used any more.
-  var isUnfit: Bool { isRefuted.load(ordering: .relaxed) }
-
-  /// The first error that has shown that the index does not fit the records, or `nil` for a fit index.
-  var refutation: RepositoryError? { isUnfit ? firstRefutation.withLock { $0 } : nil }
-
-  /// Marks the index as one that does not fit the records.
-  func refute(_ error: RepositoryError) {
-    firstRefutation.withLock { first in if first == nil { first = error } }
-    isRefuted.store(true, ordering: .relaxed)
-  }
-
-  // MARK: Blocks
-
-  /// Returns the boundaries, which are read from the storage once.
-  func boundaries() throws(RepositoryError) -> [Data] {
-    if let known = contents.withLock({ $0.boundaries }) { return known }
-    let found = try reading { () throws(RepositoryError) in
-      let found = try base.boundaries(of: id)
-      guard found.first?.isEmpty == true, zip(found, found.dropFirst()).allSatisfy({ $0.precedes($1) }) else { throw damaged }
-      return found
-    }
-    return contents.withLock { contents in
-      if contents.boundaries == nil { contents.boundaries = found }
-      return contents.boundaries ?? found
-    }
-  }
-
-  /// Returns the number of the block to which a key belongs.
-  static func block(of key: Data, in boundaries: [Data]) -> Int {
-    max((0..<boundaries.count).partitionPoint { key.precedes(boundaries[$0]) } - 1, 0)
-  }
-
-  /// Returns the entries of a block in order.
-  func block(_ number: Int) throws(RepositoryError) -> [IndexEntry] {
-    if let cached = contents.withLock({ $0.blocks[number] }) { return cached }
-    let boundaries = try boundaries()
-    var (entries, values, written): ([IndexEntry], [IndexValue], [UInt8]) = ([], [], [])
-    let keys = try reading { () throws(RepositoryError) in
-      let keys = try base.indexKeys(of: id, from: boundaries[number], below: boundary(after: number, boundaries))
-      entries.reserveCapacity(keys.count)
-      for key in keys {
-        // A key that this version would write otherwise is damaged, although it can be read.
-        guard let entry = IndexKey.entry(key, columns: columns, order, &values), IndexKey.isKey(key, of: entry, &written) else {
-          throw damaged
-        }
-        if let last = entries.last, !(last < entry) { throw damaged }
-        entries.append(entry)
-      }
-      return keys
-    }
-    let limit = 4 * Self.blockSize
-    let divisions = keys.count > limit ? stride(from: Self.blockSize, to: keys.count, by: Self.blockSize).map { keys[$0] } : []
-    let read = entries
-    contents.withLock { contents in
-      if !divisions.isEmpty { contents.divisions[number] = divisions }
-      if number > 0, keys.count < Self.blockSize / 16 { contents.joined.insert(number) }
-      contents.insert(read, as: number, limit: Self.cacheLimit)
-    }
-    return entries
-  }
-
-  private func boundary(after number: Int, _ boundaries: [Data]) -> Data? {
-    number + 1 < boundaries.count ? boundaries[number + 1] : nil
-  }
-
-  /// Returns the number of keys in a range, without reading them into memory.
-  func keyCount(from lower: Data, below upper: Data?) throws(RepositoryError) -> Int {
-    try reading { () throws(RepositoryError) in try base.indexKeyCount(of: id, from: lower, below: upper) }
-  }
-
-  /// Reads keys, and marks the index as unfit if they are damaged or lost, so that a later query builds it anew.
-  private func reading<Output>(_ body: () throws(RepositoryError) -> Output) throws(RepositoryError) -> Output {
-    do throws(RepositoryError) { return try body() } catch {
-      guard error.code == .corrupted || error.code == .unsupported else { throw error }
-      refute(error)
-      // The backend may have dropped the index after the base was made. The query then does without the index.
-      throw error.code == .corrupted ? error : damaged
-    }
-  }
-
-  var damaged: RepositoryError {
-    RepositoryError(.corrupted, "expected ascending keys in the stored index \(id.name) of \(id.collection), found others; run verify()")
-  }
-}
 
 /// The entries of an ordered index at one commit: a ``StoredRun`` of an earlier commit, and the changes since in memory.
 struct StoredEntries: Sendable {
@@ -262,6 +71,46 @@ struct StoredEntries: Sendable {
       merged.append(entry)
     }
     return merged + next[nextPosition...]
+  }
+
+  /// Visits the keys of the records with the same values as an entry in all columns, until `body` returns `false`.
+  ///
+  /// Cost: one read of the keys with these values, without the block around them, and a read of the record of each visited key.
+  /// - Throws: The errors of ``StoredBase/indexKeys(of:from:below:)`` and of ``record(of:among:_:)``.
+  func visit(
+    withValuesOf entry: IndexEntry, among records: RecordMap, _ definition: IndexDefinition, _ body: (RecordKey) -> Bool
+  ) throws(RepositoryError) {
+    for found in try run.entries(withValuesOf: entry) where removed.find(found) == nil {
+      if try records[found.slot.key] == nil {
+        // A query throws this error each time. A write must be able to go on, so the index is not used any more.
+        let error = RepositoryError(
+          .corrupted, "expected a record for a key of \(run.id.name), found none; run verify()", keyHash: found.slot.key.hash)
+        run.refute(error)
+        throw error
+      }
+      if try !body(record(of: found, among: records, definition).key) { return }
+    }
+    try added.forEach(in: added.start(of: entry.values)..<added.end(of: entry.values)) { (found) throws(RepositoryError) -> Bool in
+      try body(record(of: found, among: records, definition).key)
+    }
+  }
+
+  /// Returns the record of an entry.
+  ///
+  /// - Throws: `.corrupted` if the storage has no such record, or one with other values. An index with other values is not used any more.
+  func record(of entry: IndexEntry, among records: RecordMap, _ definition: IndexDefinition) throws(RepositoryError) -> RecordSlot {
+    let found = try records.resolved(entry.slot)
+    guard definition.hasValues(found, of: entry) else {
+      // A new version of the app may decode the record to other values. The index is then built anew.
+      let error = RepositoryError(
+        .corrupted,
+        "expected a record with the values that \(run.id.name) holds, found others; try again, and raise the schema's version "
+          + "when an indexed property changes its meaning",
+        keyHash: entry.slot.key.hash)
+      run.refute(error)
+      throw error
+    }
+    return found
   }
 
   /// Returns the ranks of the entries of a tree whose keys lie in a range.

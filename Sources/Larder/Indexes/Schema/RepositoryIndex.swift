@@ -1,16 +1,16 @@
 /// An index of a collection, which a schema declares.
 ///
-/// Memory holds the index. Only an ordered index of stored properties stays in the storage with ``Residency/onDisk(cache:)``.
+/// Memory holds the index. Only an ordered or unique index of stored properties stays in the storage with ``Residency/onDisk(cache:)``.
 ///
 /// ```swift
 /// indexes: [.ordered(\.country, \.name), .unique(\.slug), .geo(\.latitude, \.longitude), .fullText(\.name, \.notes)]
 /// ```
 ///
 /// Declare an index for a property that your queries often compare, sort by or search. An index is built when a query first needs it, or at
-/// open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``. A unique index is always built at open. A query reads the records and
-/// the indexes of one commit. A write updates a unique index at once. For any other index, a write usually only appends its changes to a
-/// log of the index, and the next query that uses the index applies the pending changes. If 64 or more changes are pending, a background
-/// thread applies the changes. Declarations of indexes are not stored, so you may add and remove indexes at any time.
+/// open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``. A unique index is always built at open, unless the storage has it. A
+/// query reads the records and the indexes of one commit. A write updates a unique index at once. For any other index, a write usually only
+/// appends its changes to a log of the index, and the next query that uses the index applies the pending changes. If 64 or more changes are
+/// pending, a background thread applies the changes. Declarations of indexes are not stored, so you may add and remove indexes at any time.
 ///
 /// A type may decode the same bytes to other values each time, for example to the current time for a missing date. An index orders and
 /// finds each record by the values that the index read when it indexed the record, even if the record later decodes to other values. An

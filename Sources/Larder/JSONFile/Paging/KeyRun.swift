@@ -115,6 +115,22 @@ final class KeyRun: Sendable {
     return keys
   }
 
+  /// Returns the keys of a block from a key on and below another one.
+  func keys(of block: Block, from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
+    var (keys, isFirst, isAscending): ([Data], Bool, Bool) = ([], true, true)
+    try forEachKey(of: block) { key in
+      if isFirst { isAscending = block.firstKey.withUnsafeBytes { key.elementsEqualBytes($0) } }
+      isFirst = false
+      // Most keys of a search are out of the range, and need no memory of their own.
+      guard !lower.withUnsafeBytes(key.precedesInBytes), upper?.withUnsafeBytes(key.precedesInBytes) ?? true else { return }
+      let found = Data(key)
+      if let last = keys.last, !last.precedes(found) { isAscending = false }
+      keys.append(found)
+    }
+    guard isAscending else { throw reader.damage(in: block.part) }
+    return keys
+  }
+
   /// Visits the keys of a block in order, whose bytes are valid during the visit.
   func forEachKey(of block: Block, _ body: (UnsafeRawBufferPointer) throws(RepositoryError) -> Void) throws(RepositoryError) {
     let bytes = try reader.read(block.part)

@@ -114,9 +114,7 @@ struct RunKeys: Sendable {
   func keys(from lower: Data, below upper: Data?) throws(RepositoryError) -> [Data] {
     var found: [Data] = []
     try forEachBlock(from: lower, below: upper) { (block, lower, upper) throws(RepositoryError) in
-      var keys: [Data] = []
-      if let block { keys = try run.keys(of: block) }
-      keys = Array(keys[keys.positions(from: lower, below: upper)])
+      let keys = if let block { try run.keys(of: block, from: lower, below: upper) } else { [Data]() }
       var merge = merge(from: lower, below: upper)
       if merge.isEmpty {
         found += keys
@@ -278,13 +276,4 @@ struct RunKey: TreeEntry, Comparable {
   }
 
   static var isDigestExact: Bool { false }
-}
-
-extension Array<Data> {
-  /// Returns the positions of the keys from a key on and below another one.
-  fileprivate func positions(from lower: Data, below upper: Data?) -> Range<Int> {
-    let start = indices.partitionPoint { !self[$0].precedes(lower) }
-    let end = upper.map { upper in indices.partitionPoint { !self[$0].precedes(upper) } } ?? count
-    return start..<Swift.max(start, end)
-  }
 }

@@ -156,25 +156,7 @@ extension QueryRun {
       found = Array(found.dropFirst(shape.skipped).prefix(shape.maximum ?? .max))
     }
     let definition = indexes.definitions[index]
-    return try found.map { entry throws(RepositoryError) in try record(of: entry, in: entries, definition) }
-  }
-
-  /// Returns the record of an entry of an index in the storage.
-  ///
-  /// - Throws: `.corrupted` if the storage has no such record, or one with other values.
-  func record(of entry: IndexEntry, in entries: StoredEntries, _ definition: IndexDefinition) throws(RepositoryError) -> RecordSlot {
-    let found = try records.resolved(entry.slot)
-    guard definition.hasValues(found, of: entry) else {
-      // A new version of the app may decode the record to other values. The index is then built anew.
-      let error = RepositoryError(
-        .corrupted,
-        "expected a record with the values that \(entries.run.id.name) holds, found others; try again, and raise the schema's version "
-          + "when an indexed property changes its meaning",
-        keyHash: entry.slot.key.hash)
-      entries.run.refute(error)
-      throw error
-    }
-    return found
+    return try found.map { entry throws(RepositoryError) in try entries.record(of: entry, among: records, definition) }
   }
 
   /// Visits the entries that the access path yields from an index in the storage, until `visit` returns `false`.
@@ -220,7 +202,7 @@ extension QueryRun {
     if let entries = storedEntries, case .ordered(let index, _, _) = choice.access {
       let definition = indexes.definitions[index]
       return try visitStored(entries, after: cursor) { (entry) throws(RepositoryError) -> Bool in
-        visit(try record(of: entry, in: entries, definition), nil, nil)
+        visit(try entries.record(of: entry, among: records, definition), nil, nil)
       }
     }
     var failure: RepositoryError?

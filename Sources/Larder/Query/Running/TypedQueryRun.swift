@@ -217,7 +217,7 @@ extension TypedQueryRun {
     let index = groupingIndex(keyPath, Value.self)
     if let index, let entries = run.indexes.storedEntries(index) {
       try entries.forEachGroup { (entry, count) throws(RepositoryError) in
-        if let value = coder.valueIfReadable(try run.record(of: entry, in: entries, run.indexes.definitions[index])) {
+        if let value = coder.valueIfReadable(try entries.record(of: entry, among: run.records, run.indexes.definitions[index])) {
           counts[value.item[keyPath: keyPath], default: 0] += count
         }
       }
