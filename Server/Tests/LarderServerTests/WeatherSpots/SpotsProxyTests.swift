@@ -136,8 +136,8 @@ import Testing
           let start = ContinuousClock.now
           let outcome = try await device.run("sync", "--timeout", "1")
           #expect(outcome.code == 69, "\(outcome)")
-          // A push and a question, each with its own time; the bound is wide for a busy machine.
-          #expect(ContinuousClock.now - start < .seconds(30))
+          // A push and a question, each with its own time. A machine with other work takes 30 seconds for the start of the two processes.
+          #expect(ContinuousClock.now - start < .seconds(180))
         }
         visits += 2
       }
