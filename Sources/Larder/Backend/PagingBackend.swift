@@ -87,6 +87,14 @@ public protocol PagingBackend: StorageBackend {
   ///   most three times. Otherwise the errors of ``StorageBackend/commit(_:)``, with the index unchanged or dropped.
   func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError)
 
+  /// Creates an empty file that no path leads to, or returns `nil` if the storage has no files.
+  ///
+  /// The store sorts the keys of an index in this file before the calls of ``extendIndex(_:by:isFirst:)``. The file needs as much space as
+  /// the index, and is gone when its last reference is released or the process is killed. Without a file, memory holds all keys of the
+  /// index. By default, `makeScratchFile` returns `nil`.
+  /// - Throws: `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.closed`. The store then builds the index in memory.
+  func makeScratchFile() throws(RepositoryError) -> (any OpenFile)?
+
   /// Marks an index as complete, or replaces the boundaries of a complete index.
   ///
   /// A backend whose indexes have boundaries of their own may ignore the given ones.
@@ -118,6 +126,8 @@ extension PagingBackend {
   public func missedChanges(of index: StoredIndexID) throws(RepositoryError) -> [MissedChange] { [] }
   /// By default does nothing.
   public func catchUpIndex(_ index: StoredIndexID, by edits: [IndexEdit]) throws(RepositoryError) {}
+  /// By default returns `nil`.
+  public func makeScratchFile() throws(RepositoryError) -> (any OpenFile)? { nil }
   /// By default throws `.unsupported`.
   public func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
     throw .storesNoIndexes(name)

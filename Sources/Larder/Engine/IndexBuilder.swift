@@ -23,16 +23,10 @@ final class IndexBuilder: Sendable {
   /// Waking a thread for each commit would cost more than applying the changes together.
   private static let pauseBeforeSettling = 0.1
 
-  /// Indexes that are being copied to the storage, which commits change as far as they are copied.
-  private let copying = Mutex<[IndexCopy]>([])
-  /// Task that ends when the indexes that were built so far are copied to the storage.
-  private let copyTask = Mutex<Task<Void, Never>?>(nil)
-  /// The first error of each index in the storage that was found not to fit the records, and how often it was found.
-  private let refutations = Mutex<[StoredIndexID: (error: RepositoryError, count: Int)]>([:])
+  /// The indexes in the storage.
+  let stored = StoredIndexBuilder()
   /// Collections whose lost unique indexes could not be built.
   private let failures = Mutex<Set<Int>>([])
-  /// Number of keys that one transaction copies, for which commits wait.
-  let copiedCount = Atomic(2_000)
 
   /// Address of an index: the position of its collection, and the position of the index among the collection's declared indexes.
   private struct Address: Hashable, Sendable {
@@ -42,7 +36,9 @@ final class IndexBuilder: Sendable {
 
   /// Builds those of the given indexes that are not built yet, in one pass over the records, while commits go on.
   ///
-  /// If several calls need the same index, they await the same build.
+  /// If several calls need the same index, they await the same build. If the storage can hold one of the indexes, the other indexes that
+  /// the storage can hold are built in the same pass, because a pass over records in the storage takes longer than the writing of an index.
+  /// A call waits until its own indexes are written, and those that were waiting before.
   /// - Throws: The errors of ``IndexSet/built(_:over:)``.
   func build(_ indexes: [Int], of collection: Int, in core: StoreCore) async throws(RepositoryError) {
     let builds = builds.withLock { builds in
@@ -51,8 +47,19 @@ final class IndexBuilder: Sendable {
       // The task that builds an index is created under the lock. Without the lock, two queries could both find the index missing and build
       // it twice.
       if !missing.isEmpty {
-        let task = Task { await self.buildMissing(missing, of: collection, in: core) }
+        let others = stored.missing(besides: missing, of: collection, in: core)
+          .filter { builds[Address(collection: collection, index: $0)] == nil }
+        let pass = Task { await self.stored.pass(for: missing, and: others, of: collection, in: core) }
+        let task = Task { await self.buildMissing(missing, after: pass, of: collection, in: core) }
         for index in missing { builds[Address(collection: collection, index: index)] = task }
+        for index in others {
+          builds[Address(collection: collection, index: index)] = Task(priority: .utility) { [weak core] in
+            // The store is not kept for an index for which no query waits.
+            if await !pass.value.isWritten(index), let core { await self.cancelBuilding([index], of: collection, in: core) }
+            self.builds.withLock { $0[Address(collection: collection, index: index)] = nil }
+            return nil
+          }
+        }
       }
       return addresses.compactMap { builds[$0] }
     }
@@ -60,19 +67,35 @@ final class IndexBuilder: Sendable {
   }
 
   /// Builds indexes, and returns the error of a build that has failed.
-  private func buildMissing(_ wanted: [Int], of collection: Int, in core: StoreCore) async -> RepositoryError? {
-    var failure: RepositoryError?
-    do throws(RepositoryError) { try await Self.build(wanted, of: collection, in: core) } catch {
-      failure = error
-      await core.executor.run {
-        core.updateCollection(collection) { state in for index in wanted { state.indexes.cancelBuilding(index) } }
-      }
+  private func buildMissing(
+    _ wanted: [Int], after pass: Task<StoredIndexBuilder.Pass, Never>, of collection: Int, in core: StoreCore
+  ) async -> RepositoryError? {
+    defer { builds.withLock { builds in for index in wanted { builds[Address(collection: collection, index: index)] = nil } } }
+    let pass = await pass.value
+    do throws(RepositoryError) {
+      let written = try await pass.written(wanted)
+      let others = wanted.filter { !written.contains($0) }
+      // The build in memory begins with the records of another commit, and with another log of changes.
+      await cancelBuilding(others.filter { pass.begun.contains($0) }, of: collection, in: core)
+      if others.isEmpty { return nil }
+      // Closing the store ends a pass. A build in memory would go on over the closed store.
+      if core.state.isClosed { throw .storeClosed }
+      try await Self.buildInMemory(others, of: collection, in: core)
+      return nil
+    } catch {
+      await cancelBuilding(wanted, of: collection, in: core)
+      return error
     }
-    builds.withLock { builds in for index in wanted { builds[Address(collection: collection, index: index)] = nil } }
-    return failure
   }
 
-  private static func build(_ wanted: [Int], of collection: Int, in core: StoreCore) async throws(RepositoryError) {
+  private func cancelBuilding(_ indexes: [Int], of collection: Int, in core: StoreCore) async {
+    if indexes.isEmpty { return }
+    await core.executor.run {
+      core.updateCollection(collection) { state in for index in indexes { state.indexes.cancelBuilding(index) } }
+    }
+  }
+
+  private static func buildInMemory(_ wanted: [Int], of collection: Int, in core: StoreCore) async throws(RepositoryError) {
     // The records are copied and the index's change log is started in one executor block. If a commit ran between the copy and the start of
     // the log, its changes would be missing in the index.
     let begun: (wanted: [Int], records: RecordMap, indexes: IndexSet)? = await core.executor.run {
@@ -81,7 +104,7 @@ final class IndexBuilder: Sendable {
         let wanted = wanted.filter { !state.indexes.isBuilt($0) }
         if wanted.isEmpty { return nil }
         for index in wanted {
-          core.indexBuilder.noteRefutation(of: state.indexes.bodies[index])
+          core.indexBuilder.stored.noteRefutation(of: state.indexes.bodies[index])
           state.indexes.startBuilding(index)
         }
         return (wanted, state.records, state.indexes)
@@ -93,18 +116,12 @@ final class IndexBuilder: Sendable {
       try begun.indexes.built(wanted, over: begun.records)
     }
     await core.executor.run { finish(wanted, bodies, of: collection, definedBy: begun.indexes, in: core) }
-    core.indexBuilder.copySoon(wanted, of: collection, in: core)
+    core.indexBuilder.stored.copySoon(wanted, of: collection, in: core)
   }
 
   /// Whether the lost unique indexes of a collection could not be built, so that only a write that needs one of them tries again.
   func hasFailed(_ collection: Int) -> Bool { failures.withLock { $0.contains(collection) } }
   func noteFailure(of collection: Int) { _ = failures.withLock { $0.insert(collection) } }
-
-  /// Counts an index in the storage that is about to be built in memory because it does not fit the records.
-  func noteRefutation(of body: IndexBody) {
-    guard case .stored(let entries) = body, let error = entries.run.countRefutation() else { return }
-    refutations.withLock { $0[entries.run.id, default: (error, 0)].count += 1 }
-  }
 
   /// Publishes indexes that were built over the records of an earlier commit, with the changes that were logged meanwhile.
   ///
@@ -220,144 +237,5 @@ final class IndexBuilder: Sendable {
     isSettling.store(false, ordering: .relaxed)
     // Commits may have logged more changes while the previous changes were applied.
     settleSoon(core)
-  }
-}
-
-// MARK: - Copying to the storage
-
-extension IndexBuilder {
-  /// The first error of each index in the storage that was built anew because it did not fit the records, by the index's name.
-  var damage: [RepositoryError] {
-    refutations.withLock { $0.sorted { $0.key.name < $1.key.name }.map(\.value.error) }
-  }
-
-  /// Indexes that are being copied to the storage.
-  var copies: [IndexCopy] { copying.withLock { $0 } }
-
-  /// Copies indexes that were built in memory to the storage, in the background, so that later openings need not build them.
-  ///
-  /// Each transaction copies a part of the keys between two commits. If copying fails, the index stays in memory, and the next store that
-  /// builds it tries again. A unique index with duplicates stays in memory, too. An opening that finds a unique index in the storage thus
-  /// knows that there are none.
-  func copySoon(_ indexes: [Int], of collection: Int, in core: StoreCore) {
-    let state = core.state
-    guard state.collections[collection].records.isPaged, (core.backend as? any PagingBackend)?.storesIndexes == true else { return }
-    // A type that decodes a record to other values each time would refute each copy.
-    let refuted = refutations.withLock { $0.filter { $0.value.count > 1 } }
-    let ids = state.collections[collection].indexes.storedIDs(of: state.names[collection])
-      .filter { indexes.contains($0.index) && refuted[$0.id] == nil }
-    if ids.isEmpty { return }
-    copyTask.withLock { last in
-      // One index is copied after the other, so that commits do not wait for two of them.
-      last = Task(priority: .utility) { [weak core, last] in
-        await last?.value
-        for (index, id) in ids {
-          let copy = IndexCopy(id, collection: collection, index: index)
-          // From now on, a write of another device that makes two records equal ends the copy. An earlier one has been published.
-          await core?.executor.run { self.copying.withLock { $0.append(copy) } }
-          if core?.state.collections[collection].indexes.hasDuplicates(index) == true { copy.giveUp() }
-          // The store is referenced only for the time of one transaction, so that a store whose last user is gone is released at once.
-          while let executor = core?.executor, await executor.run({ [weak core] in self.extend(copy, in: core) }) {}
-        }
-      }
-    }
-  }
-
-  /// Copies the indexes in memory again whose copies a suspension has ended.
-  func resumeCopies(in core: StoreCore) {
-    for (position, collection) in core.state.collections.enumerated() where collection.records.isPaged {
-      let indexes = collection.indexes.bodies.indices.filter { index in
-        switch collection.indexes.bodies[index] {
-        case .followed, .ordered: true
-        case .absent, .building, .stored, .geo, .text: false
-        }
-      }
-      copySoon(indexes, of: position, in: core)
-    }
-  }
-
-  /// Waits until the indexes that were built so far are copied to the storage, or stay in memory.
-  func awaitCopies() async { await copyTask.withLock { $0 }?.value }
-
-  /// Copies the next keys of an index, or ends the copy after the last key.
-  ///
-  /// Must run on the store's executor, which serializes all commits.
-  /// - Returns: False if the copy has ended.
-  private func extend(_ copy: IndexCopy, in core: StoreCore?) -> Bool {
-    if let core {
-      switch copyMore(copy, in: core) {
-      case .unfinished: return true
-      case .complete:
-        let replaced = use(copy, in: core)
-        // The box is the only owner of the tree. `take()` frees the tree, which takes time for each of its entries. After that,
-        // `giveBack()` returns the memory to the system.
-        DispatchQueue.global(qos: .utility).async {
-          replaced?.take()
-          FreedMemory.giveBack()
-        }
-      case .ended: break
-      }
-    }
-    // The copy ends in the block of the executor in which the index becomes the stored one, so no commit edits its keys twice.
-    copying.withLock { $0.removeAll { $0 === copy } }
-    return false
-  }
-
-  /// The state of a copy after one more part.
-  private enum CopyProgress {
-    case unfinished, complete, ended
-  }
-
-  private func copyMore(_ copy: IndexCopy, in core: StoreCore) -> CopyProgress {
-    let state = core.state
-    guard state.isOpen, !state.isSuspended, !copy.isGivenUp, let backend = core.backend as? any PagingBackend else { return .ended }
-    let collection = state.collections[copy.collection]
-    // A suspension may have left two copies of one index waiting.
-    if case .stored = collection.indexes.bodies[copy.index] { return .ended }
-    // A record without an entry, which does not decode, may have one in a later version of the app.
-    guard let tree = collection.indexes.tree(copy.index), tree.count == collection.records.count else { return giveUp(copy, in: backend) }
-    let start = copy.end.map { end in tree.rank(whereFirst: { end.precedes(IndexKey.bytes(of: $0)) }) } ?? 0
-    var keys: [Data] = []
-    tree.forEach(in: start..<min(start + copiedCount.load(ordering: .relaxed), tree.count)) { entry in
-      keys.append(IndexKey.bytes(of: entry))
-      return keys[keys.count - 1].count <= IndexKey.limit
-    }
-    if let last = keys.last, last.count > IndexKey.limit { return giveUp(copy, in: backend) }
-    do throws(RepositoryError) {
-      if !keys.isEmpty || copy.end == nil {
-        try backend.extendIndex(copy.id, by: keys, isFirst: copy.end == nil)
-        copy.append(keys)
-        return .unfinished
-      }
-      try backend.storeBoundaries(copy.boundaries, of: copy.id)
-    } catch {
-      // A checkpoint or a commit of another process may have dropped the part that was copied.
-      if error.code == .unsupported, copy.restart() { return .unfinished }
-      return giveUp(copy, in: backend)
-    }
-    return .complete
-  }
-
-  private func giveUp(_ copy: IndexCopy, in backend: any PagingBackend) -> CopyProgress {
-    copy.giveUp()
-    // The next commit of the collection drops the index, too.
-    do throws(RepositoryError) { try backend.dropIndex(copy.id) } catch {}
-    return .ended
-  }
-
-  /// Replaces an index in memory by its complete copy in the storage, and returns the index.
-  private func use(_ copy: IndexCopy, in core: StoreCore) -> TransferBox<IndexBody>? {
-    let before = core.state.collections[copy.collection].records.unchangedBase
-    core.moveBase(isForced: true)
-    let collection = core.state.collections[copy.collection]
-    // Without a base of the newest commit, the index stays in memory, and the next commit drops its copy.
-    guard let base = collection.records.unchangedBase, base !== before, base.commit.number == core.state.commit else { return nil }
-    let run = StoredRun(copy.id, collection.indexes.definitions[copy.index], in: base)
-    return TransferBox(
-      core.updateCollection(copy.collection) { state in
-        let old = state.indexes.bodies[copy.index]
-        state.indexes.bodies[copy.index] = .stored(StoredEntries(run))
-        return old
-      })
   }
 }

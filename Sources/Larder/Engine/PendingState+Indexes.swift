@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 /// Indexes in the storage, which a commit changes together with its records.
 extension PendingState {
@@ -38,55 +37,6 @@ extension PendingState {
       for body in collection.indexes.bodies { if case .stored(let entries) = body { stored.insert(entries.run.id) } }
     }
     return stored
-  }
-}
-
-/// An index in memory, and the part of it that was copied to the storage.
-final class IndexCopy: Sendable {
-  let id: StoredIndexID
-  let collection: Int
-  let index: Int
-  private let progress = Mutex(Progress())
-
-  private struct Progress: Sendable {
-    var end: Data?
-    var count = 0
-    var boundaries = [Data()]
-    var isGivenUp = false
-    /// Number of times that the copy has begun anew.
-    var restarts = 0
-  }
-
-  init(_ id: StoredIndexID, collection: Int, index: Int) { (self.id, self.collection, self.index) = (id, collection, index) }
-
-  /// The last copied key, or `nil` before the first transaction.
-  var end: Data? { progress.withLock { $0.end } }
-  var boundaries: [Data] { progress.withLock { $0.boundaries } }
-  /// Whether the index stays in memory, because the storage cannot hold the entry of a record.
-  var isGivenUp: Bool { progress.withLock { $0.isGivenUp } }
-
-  func giveUp() { progress.withLock { $0.isGivenUp = true } }
-
-  /// Begins the copy anew, at most three times.
-  ///
-  /// - Returns: False if the copy cannot go on.
-  func restart() -> Bool {
-    progress.withLock { progress in
-      guard progress.end != nil, progress.restarts < 3, !progress.isGivenUp else { return false }
-      progress = Progress(restarts: progress.restarts + 1)
-      return true
-    }
-  }
-
-  /// Adds keys that were copied.
-  func append(_ keys: [Data]) {
-    progress.withLock { progress in
-      for key in keys {
-        if progress.count > 0, progress.count.isMultiple(of: StoredRun.blockSize) { progress.boundaries.append(key) }
-        progress.count += 1
-      }
-      progress.end = keys.last ?? progress.end ?? Data()
-    }
   }
 }
 

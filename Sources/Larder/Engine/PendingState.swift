@@ -48,7 +48,7 @@ package struct PendingState {
     collections = state.collections
     names = state.names
     triggers = core.register.triggers
-    copies = core.indexBuilder.copies
+    copies = core.indexBuilder.stored.copies
     committed = state.commit
     commit = state.commit
   }
@@ -364,9 +364,9 @@ package struct PendingState {
   mutating func buildUniqueIndexes(_ wanted: [Int], of collection: Int) throws(RepositoryError) -> Bool {
     if wanted.isEmpty { return false }
     let (records, indexes) = (collections[collection].records, collections[collection].indexes)
-    for index in wanted { core.indexBuilder.noteRefutation(of: indexes.bodies[index]) }
+    for index in wanted { core.indexBuilder.stored.noteRefutation(of: indexes.bodies[index]) }
     try collections[collection].indexes.rebuild(wanted, from: records)
-    core.indexBuilder.copySoon(wanted, of: collection, in: core)
+    core.indexBuilder.stored.copySoon(wanted, of: collection, in: core)
     return true
   }
 

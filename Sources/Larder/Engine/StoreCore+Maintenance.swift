@@ -29,7 +29,7 @@ extension StoreCore {
     // Automatic checkpoints and polls for foreign commits run without a caller, so `verify` reports their errors.
     if let failure = checkpointer.failure { report.problems.append(failure) }
     if let failure = follower.failure { report.problems.append(failure) }
-    report.damagedIndexes = indexBuilder.damage + report.damagedIndexes
+    report.damagedIndexes = indexBuilder.stored.damage + report.damagedIndexes
     report.duration = .now - start
     return report
   }

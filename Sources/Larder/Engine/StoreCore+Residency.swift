@@ -181,10 +181,10 @@ extension StoreCore {
       do throws(RepositoryError) {
         var rebuilt = indexes
         try rebuilt.rebuild(lost, from: collection.records)
-        for index in lost { indexBuilder.noteRefutation(of: indexes.bodies[index]) }
+        for index in lost { indexBuilder.stored.noteRefutation(of: indexes.bodies[index]) }
         let bodies = lost.map { (index: $0, body: rebuilt.bodies[$0]) }
         updateCollection(position) { state in for (index, body) in bodies { state.indexes.bodies[index] = body } }
-        indexBuilder.copySoon(lost, of: position, in: self)
+        indexBuilder.stored.copySoon(lost, of: position, in: self)
         isBuilt = true
       } catch {
         // A damaged record stops each build. Writes that need no index must not wait for it again.

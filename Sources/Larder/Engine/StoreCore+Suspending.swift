@@ -73,7 +73,7 @@ extension StoreCore {
     // Another process may have removed an index of an exclusive store. A shared one keeps its base, and has no indexes in the storage.
     if options.access != .shared { moveBase(isForced: true) }
     moveBaseIfWorthwhile()
-    indexBuilder.resumeCopies(in: self)
+    indexBuilder.stored.resumeCopies(in: self)
   }
 
   /// Publishes the commits that other processes have made during the suspension.

@@ -117,6 +117,19 @@ extension FileSystem {
   }
 }
 
+extension FileSystem {
+  /// Creates an empty file that no path leads to, with the attributes of another file.
+  ///
+  /// - Parameter path: Path that the file has for a moment. If a process is killed in that moment, an empty file stays there.
+  package func createScratchFile(at path: String, like other: (any OpenFile)?) throws(RepositoryError) -> any OpenFile {
+    try remove(path)
+    let file = try create(path)
+    try remove(path)
+    if let other { try file.copyAttributes(of: other) }
+    return file
+  }
+}
+
 /// An open file, which is closed by ``close()`` or when its last reference is released.
 public protocol OpenFile: AnyObject, Sendable {
   /// Path at which the file was opened.

@@ -88,9 +88,9 @@ extension IndexSet {
     let replaced = position < bodies.count ? bodies[position] : .absent
     if position == definitions.count {
       definitions.append(definition)
-      bodies.append(.building([]))
+      bodies.append(.building(ChangeLog()))
     } else {
-      (definitions[position], bodies[position]) = (definition, .building([]))
+      (definitions[position], bodies[position]) = (definition, .building(ChangeLog()))
     }
     return (position, replaced)
   }

@@ -6,7 +6,7 @@ enum IndexBody: Sendable {
   /// The index is not built, because no query has needed the index yet.
   case absent
   /// The index is being built from the records of an earlier commit. When the build ends, it applies the associated changes.
-  case building([IndexChange])
+  case building(ChangeLog)
   /// The index is built, and has a log of later changes of records that the next reader of the index applies. See ``FollowedIndex``.
   case followed(FollowedIndex)
   case ordered(PersistentTree<IndexEntry>)
@@ -29,6 +29,48 @@ enum IndexBody: Sendable {
 struct IndexChange: Sendable {
   let old: RecordSlot?
   let new: RecordSlot?
+}
+
+/// The changes of records since the build of an index began, in the order of the writes.
+struct ChangeLog: Sendable {
+  /// Parts of ``partSize`` changes, which never change.
+  ///
+  /// Each commit appends to a log that the published state has, too. It copies the last changes and the list of the parts, but not all
+  /// changes.
+  private var parts: [[IndexChange]] = []
+  private var last: [IndexChange] = []
+  private static let partSize = 256
+
+  var isEmpty: Bool { last.isEmpty }
+  var count: Int { parts.count * Self.partSize + last.count }
+
+  mutating func append(_ change: IndexChange) {
+    if last.count == Self.partSize {
+      parts.append(last)
+      last = []
+    }
+    last.append(change)
+  }
+
+  /// Visits the changes in order, until `body` returns `false`.
+  ///
+  /// - Returns: False if `body` returned `false`.
+  @discardableResult
+  func forEach(_ body: (IndexChange) -> Bool) -> Bool { parts.allSatisfy { $0.allSatisfy(body) } && last.allSatisfy(body) }
+
+  /// Removes the first parts, at least `count` changes if there are so many, and returns them as a log.
+  mutating func removeFirst(_ count: Int) -> ChangeLog {
+    let partCount = (count + Self.partSize - 1) / Self.partSize
+    guard partCount <= parts.count else {
+      defer { self = ChangeLog() }
+      return self
+    }
+    var removed = ChangeLog()
+    removed.parts = Array(parts.prefix(partCount - 1))
+    removed.last = parts[partCount - 1]
+    parts.removeFirst(partCount)
+    return removed
+  }
 }
 
 extension IndexDefinition {

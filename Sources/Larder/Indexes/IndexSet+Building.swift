@@ -1,3 +1,5 @@
+internal import Foundation
+
 #if canImport(Glibc)
   internal import Dispatch
   internal import Glibc
@@ -8,9 +10,9 @@ extension IndexSet {
   mutating func startBuilding(_ index: Int) {
     // An index under construction keeps its log. A new empty log would lose the changes since the start of its build.
     switch bodies[index] {
-    case .absent: bodies[index] = .building([])
-    // An index in the storage that does not fit the records is replaced by one in memory.
-    case .stored(let entries) where entries.run.isUnfit: bodies[index] = .building([])
+    case .absent: bodies[index] = .building(ChangeLog())
+    // An index in the storage that does not fit the records is built anew.
+    case .stored(let entries) where entries.run.isUnfit: bodies[index] = .building(ChangeLog())
     case .stored, .building, .followed, .ordered, .geo, .text: break
     }
   }
@@ -22,7 +24,12 @@ extension IndexSet {
   mutating func finishBuilding(_ index: Int, _ built: IndexBody) {
     guard case .building(let log) = bodies[index] else { return }
     var body = built
-    definitions[index].apply(log, to: &body)
+    var changes: [IndexChange] = []
+    log.forEach { change in
+      changes.append(change)
+      return true
+    }
+    definitions[index].apply(changes, to: &body)
     setBody(body, of: index)
   }
 
@@ -69,17 +76,10 @@ extension IndexSet {
     var parts: [[IndexPortion]] = []
     func gather(_ slots: [RecordSlot]) { parts += ConcurrentMap.blockingParts(slots) { IndexPortion.portions(definitions, $0) } }
     if records.isPaged {
-      // Records that stay in the storage are read in blocks, because all of them together may not fit into memory.
-      var block: [RecordSlot] = []
-      try records.visitOrdered(by: .bytes) { slot in
-        block.append(slot)
-        if block.count == Self.blockSize {
-          gather(block)
-          block.removeAll(keepingCapacity: true)
-        }
+      try Self.forEachBlock(of: records) { block in
+        gather(block)
         return true
       }
-      gather(block)
     } else {
       gather(try records.ordered())
     }
@@ -90,8 +90,53 @@ extension IndexSet {
     }.flatMap { $0 }
   }
 
+  /// Visits the records of a collection in blocks until `body` returns `false`.
+  ///
+  /// Records that stay in the storage are read in blocks, because all of them together may not fit into memory.
+  /// - Throws: The errors of ``RecordMap/visitOrdered(by:after:_:)``.
+  private static func forEachBlock(of records: RecordMap, _ body: ([RecordSlot]) -> Bool) throws(RepositoryError) {
+    var (block, goesOn): ([RecordSlot], Bool) = ([], true)
+    try records.visitOrdered(by: .bytes) { slot in
+      block.append(slot)
+      if block.count == blockSize {
+        goesOn = body(block)
+        block.removeAll(keepingCapacity: true)
+      }
+      return goesOn
+    }
+    if goesOn, !block.isEmpty { _ = body(block) }
+  }
+
   /// Number of records in the storage that a build reads before it decodes them on all cores.
   private static let blockSize = 8_192
+
+  /// Returns the sorted keys of ordered indexes for the storage, which are made in one pass over the records.
+  ///
+  /// `sortedKeys` blocks its thread. Memory holds one block of records, and at most about `limit` bytes of keys if there is a scratch file.
+  /// - Returns: The keys of each wanted index. `nil` for an index that the storage cannot hold, because a record has no key or one that is
+  ///   too long, or because the scratch file cannot be written.
+  /// - Throws: The errors of ``RecordMap/visitOrdered(by:after:_:)``.
+  func sortedKeys(
+    _ wanted: [Int], over records: RecordMap, limit: Int, scratch: ScratchFile?
+  ) throws(RepositoryError) -> [SortedKeys?] {
+    let definitions = wanted.map { self.definitions[$0] }
+    var sorters: [KeySorter?] = definitions.map { _ in KeySorter(limit: limit / max(definitions.count, 1), scratch: scratch) }
+    try Self.forEachBlock(of: records) { block in
+      let live = sorters.map { $0 != nil }
+      for parts in ConcurrentMap.blockingParts(block, { UnsortedKeys.keys(of: $0, definitions, live) }) {
+        for (position, keys) in parts.enumerated() {
+          guard let keys else {
+            sorters[position] = nil
+            continue
+          }
+          // The scratch file of all sorters has given up its runs.
+          do throws(RepositoryError) { try sorters[position]?.add(keys) } catch { sorters = sorters.map { _ in nil } }
+        }
+      }
+      return sorters.contains { $0 != nil }
+    }
+    return sorters.map { $0?.finish() }
+  }
 
   private func joined(_ portions: [IndexPortion], _ kind: IndexDefinition.Kind) -> IndexBody {
     switch kind {
@@ -128,6 +173,27 @@ private enum IndexPortion: Sendable {
       for gatherer in gatherers { gatherer.add(held, value) }
     }
     return gatherers.map { $0.portion() }
+  }
+}
+
+extension UnsortedKeys {
+  /// Returns the keys of records for each live index, or `nil` for an index that the storage cannot hold.
+  fileprivate static func keys(
+    of slots: ArraySlice<RecordSlot>, _ definitions: [IndexDefinition], _ live: [Bool]
+  ) -> [UnsortedKeys?] {
+    var keys: [UnsortedKeys?] = live.map { $0 ? UnsortedKeys() : nil }
+    for slot in slots {
+      // All definitions decode the records to the same type.
+      let value = definitions.first?.peek(slot)
+      for (position, definition) in definitions.enumerated() where keys[position] != nil {
+        // A record that does not decode may have a key in a later version of the app, which the index in the storage could not notice.
+        guard let entry = value.flatMap({ definition.entry(slot, of: $0) }), keys[position]?.append(entry) == true else {
+          keys[position] = nil
+          continue
+        }
+      }
+    }
+    return keys
   }
 }
 

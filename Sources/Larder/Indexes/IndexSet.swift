@@ -97,7 +97,7 @@ struct IndexSet: Sendable {
     }
   }
 
-  /// Gives up the indexes in the storage that are lost, so that a later query builds them in memory.
+  /// Gives up the indexes in the storage that are lost, so that a later query builds them.
   mutating func dropStored(ifLost isLost: (StoredIndexID) -> Bool) {
     for index in bodies.indices {
       if case .stored(let entries) = bodies[index], isLost(entries.run.id) { bodies[index] = .absent }
@@ -294,7 +294,7 @@ extension IndexSet {
 
   /// Returns the records with equal values in a unique index, each paired with the first record that has the same values.
   ///
-  /// A unique index in the storage has none: see ``IndexBuilder/copySoon(_:of:in:)``.
+  /// A unique index in the storage has none: see ``StoredIndexBuilder/copySoon(_:of:in:)``.
   func duplicates(_ index: Int, collection: String) -> [OpenReport.Duplicate] {
     guard definitions[index].isUnique, let tree = tree(index) else { return [] }
     var duplicates: [OpenReport.Duplicate] = []

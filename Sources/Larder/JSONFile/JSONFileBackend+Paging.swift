@@ -56,6 +56,15 @@ extension JSONFileBackend: PagingBackend {
     try withStore { (store) throws(RepositoryError) in try store.extendIndex(index, by: keys, isFirst: isFirst) }
   }
 
+  /// Creates a file in the directory of the document, and removes its name at once.
+  ///
+  /// - Throws: as ``PagingBackend/makeScratchFile()``.
+  public func makeScratchFile() throws(RepositoryError) -> (any OpenFile)? {
+    try withStore { (store) throws(RepositoryError) in
+      try fileSystem.createScratchFile(at: paths.scratch, like: store.main.file)
+    }
+  }
+
   /// Marks an index as complete, whose boundaries are those of its own blocks.
   ///
   /// - Throws: as ``PagingBackend/storeBoundaries(_:of:)``.

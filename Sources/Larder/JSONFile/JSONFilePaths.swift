@@ -35,6 +35,9 @@ struct JSONFilePaths: Sendable {
   /// Path of the index file of a store that leaves its records in its files.
   var index: String { mainFile + "-index" }
 
+  /// Path that the scratch file of an index build has for a moment.
+  var scratch: String { mainFile + "-keys-tmp" }
+
   /// Throws `.unsupported` if the main file's name is so long that the names with a suffix would exceed the limit of the file system.
   ///
   /// Without `checkLength()`, a store with too long a name would open, and then every save would fail.
@@ -113,7 +116,7 @@ struct JSONFilePaths: Sendable {
   ///
   /// File names are compared by their bytes: Swift strings that differ only in Unicode normalization are equal, but may name two files.
   private func isTemporary(_ other: String) -> Bool {
-    ["-tmp", "-journal-tmp", "-previous-tmp", "-index-tmp"].contains { other.utf8.elementsEqual((name + $0).utf8) } || isCopy(other)
+    ["-tmp", "-journal-tmp", "-previous-tmp", "-index-tmp", "-keys-tmp"].contains { other.utf8.elementsEqual((name + $0).utf8) } || isCopy(other)
       || isTemporaryQuarantine(other)
   }
 

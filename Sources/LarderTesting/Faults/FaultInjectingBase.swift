@@ -70,6 +70,9 @@ extension FaultInjectingBackend {
     try paging.extendIndex(index, by: keys, isFirst: isFirst)
   }
 
+  /// Creates a scratch file of the inner backend, which is never failed.
+  public func makeScratchFile() throws(RepositoryError) -> (any OpenFile)? { try paging.makeScratchFile() }
+
   /// Marks an index of the inner backend as complete.
   public func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) {
     try paging.storeBoundaries(boundaries, of: index)

@@ -81,7 +81,7 @@ struct DamageStageTests: SQLiteSuite {
     let spots = try await open(.onDisk(cache: .bytes(0)))
     try await spots.save(contentsOf: Self.spots + [Spot(id: "gone", rank: 1)])
     _ = try await spots.fetch(Query().where(\.rank, .equal, 1))
-    await spots.core.indexBuilder.awaitCopies()
+    await spots.core.indexBuilder.stored.awaitCopies()
     try await spots.delete("gone")
     try await spots.close()
     try await open(.onDisk(cache: .bytes(0))).close()

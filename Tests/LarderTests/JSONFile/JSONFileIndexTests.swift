@@ -259,7 +259,7 @@ import Testing
       try await spots.save(Spot(id: 600 + launch, country: "FR", rating: -launch))
       let found = try await spots.fetch(query).map(\.rating)
       #expect(found == Array(((0...launch).map { -$0 }.reversed() + [0, 0, 0]).prefix(3)))
-      await store.core.indexBuilder.awaitCopies()
+      await store.core.indexBuilder.stored.awaitCopies()
       let wrong = try await spots.wrongStoredIndex()
       #expect(wrong == nil && spots.isStored())
       if launch == 1 { await store.core.abandon() } else { try await store.close() }
@@ -448,7 +448,7 @@ import Testing
     let query = Query<Spot>().where(\.country, .equal, "JP").sorted(by: \.rating).limit(20)
     let range = Query<Spot>().where(\.rating, in: 20...29).sorted(by: \.rating)
     _ = (try await spots.fetch(query), try await spots.fetch(range))
-    await spots.core.indexBuilder.awaitCopies()
+    await spots.core.indexBuilder.stored.awaitCopies()
     for id in 0..<120 { try await spots.save(Spot(id: id, country: "JP", rating: 50 - id)) }
     try await spots.flush()
     try await spots.save(Spot(id: 7, country: "FR", rating: -900))
@@ -487,7 +487,7 @@ import Testing
     try await spots.save(contentsOf: (0..<500).map { Spot(id: $0, country: "JP", rating: $0 % 100) })
     let query = Query<Spot>().sorted(by: \.rating).limit(5)
     let expected = try await spots.fetch(query)
-    await spots.core.indexBuilder.awaitCopies()
+    await spots.core.indexBuilder.stored.awaitCopies()
     try await spots.checkpoint()
     try await spots.close()
     var bytes = try #require(files.contents(of: PagedJSONStore.index))
@@ -495,14 +495,16 @@ import Testing
     bytes[slots.end + 9] ^= 1
     try files.place(bytes, at: PagedJSONStore.index)
     spots = try await Self.open(files)
-    #expect(spots.isStored(1))
+    #expect(spots.isStored(0) && spots.isStored(1))
     let report = await spots.core.verify()
-    #expect(report.isSound && report.damagedIndexes.count == 1 && !spots.isStored(1))
+    // Which of the two indexes comes first in the file differs between launches.
+    #expect(report.isSound && report.damagedIndexes.count == 1 && spots.isStored(0) != spots.isStored(1))
     let found = try await spots.fetch(query)
     #expect(found == expected)
-    await spots.core.indexBuilder.awaitCopies()
+    _ = try await spots.fetch(Query<Spot>().where(\.country, .equal, "JP").sorted(by: \.rating).limit(5))
+    await spots.core.indexBuilder.stored.awaitCopies()
     let wrong = try await spots.wrongStoredIndex()
-    #expect(spots.isStored(1) && wrong == nil)
+    #expect(spots.isStored(0) && spots.isStored(1) && wrong == nil)
     try await spots.close()
   }
 

@@ -45,9 +45,9 @@ import Testing
     var model = Dictionary(first.map { ($0.id, $0) }) { $1 }
     for _ in 0..<3 {
       let maker = QueryMaker(using: &random, indexes: indexes)
-      things.core.indexBuilder.copiedCount.store(random.int(1..<30), ordering: .relaxed)
+      things.core.indexBuilder.stored.copiedCount.store(random.int(1..<30), ordering: .relaxed)
       guard try await isRight(things, model, maker, seed) else { return false }
-      if isPaged, random.chance(70) { await things.core.indexBuilder.awaitCopies() }
+      if isPaged, random.chance(70) { await things.core.indexBuilder.stored.awaitCopies() }
       // The records move from the changes in memory to the storage, with the indexes as they are, or without any.
       if isPaged, random.chance(50) { try await things.checkpoint() }
       if isPaged, random.chance(30) {

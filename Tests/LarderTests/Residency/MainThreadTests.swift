@@ -145,7 +145,7 @@ import Testing
     try await before.save(contentsOf: (0..<20).map { Spot(id: $0, rank: $0 % 5) })
     if backend.storesIndexes {
       _ = try await before.fetch(Query().where(\.rank, .equal, 9))
-      await before.core.indexBuilder.awaitCopies()
+      await before.core.indexBuilder.stored.awaitCopies()
       #expect(before.isStored())
     }
     try await before.close()

@@ -11,6 +11,12 @@ final class ScatteringBackend: PagingBackend {
   let dropsIndexes = Atomic(false)
   /// Number of calls of `extendIndex`.
   let extensionCount = Atomic(0)
+  /// Number of calls of `extendIndex` up to which every third one drops the index, as a checkpoint does.
+  let refusalLimit = Atomic(0)
+  /// Whether the disk has no room for keys.
+  let isFull = Atomic(false)
+  /// Scratch file in place of one of the inner backend.
+  let scratchFile = Mutex<MemoryFile?>(nil)
 
   init(_ inner: any PagingBackend, seed: UInt64) {
     self.inner = inner
@@ -45,9 +51,19 @@ final class ScatteringBackend: PagingBackend {
   func dropIndex(_ index: StoredIndexID) throws(RepositoryError) { try inner.dropIndex(index) }
 
   func extendIndex(_ index: StoredIndexID, by keys: [Data], isFirst: Bool) throws(RepositoryError) {
-    extensionCount.add(1, ordering: .relaxed)
+    let count = extensionCount.add(1, ordering: .relaxed).newValue
+    if isFull.load(ordering: .relaxed) { throw RepositoryError(.full, "the disk is full", file: name) }
+    if count.isMultiple(of: 3), count <= refusalLimit.load(ordering: .relaxed) {
+      try inner.dropIndex(index)
+      throw .storesNoIndexes(name)
+    }
     try inner.extendIndex(index, by: keys, isFirst: isFirst)
     state.withLock { $0.keys[index, default: []] += keys }
+  }
+
+  func makeScratchFile() throws(RepositoryError) -> (any OpenFile)? {
+    guard let file = scratchFile.withLock({ $0 }) else { return try inner.makeScratchFile() }
+    return file
   }
 
   func storeBoundaries(_ boundaries: [Data], of index: StoredIndexID) throws(RepositoryError) {

@@ -43,7 +43,8 @@ enum IndexKey {
   /// Number of bytes that are reserved for a key, so that most keys are written without a second allocation.
   private static let usualCount = 96
 
-  private static func append(_ entry: IndexEntry, to bytes: inout [UInt8]) {
+  /// Appends the key of an entry to bytes.
+  static func append(_ entry: IndexEntry, to bytes: inout [UInt8]) {
     let order = entry.order
     for column in 0..<entry.columnCount { append(entry.value(column), isDescending: order.isDescending(column), to: &bytes) }
     append(entry.slot.key, order.keys, to: &bytes)
@@ -247,14 +248,16 @@ extension IndexKey {
 
 extension Data {
   /// Returns true if these bytes come before other bytes, as unsigned numbers.
-  package func precedes(_ other: Data) -> Bool {
-    withUnsafeBytes { left in
-      other.withUnsafeBytes { right in
-        let count = Swift.min(left.count, right.count)
-        guard count > 0, let first = left.baseAddress, let second = right.baseAddress else { return left.count < right.count }
-        let order = memcmp(first, second, count)
-        return order == 0 ? left.count < right.count : order < 0
-      }
-    }
+  package func precedes(_ other: Data) -> Bool { withUnsafeBytes { left in other.withUnsafeBytes { left[...].precedes($0[...]) } } }
+}
+
+extension Slice<UnsafeRawBufferPointer> {
+  /// Returns true if these bytes come before other bytes, as unsigned numbers.
+  func precedes(_ other: Self) -> Bool {
+    let (left, right) = (UnsafeRawBufferPointer(rebasing: self), UnsafeRawBufferPointer(rebasing: other))
+    let count = Swift.min(left.count, right.count)
+    guard count > 0, let first = left.baseAddress, let second = right.baseAddress else { return left.count < right.count }
+    let order = memcmp(first, second, count)
+    return order == 0 ? left.count < right.count : order < 0
   }
 }

@@ -3,10 +3,7 @@ internal import Foundation
 /// The entries of an ordered index at one commit: a ``StoredRun`` of an earlier commit, and the changes since in memory.
 struct StoredEntries: Sendable {
   private(set) var run: StoredRun
-  /// Entries that the run does not have.
-  private var added = PersistentTree<IndexEntry>()
-  /// Entries of the run that were removed.
-  private var removed = PersistentTree<IndexEntry>()
+  private var edits = EntryEdits()
 
   /// A place between two entries: a block, and the number of entries of the block before the place.
   struct Position: Comparable, Hashable, Sendable {
@@ -21,20 +18,12 @@ struct StoredEntries: Sendable {
   /// Returns the entries over a run of a newer base, which has all changes.
   func moved(to base: any StoredBase) -> StoredEntries {
     var changed: [IndexEntry] = []
-    for tree in [added, removed] { tree.forEachLeaf { changed += $0 } }
+    for tree in [edits.added, edits.removed] { tree.forEachLeaf { changed += $0 } }
     return StoredEntries(StoredRun(run, movedTo: base, changed: changed))
   }
 
   /// Applies the change of a record's entry.
-  mutating func replace(_ old: IndexEntry?, with new: IndexEntry?) {
-    if let old, let new, old == new {
-      // The key in the storage stays as it is. An entry in memory has the revision of its record, so it is replaced.
-      if added.find(old) != nil { added.insert(new) }
-      return
-    }
-    if let old, added.remove(old) == nil { removed.insert(old) }
-    if let new, removed.remove(new) == nil { added.insert(new) }
-  }
+  mutating func replace(_ old: IndexEntry?, with new: IndexEntry?) { edits.replace(old, with: new) }
 
   // MARK: Reading
 
@@ -44,10 +33,11 @@ struct StoredEntries: Sendable {
   /// Returns the entries of a block at this commit.
   private func block(_ number: Int) throws(RepositoryError) -> [IndexEntry] {
     let entries = try run.block(number)
-    if added.isEmpty, removed.isEmpty { return entries }
+    if edits.isEmpty { return entries }
+    let (added, removed) = (edits.added, edits.removed)
     let boundaries = try run.boundaries()
     let (lower, upper) = (boundaries[number], number + 1 < boundaries.count ? boundaries[number + 1] : nil)
-    let (more, less) = (Self.ranks(in: added, from: lower, below: upper), Self.ranks(in: removed, from: lower, below: upper))
+    let (more, less) = (added.ranks(from: lower, below: upper), removed.ranks(from: lower, below: upper))
     if more.isEmpty, less.isEmpty { return entries }
     var merged: [IndexEntry] = []
     merged.reserveCapacity(entries.count + more.count)
@@ -80,7 +70,7 @@ struct StoredEntries: Sendable {
   func visit(
     withValuesOf entry: IndexEntry, among records: RecordMap, _ definition: IndexDefinition, _ body: (RecordKey) -> Bool
   ) throws(RepositoryError) {
-    for found in try run.entries(withValuesOf: entry) where removed.find(found) == nil {
+    for found in try run.entries(withValuesOf: entry) where edits.removed.find(found) == nil {
       if try records[found.slot.key] == nil {
         // A query throws this error each time. A write must be able to go on, so the index is not used any more.
         let error = RepositoryError(
@@ -90,6 +80,7 @@ struct StoredEntries: Sendable {
       }
       if try !body(record(of: found, among: records, definition).key) { return }
     }
+    let added = edits.added
     try added.forEach(in: added.start(of: entry.values)..<added.end(of: entry.values)) { (found) throws(RepositoryError) -> Bool in
       try body(record(of: found, among: records, definition).key)
     }
@@ -111,14 +102,6 @@ struct StoredEntries: Sendable {
       throw error
     }
     return found
-  }
-
-  /// Returns the ranks of the entries of a tree whose keys lie in a range.
-  private static func ranks(in tree: PersistentTree<IndexEntry>, from lower: Data, below upper: Data?) -> Range<Int> {
-    if tree.isEmpty { return 0..<0 }
-    let start = tree.rank(whereFirst: { !IndexKey.bytes(of: $0).precedes(lower) })
-    let end = upper.map { upper in tree.rank(whereFirst: { !IndexKey.bytes(of: $0).precedes(upper) }) } ?? tree.count
-    return start..<max(start, end)
   }
 
   /// Returns the position of the first entry whose values begin with a prefix, or the position at which such an entry would be inserted.
@@ -215,8 +198,8 @@ struct StoredEntries: Sendable {
   func count(_ range: Range<Position>) throws(RepositoryError) -> Int {
     guard !range.isEmpty, let lower = try key(at: range.lowerBound) else { return 0 }
     let upper = try key(at: range.upperBound)
-    return try run.keyCount(from: lower, below: upper) - Self.ranks(in: removed, from: lower, below: upper).count
-      + Self.ranks(in: added, from: lower, below: upper).count
+    return try run.keyCount(from: lower, below: upper) - edits.removed.ranks(from: lower, below: upper).count
+      + edits.added.ranks(from: lower, below: upper).count
   }
 
   /// Returns a key that no entry before a position reaches and every entry behind it does, or `nil` for the end of the index.
