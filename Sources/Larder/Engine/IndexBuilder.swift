@@ -34,7 +34,7 @@ final class IndexBuilder: Sendable {
     let index: Int
   }
 
-  /// Builds those of the given indexes that are not built yet, in one pass over the records, while commits go on.
+  /// Builds the given indexes, unless they are built, in one pass over the records, while commits go on.
   ///
   /// If several calls need the same index, they await the same build. If the storage can hold one of the indexes, the other indexes that
   /// the storage can hold are built in the same pass, because a pass over records in the storage takes longer than the writing of an index.
@@ -49,7 +49,7 @@ final class IndexBuilder: Sendable {
       if !missing.isEmpty {
         let others = stored.missing(besides: missing, of: collection, in: core)
           .filter { builds[Address(collection: collection, index: $0)] == nil }
-        let pass = Task { await self.stored.pass(for: missing, and: others, of: collection, in: core) }
+        let pass = Task { await self.stored.runPass(for: missing, and: others, of: collection, in: core) }
         let task = Task { await self.buildMissing(missing, after: pass, of: collection, in: core) }
         for index in missing { builds[Address(collection: collection, index: index)] = task }
         for index in others {

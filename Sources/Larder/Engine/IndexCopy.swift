@@ -4,7 +4,7 @@ internal import Synchronization
 /// An index that is being written to the storage, and the part of it that the storage has.
 ///
 /// The keys come from the index in memory, or from keys that were sorted as of an earlier commit. Each commit changes the part that the
-/// storage has. The keys behind this part are written later, as they are then.
+/// storage has. The keys behind this part are written later, with all changes until then.
 final class IndexCopy: Sendable {
   let id: StoredIndexID
   let collection: Int

@@ -9,7 +9,7 @@ internal import Synchronization
 final class StoredIndexBuilder: Sendable {
   /// Indexes that are being written to the storage, which commits change as far as they are written.
   private let copying = Mutex<[IndexCopy]>([])
-  /// Task that ends when the indexes so far are in the storage, or stay in memory.
+  /// Task that ends when no index is being written to the storage.
   private let copyTask = Mutex<Task<Void, Never>?>(nil)
   /// The first error of each index in the storage that was found not to fit the records, and how often it was found.
   private let refutations = Mutex<[StoredIndexID: (error: RepositoryError, count: Int)]>([:])
@@ -32,7 +32,7 @@ final class StoredIndexBuilder: Sendable {
   /// Indexes that are being written to the storage.
   var copies: [IndexCopy] { copying.withLock { $0 } }
 
-  /// Waits until the indexes that were built so far are copied to the storage, or stay in memory.
+  /// Waits until no index is being written to the storage.
   func awaitCopies() async { await copyTask.withLock { $0 }?.value }
 
   /// Returns the missing indexes of a collection that a pass for some wanted ones can build, too.
@@ -53,7 +53,7 @@ final class StoredIndexBuilder: Sendable {
     fileprivate var writes: [(copy: IndexCopy, task: Task<Void, Never>)] = []
     fileprivate var failure: RepositoryError?
 
-    /// Waits until those of some indexes are written that the storage can hold, and returns their positions.
+    /// Waits for the writing of some indexes, and returns the positions of the indexes that the storage now has.
     ///
     /// - Throws: The error of a pass that has failed.
     func written(_ indexes: [Int]) async throws(RepositoryError) -> Set<Int> {
@@ -72,10 +72,10 @@ final class StoredIndexBuilder: Sendable {
     }
   }
 
-  /// Sorts the keys of those indexes that the storage can hold, in one pass over the records, and begins to write them.
+  /// Sorts the keys of indexes in one pass over the records, and begins to write the indexes that the storage can hold.
   ///
   /// The wanted indexes are written first.
-  func pass(for wanted: [Int], and others: [Int], of collection: Int, in core: StoreCore) async -> Pass {
+  func runPass(for wanted: [Int], and others: [Int], of collection: Int, in core: StoreCore) async -> Pass {
     guard core.state.collections[collection].records.isPaged,
       let begun = await core.executor.run({ self.begin(wanted + others, of: collection, in: core) })
     else { return Pass() }
@@ -132,7 +132,7 @@ final class StoredIndexBuilder: Sendable {
     }
   }
 
-  /// Returns those of some indexes that the storage can hold, with the identity of each.
+  /// Returns the identities of some indexes, without the indexes that the storage cannot hold.
   private func storable(_ indexes: [Int], of collection: Int, in core: StoreCore) -> [(index: Int, id: StoredIndexID)] {
     let state = core.state
     guard state.collections[collection].records.isPaged, (core.backend as? any PagingBackend)?.storesIndexes == true else { return [] }
@@ -288,7 +288,7 @@ extension StoredIndexBuilder {
     let before = core.state.collections[copy.collection].records.unchangedBase
     core.moveBase(isForced: true)
     let collection = core.state.collections[copy.collection]
-    // Without a base of the newest commit, the index stays in memory, and the next commit drops its copy.
+    // Without a base of the newest commit, an index in memory stays there, and the next commit drops its copy.
     guard let base = collection.records.unchangedBase, base !== before, base.commit.number == core.state.commit else { return nil }
     let run = StoredRun(copy.id, collection.indexes.definitions[copy.index], in: base)
     copy.markUsed()

@@ -60,7 +60,7 @@ struct ChangeLog: Sendable {
 
   /// Removes the first parts, at least `count` changes if there are so many, and returns them as a log.
   mutating func removeFirst(_ count: Int) -> ChangeLog {
-    let partCount = (count + Self.partSize - 1) / Self.partSize
+    let partCount = max((count + Self.partSize - 1) / Self.partSize, 1)
     guard partCount <= parts.count else {
       defer { self = ChangeLog() }
       return self

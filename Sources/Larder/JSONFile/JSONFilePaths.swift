@@ -116,7 +116,8 @@ struct JSONFilePaths: Sendable {
   ///
   /// File names are compared by their bytes: Swift strings that differ only in Unicode normalization are equal, but may name two files.
   private func isTemporary(_ other: String) -> Bool {
-    ["-tmp", "-journal-tmp", "-previous-tmp", "-index-tmp", "-keys-tmp"].contains { other.utf8.elementsEqual((name + $0).utf8) } || isCopy(other)
+    ["-tmp", "-journal-tmp", "-previous-tmp", "-index-tmp", "-keys-tmp"].contains { other.utf8.elementsEqual((name + $0).utf8) }
+      || isCopy(other)
       || isTemporaryQuarantine(other)
   }
 

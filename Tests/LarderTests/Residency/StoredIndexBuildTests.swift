@@ -89,6 +89,35 @@ import Testing
     }
   }
 
+  @Test func aLogOfChangesLosesNoneAndKeepsTheirOrder() {
+    for seed in Seeds.list(Torture.count(20, full: 500), for: "logs of changes") {
+      var random = SeededGenerator(seed)
+      var (log, next, expected) = (ChangeLog(), 0, [Int]())
+      func numbers(_ log: ChangeLog) -> [Int] {
+        var numbers: [Int] = []
+        log.forEach { change in
+          numbers.append(Int(change.new?.key.text ?? "") ?? -1)
+          return true
+        }
+        return numbers
+      }
+      for _ in 0..<20 {
+        for _ in 0..<random.int(0..<700) {
+          log.append(IndexChange(old: nil, new: RecordSlot(stubOf: RecordKey("\(next)"))))
+          expected.append(next)
+          next += 1
+        }
+        let copy = log
+        let count = random.int(0..<900)
+        let removed = numbers(log.removeFirst(count))
+        #expect(removed.count >= min(count, expected.count) && removed == Array(expected.prefix(removed.count)), "seed \(seed)")
+        #expect(numbers(copy) == expected && copy.count == expected.count, "seed \(seed)")
+        expected.removeFirst(removed.count)
+        #expect(numbers(log) == expected && log.isEmpty == expected.isEmpty, "seed \(seed)")
+      }
+    }
+  }
+
   @Test func aLongerKeyIsRefused() {
     var keys = UnsortedKeys()
     let text = String(repeating: "a", count: IndexKey.limit)
@@ -158,7 +187,8 @@ import Testing
     let boats = try await store.repository(Self.schema)
     #expect(await Self.areBuilt(boats))
     #expect(try await boats.wrongStoredIndex() == nil)
-    #expect(try await boats.fetch(Self.byName) == (0..<2_000).map(Self.boat).sorted { ($0.name, $0.id) < ($1.name, $1.id) }.prefix(5).map { $0 })
+    #expect(
+      try await boats.fetch(Self.byName) == (0..<2_000).map(Self.boat).sorted { ($0.name, $0.id) < ($1.name, $1.id) }.prefix(5).map { $0 })
     if let file = place.file {
       let names = try FileManager.default.contentsOfDirectory(atPath: file.deletingLastPathComponent().path)
       #expect(!names.contains { $0.contains("keys") })
@@ -255,7 +285,9 @@ import Testing
     _ = await Self.areBuilt(boats)
     #expect(!boats.isStored(2) && boats.isStored(0))
     #expect(boats.openReport.duplicates.map(\.second.text) == ["51"])
-    let refused = await #expect(throws: RepositoryError.self) { try await boats.save(Boat(id: 7_000, name: double.name, berth: double.berth)) }
+    let refused = await #expect(throws: RepositoryError.self) {
+      try await boats.save(Boat(id: 7_000, name: double.name, berth: double.berth))
+    }
     #expect(refused?.code == .uniqueViolation)
     try await store.close()
   }
