@@ -128,7 +128,9 @@ import Testing
     // Each part of the index has one key, so that the write comes between two of 1,000 parts.
     store.core.indexBuilder.stored.copiedCount.store(1, ordering: .relaxed)
     let opening = Task { try await store.repository(Self.schema) }
-    while store.core.indexBuilder.stored.copies.allSatisfy({ $0.end == nil }),
+    // The storage has the key of the record with the same code, and that of the new record would come before later ones.
+    let later = IndexKey.bytes([IndexValue("code 1005")], IndexEntry.Order())
+    while store.core.indexBuilder.stored.copies.allSatisfy({ $0.end?.precedes(later) ?? true }),
       store.core.state.collections[position].indexes.enforcedIndexes.isEmpty
     { await Task.yield() }
     try await Self.storeAsRemote([Card(5_000, code: "code 1000")], in: store.core, position)
