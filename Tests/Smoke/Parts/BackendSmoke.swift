@@ -50,6 +50,7 @@ enum BackendSmoke {
     _ = try backend.recover(try backend.openPaged(StoreOptions()) { _ in }.report)
     let index = StoredIndexID(collection: "jars", name: "label")
     try expect(backend.storesIndexes && !backend.holdsIndex(index) && index.collection == "jars" && index.name == "label")
+    if let scratch = try backend.makeScratchFile() { try expect(try scratch.size() == 0) }
     try backend.extendIndex(index, by: [], isFirst: true)
     try backend.storeBoundaries([Data()], of: index)
     let edit = IndexEdit(index: index, removed: nil, added: Data([1]))
