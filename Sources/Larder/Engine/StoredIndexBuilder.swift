@@ -235,7 +235,9 @@ extension StoredIndexBuilder {
       if !keys.isEmpty || copy.end == nil {
         try backend.extendIndex(copy.id, by: keys, isFirst: copy.end == nil)
         copy.append(keys)
-        return .unfinished
+        // After the last key, the index is completed in the same block. Otherwise a commit could add a key again that these keys have left
+        // out as a removed one.
+        if keys.count == count { return .unfinished }
       }
       try backend.storeBoundaries(copy.boundaries, of: copy.id)
     } catch {

@@ -60,13 +60,13 @@ import Testing
     for seed in Seeds.list(Torture.count(60, full: 2_000), for: "sorted keys") {
       var random = SeededGenerator(seed)
       let scratch = random.chance(80) ? ScratchFile(MemoryFile()) : nil
-      var sorter = KeySorter(limit: random.int(0..<4_000), scratch: scratch)
+      var sorter = KeySorter(limit: random.int(0..<(random.chance(30) ? 60_000 : 4_000)), scratch: scratch)
       var expected: Set<Data> = []
       for _ in 0..<random.int(0..<40) {
         var keys = UnsortedKeys()
         for _ in 0..<random.int(0..<30) {
           // Many keys begin with the same bytes, and some are as long as a key may be.
-          let size = random.chance(2) ? IndexKey.limit - 5 : random.int(0..<30)
+          let size = random.chance(10) ? IndexKey.limit - 5 : random.int(0..<30)
           let text = String(decoding: (0..<size).map { _ in random.chance(80) ? 0x61 : UInt8(random.int(0x21..<0x7F)) }, as: UTF8.self)
           let entry = IndexEntry(values: [IndexValue(text)], slot: RecordSlot(stubOf: RecordKey("\(random.int(10..<100))")))
           guard expected.insert(IndexKey.bytes(of: entry)).inserted else { continue }
@@ -76,9 +76,9 @@ import Testing
         try sorter.add(keys)
       }
       let sorted = sorter.finish()
-      // Each stream begins anew.
-      for _ in 0..<2 {
-        var stream = try sorted.stream()
+      // Each stream begins anew. The first one reads a long run in several parts.
+      for readCount in [1, 4 << 20] {
+        var stream = try sorted.stream(readCount: readCount)
         var found: [Data] = []
         while let key = stream.next {
           found.append(key)
@@ -238,6 +238,25 @@ import Testing
     }
   }
 
+  /// The last key is removed and added again between the last two transactions of a build.
+  @Test func aLastKeyThatComesAndGoesIsInTheIndex() async throws {
+    for seed in Seeds.list(Torture.count(30, full: 1_000), for: "a last key beside a build") {
+      var random = SeededGenerator(seed)
+      let backend = InMemoryBackend()
+      try await Self.fill(backend, random.int(10..<80))
+      let store = try await Self.openNarrow(backend, count: random.int(2..<50))
+      let boats = try await store.repository(RepositorySchema<Boat>("boats", indexes: [.ordered(\.name)]))
+      async let found = boats.fetch(Self.byName)
+      for number in 0..<200 where !boats.isStored() {
+        try await boats.save(Boat(id: 5, name: number.isMultiple(of: 2) ? "first" : "zz", berth: number))
+        for _ in 0..<random.int(0..<3) { await Task.yield() }
+      }
+      #expect(try await found.count == 5, "seed \(seed)")
+      #expect(try await boats.wrongStoredIndex() == nil, "seed \(seed)")
+      try await store.close()
+    }
+  }
+
   @Test func changesDuringThePassAreInTheIndex() async throws {
     let backend = InMemoryBackend()
     try await Self.fill(backend)
@@ -273,7 +292,7 @@ import Testing
     let opening = Task { try await store.repository(Self.schema) }
     await held.waitUntilHeld(.read)
     // The reads before the pass are those of the schema's check.
-    while !store.core.state.collections.contains(where: { $0.indexes.bodies.contains { if case .building = $0 { true } else { false } } }) {
+    while !Task.isCancelled, !store.core.state.collections.contains(where: { $0.indexes.bodies.contains { if case .building = $0 { true } else { false } } }) {
       held.step(.read)
       await Task.yield()
     }
@@ -345,7 +364,7 @@ import Testing
     let core = try #require(store?.core)
     let boats = try await #require(store).repository(RepositorySchema<Boat>("boats", indexes: [.ordered(\.name), .ordered(\.berth)]))
     let query = Task { try await boats.fetch(Self.byName) }
-    while core.indexBuilder.stored.copies.allSatisfy({ $0.end == nil }), !boats.isStored(0) { await Task.yield() }
+    while !Task.isCancelled, core.indexBuilder.stored.copies.allSatisfy({ $0.end == nil }), !boats.isStored(0) { await Task.yield() }
     if closes {
       try await store?.close()
       let result = await query.result

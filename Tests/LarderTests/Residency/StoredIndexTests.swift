@@ -320,7 +320,7 @@ import Testing
     let expected = try await spots.loadAll().filter { $0.country == "JP" }.sorted { ($0.rating, $0.id) < ($1.rating, $1.id) }.prefix(5)
     // The suspension comes between two of 900 parts. The query then builds its index in memory, from which it is copied.
     let query = Task { try await spots.fetch(Self.query) }
-    while spots.core.indexBuilder.stored.copies.allSatisfy({ $0.end == nil }), !spots.isStored() { await Task.yield() }
+    while !Task.isCancelled, spots.core.indexBuilder.stored.copies.allSatisfy({ $0.end == nil }), !spots.isStored() { await Task.yield() }
     await spots.suspend()
     try await spots.resume()
     let found = try await query.value

@@ -130,7 +130,7 @@ import Testing
     let opening = Task { try await store.repository(Self.schema) }
     // The storage has the key of the record with the same code, and that of the new record would come before later ones.
     let later = IndexKey.bytes([IndexValue("code 1005")], IndexEntry.Order())
-    while store.core.indexBuilder.stored.copies.allSatisfy({ $0.end?.precedes(later) ?? true }),
+    while !Task.isCancelled, store.core.indexBuilder.stored.copies.allSatisfy({ $0.end?.precedes(later) ?? true }),
       store.core.state.collections[position].indexes.enforcedIndexes.isEmpty
     { await Task.yield() }
     try await Self.storeAsRemote([Card(5_000, code: "code 1000")], in: store.core, position)

@@ -14,17 +14,15 @@ struct SortedKeys: Sendable {
 
   /// Returns the keys from the first one on.
   ///
+  /// - Parameter readCount: Number of bytes that all runs have in memory together, but at least 8 KiB each.
   /// - Throws: The errors of reading the scratch file.
-  func stream() throws(RepositoryError) -> KeyStream {
-    // All runs together are read with a few megabytes of memory, also if there are thousands of them.
-    let size = min(max(Self.readCount / max(runs.count, 1), 8 << 10), 256 << 10)
+  func stream(readCount: Int = 4 << 20) throws(RepositoryError) -> KeyStream {
+    // All runs together are read with a few megabytes of memory, also if there are hundreds of them.
+    let size = min(max(readCount / max(runs.count, 1), 8 << 10), 256 << 10)
     var sources = [KeyStream.Source(buffer: inMemory)]
     if let scratch { sources += runs.map { KeyStream.Source($0, of: scratch, size: size) } }
     return try KeyStream(sources)
   }
-
-  /// Number of bytes that the sources of a stream have in memory together.
-  private static let readCount = 4 << 20
 }
 
 /// Keys in ascending order, merged from several sorted sources.
