@@ -15,6 +15,8 @@ final class ScatteringBackend: PagingBackend {
   let refusalLimit = Atomic(0)
   /// Whether the disk has no room for keys.
   let isFull = Atomic(false)
+  /// Runs on the store's executor after each call of `extendIndex`.
+  let afterExtension = Mutex<(@Sendable () -> Void)?>(nil)
   /// Scratch file in place of one of the inner backend.
   let scratchFile = Mutex<MemoryFile?>(nil)
 
@@ -59,6 +61,7 @@ final class ScatteringBackend: PagingBackend {
     }
     try inner.extendIndex(index, by: keys, isFirst: isFirst)
     state.withLock { $0.keys[index, default: []] += keys }
+    afterExtension.withLock { $0 }?()
   }
 
   func makeScratchFile() throws(RepositoryError) -> (any OpenFile)? {
