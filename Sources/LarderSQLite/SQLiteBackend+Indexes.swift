@@ -21,7 +21,7 @@ extension SQLiteBackend {
 
   /// Creates a file in the directory of the database, and removes its name at once.
   ///
-  /// - Throws: as ``PagingBackend/makeScratchFile()``.
+  /// - Throws: `.unsupported` for a store that is open `.readOnly`. `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.closed`.
   public func makeScratchFile() throws(RepositoryError) -> (any OpenFile)? {
     try store.withLock { store throws(RepositoryError) in
       let path = try store.indexWriter().connection.path
